@@ -1,0 +1,35 @@
+"""psilearn: structured prediction with output kernels.
+
+Regress the embedding ψ(y) of a structured output in a kernel space, then return the candidate whose embedding is
+nearest. Importing the package loads nothing heavy: each public name is imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from psilearn.decode import CandidateSets
+    from psilearn.estimators import IOKR, KDE, OEL
+
+__version__ = "0.1.0"
+__all__ = ["IOKR", "KDE", "OEL", "CandidateSets", "__version__"]
+
+_HOME = {
+    "IOKR": "psilearn.estimators",
+    "KDE": "psilearn.estimators",
+    "OEL": "psilearn.estimators",
+    "CandidateSets": "psilearn.decode",
+}
+_ROOMS = {"datasets", "decode", "embed", "estimators", "kernels", "linalg", "metrics", "plots", "regress", "theory"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    if name in _ROOMS:
+        return import_module(f"psilearn.{name}")
+    raise AttributeError(f"module 'psilearn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_ROOMS])

@@ -1,0 +1,25 @@
+"""Checks of single parameters: each error names the argument, what came and what is allowed."""
+
+from numbers import Integral, Real
+from typing import Any
+
+
+def positive(value: Any, name: str) -> float:
+    """Return a finite number > 0, or say that ``name`` must be one."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < float("inf"):
+        raise ValueError(f"{name} must be a finite number > 0; got {value!r}.")
+    return float(value)
+
+
+def fraction(value: Any, name: str) -> float:
+    """Return a number in [0, 1], or say that ``name`` must be one."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        raise ValueError(f"{name} must be a number in [0, 1]; got {value!r}.")
+    return float(value)
+
+
+def count(value: Any, name: str) -> int:
+    """Return an integer ≥ 1, or say that ``name`` must be one."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer ≥ 1; got {value!r}.")
+    return int(value)

@@ -1,0 +1,381 @@
+"""IOKR, KDE and OEL: they wire the rooms together, regress → embed → decode."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from psilearn import checks
+from psilearn.backend import row_blocks
+from psilearn.decode import CandidateSet, CandidateSets, Ranks, TopK, as_candidates, nearest, rank_of_truth
+from psilearn.embed import (
+    KnownOutputs,
+    OutputCoordinates,
+    Subspace,
+    keep_everything,
+    kernel_pca,
+    output_embedding_learning,
+)
+from psilearn.kernels.base import Kernel, as_kernel
+from psilearn.linalg import Array
+from psilearn.metrics import kernel_loss
+from psilearn.regress import KernelRidge
+from psilearn.samples import Samples, describe, n_columns, n_samples, take
+
+
+class _OutputKernelRegression(BaseEstimator):
+    """What the three estimators share; they differ in ``_choose_subspace`` and in the outputs it looks at."""
+
+    input_kernel: Any
+    output_kernel: Any
+    alpha: float
+
+    def fit(self, X: Samples, y: Samples, unlabeled: Samples | None = None) -> Self:
+        """Learn from pairs (xᵢ, yᵢ) and from further outputs without inputs.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+        y : array (1-D or 2-D), CSR matrix or sequence of n outputs
+        unlabeled : same form as y, optional
+            m outputs of which the input is not known. They join the default candidates, and shape the embedding
+            unless it is fully supervised.
+        """
+        self._check_parameters()
+        X = self._check_inputs(X, reset=True)
+        kernel_x = as_kernel(self.input_kernel, "input_kernel").fit(X)
+        kernel_y = as_kernel(self.output_kernel, "output_kernel")
+        Y, U = _check_outputs_of_fit(type(self).__name__, kernel_y, y, unlabeled)
+        if n_samples(X) != n_samples(Y):
+            raise ValueError(
+                f"X and y must have one row an example: X has {n_samples(X)} ({describe(X)}), y has {n_samples(Y)} "
+                f"({describe(Y)})."
+            )
+        kernel_y.fit(Y)
+
+        known = KnownOutputs.of(Y, U)
+        regressor = KernelRidge(kernel_x, float(self.alpha)).fit(X)
+        d = n_samples(known.outputs) if self._looks_at_unlabeled() else known.n_labeled
+        psi = OutputCoordinates(kernel_y, take(known.outputs, slice(0, d)))
+        subspace = self._choose_subspace(psi, known, regressor)
+        self.embedding_ = psi.embedding(subspace.directions)
+
+        g = psi.values if subspace.directions is None else psi.values @ subspace.directions  # (d, p)
+        if d < n_samples(known.outputs):  # unlabeled outputs that were no part of the coordinates
+            g = np.concatenate([g, self.embedding_(take(known.outputs, slice(d, None)))])
+        self.candidates_ = CandidateSet(known.outputs, self.embedding_, kernel_y.diag(known.outputs), g)
+        self.dual_coef_ = regressor.solve(g[known.labeled])  # (n, p)  z(x) = k_x(x, X) @ dual_coef_
+        self.X_fit_ = X
+        self.input_kernel_ = kernel_x
+        self.output_kernel_ = kernel_y
+        self.eigenvalues_ = subspace.eigenvalues
+        self.n_components_ = self.embedding_.n_components
+        return self
+
+    def embed(self, X: Samples) -> Array:
+        """Return z(x) = Gĥ(x), the predicted embedding, shape (len(X), p)."""
+        check_is_fitted(self)
+        X = self._check_inputs(X, reset=False)
+        Z = np.empty((n_samples(X), self.n_components_))
+        for rows in row_blocks(len(Z), 8 * len(self.dual_coef_)):
+            Z[rows] = self.input_kernel_(take(X, rows), self.X_fit_) @ self.dual_coef_
+        return Z
+
+    def transform_outputs(self, Y: Samples) -> Array:
+        """Return g(y) = Gψ(y), the learned embedding of outputs, shape (len(Y), p)."""
+        check_is_fitted(self)
+        return self.embedding_(self._check_outputs(Y, "Y"))
+
+    def predict(self, X: Samples, candidates: Any = None) -> Samples:
+        """Return the nearest candidate of each input, in the form in which the candidates came.
+
+        Parameters
+        ----------
+        X : inputs
+        candidates : collection, list of collections or CandidateSets, optional
+            one set for all inputs, or one set an input; the distinct known outputs by default.
+        """
+        return self.predict_topk(X, 1, candidates).nearest
+
+    def predict_topk(self, X: Samples, k: int = 10, candidates: Any = None) -> TopK:
+        """Return the k nearest candidates of each input with squared distances in the output space.
+
+        Cost: len(X)·c·p flops for c candidates; never more than ``working_memory`` beside the (len(X), k) answer and
+        the (len(X), p) queries.
+        """
+        Z = self.embed(X)
+        return nearest(Z, self._prepare(candidates, len(Z)), self.embedding_, checks.count(k, "k"))
+
+    def rank(self, X: Samples, y: Samples, candidates: Any = None) -> Ranks:
+        """Return where the true output of each input stands among its candidates, ties counted apart."""
+        Z = self.embed(X)
+        Y = self._check_outputs(y, "y")
+        if len(Z) != n_samples(Y):
+            raise ValueError(f"X has {len(Z)} examples, y has {n_samples(Y)}.")
+        return rank_of_truth(Z, Y, self._prepare(candidates, len(Z)), self.embedding_)
+
+    def score(self, X: Samples, y: Samples, candidates: Any = None) -> float:
+        """Return minus the mean output-kernel loss |ψ(ŷ) − ψ(y)|² of the predictions; higher is better."""
+        prediction = self.predict(X, candidates)
+        return -float(kernel_loss(self._check_outputs(y, "y"), prediction, self.output_kernel_))
+
+    def _check_parameters(self) -> None:
+        checks.positive(self.alpha, "alpha")
+
+    def _looks_at_unlabeled(self) -> bool:
+        """Whether the coordinates must span the unlabeled outputs too."""
+        return False
+
+    def _choose_subspace(self, psi: OutputCoordinates, known: KnownOutputs, regressor: KernelRidge) -> Subspace:
+        raise NotImplementedError
+
+    def _check_inputs(self, X: Samples, reset: bool) -> Samples:
+        kernel: Kernel = as_kernel(self.input_kernel, "input_kernel") if reset else self.input_kernel_
+        checked = kernel.check(X, "X", allow_1d=False)
+        if n_columns(checked) is not None:  # rows: their number and names must stay the same
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        return checked
+
+    def _check_outputs(self, Y: Samples, name: str) -> Samples:
+        Y = self.output_kernel_.check(Y, name)
+        _same_width(Y, name, self.candidates_.outputs, "the outputs that the model was fitted on")
+        return Y
+
+    def _prepare(self, candidates: Any, n_examples: int) -> CandidateSet | CandidateSets:
+        if candidates is None:
+            return self.candidates_
+        candidates = as_candidates(candidates, self.candidates_.outputs)
+        if isinstance(candidates, CandidateSets):
+            return candidates.checked(self._check_outputs, n_examples)
+        if n_samples(candidates) == 0:
+            raise ValueError("candidates is empty: at least one candidate is needed.")
+        candidates = self._check_outputs(candidates, "candidates")
+        return CandidateSet(candidates, self.embedding_, self.output_kernel_.diag(candidates))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _check_outputs_of_fit(
+    estimator: str, kernel: Kernel, y: Samples, unlabeled: Samples | None
+) -> tuple[Samples, Samples | None]:
+    if y is None:
+        raise ValueError(f"{estimator} requires y to be passed, but the target y is None.")
+    Y = kernel.check(y, "y")
+    if unlabeled is None:
+        return Y, None
+    U = kernel.check(unlabeled, "unlabeled")
+    _same_width(U, "unlabeled", Y, "y")
+    return Y, U
+
+
+def _same_width(A: Samples, name: str, B: Samples, other: str) -> None:
+    if n_columns(A) != n_columns(B):
+        raise ValueError(
+            f"{name} must be of the same width as {other}: {name} has {describe(A)}, {other} has {describe(B)}."
+        )
+
+
+class IOKR(_OutputKernelRegression):
+    """Input Output Kernel Regression: kernel ridge regression into the whole output space.
+
+    ĥ(x) = Σᵢ αᵢ(x) ψ(yᵢ), α(x) = (K_x + nλI)⁻¹ k_x(X, x);   ŷ(x) = argmin_y |ĥ(x) − ψ(y)|².
+
+    Fit costs n³/3 + d²r flops and n² + d² numbers for d distinct outputs of rank r; decoding r flops a candidate.
+
+    Parameters
+    ----------
+    input_kernel, output_kernel : Kernel, function k(a, b) or None
+        None is a Gaussian kernel with the median width.
+    alpha : float
+        λ of the paper: the ridge is K_x + n·λ·I.
+
+    Attributes
+    ----------
+    embedding_ : Embedding
+        y ↦ g(y).
+    candidates_ : CandidateSet
+        the distinct known outputs, labeled first: the default candidates.
+    dual_coef_ : array (n, p)
+        z(x) = k_x(x, X_fit_) @ dual_coef_.
+    X_fit_ : the training inputs.
+    n_components_ : int
+        p: here the dimension that the training outputs span.
+    eigenvalues_ : empty array; IOKR orders no directions.
+    input_kernel_, output_kernel_ : Kernel
+        fitted copies of the parameters.
+    n_features_in_ : int
+        width of X, where X has rows.
+
+    References
+    ----------
+    Brouard, Szafranski and d'Alché-Buc, *Input Output Kernel Regression*, JMLR 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn import IOKR
+    >>> from psilearn.kernels import Dice, Gaussian
+    >>> X = np.array([[0.0], [0.1], [1.0], [1.1]])
+    >>> Y = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 1, 1]])
+    >>> IOKR(Gaussian(gamma=10.0), Dice(), alpha=1e-3).fit(X, Y).predict([[0.05], [1.2]])
+    array([[1, 1, 0],
+           [0, 1, 1]])
+    """
+
+    def __init__(self, input_kernel: Any = None, output_kernel: Any = None, alpha: float = 1e-4) -> None:
+        self.input_kernel = input_kernel
+        self.output_kernel = output_kernel
+        self.alpha = alpha
+
+    def _choose_subspace(self, psi: OutputCoordinates, known: KnownOutputs, regressor: KernelRidge) -> Subspace:
+        return keep_everything()
+
+
+class KDE(_OutputKernelRegression):
+    """Kernel Dependency Estimation: ridge regression onto the leading kernel principal components of the outputs.
+
+    G spans the p leading eigenvectors of 1/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ (uncentred), over the unlabeled outputs, or over Y where
+    there are none. The inputs play no part in choosing G: it is :class:`OEL` with ``supervision=0``.
+
+    Fit costs n³/3 + d²r flops and the leading p eigenvectors of an (r, r) moment, n² + 2d² numbers, for d distinct
+    outputs of rank r; decoding p flops a candidate.
+
+    Parameters
+    ----------
+    input_kernel, output_kernel, alpha :
+        as in :class:`IOKR`.
+    n_components : int or None
+        p; None keeps the whole rank.
+
+    Attributes
+    ----------
+    eigenvalues_ : array (p,)
+        of the moment, descending.
+    n_components_ : int
+        p as used: at most the rank.
+    Others as in :class:`IOKR`.
+
+    References
+    ----------
+    Weston, Chapelle, Elisseeff, Schölkopf and Vapnik, *Kernel Dependency Estimation*, NIPS 2003.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn import KDE
+    >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+    >>> KDE(n_components=3).fit(X, np.hstack([X, X**2])).embed(X[:2]).shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        input_kernel: Any = None,
+        output_kernel: Any = None,
+        alpha: float = 1e-4,
+        n_components: int | None = None,
+    ) -> None:
+        self.input_kernel = input_kernel
+        self.output_kernel = output_kernel
+        self.alpha = alpha
+        self.n_components = n_components
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.n_components is not None:
+            checks.count(self.n_components, "n_components")
+
+    def _looks_at_unlabeled(self) -> bool:
+        return True
+
+    def _choose_subspace(self, psi: OutputCoordinates, known: KnownOutputs, regressor: KernelRidge) -> Subspace:
+        return _warn_of_rank(kernel_pca(psi, known, self.n_components), self.n_components)
+
+
+class OEL(KDE):
+    """Output Embedding Learning: learn a small output embedding that is easy to predict, jointly with the regression.
+
+    G spans the p leading eigenvectors of the mixed moment
+
+        M_c = c/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ + (1−c)/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ
+
+    of the regression's fitted values ĥ(xᵢ) and of the outputs yⱼ, unlabeled ones where given, Y otherwise. The
+    prediction is argmin_y |G*Gĥ(x) − ψ(y)|². The paper's OEL₀ is ``supervision=1``.
+
+    Fit costs n³/3 + n²r + d²r flops and the leading p eigenvectors of an (r, r) moment, n² + 2d² + nr numbers, for d
+    distinct outputs (labeled and unlabeled) of rank r; decoding p flops a candidate instead of IOKR's r.
+
+    Parameters
+    ----------
+    input_kernel, output_kernel, alpha, n_components :
+        as in :class:`KDE`.
+    supervision : float in [0, 1]
+        c: 1 looks only at the fitted values ĥ(xᵢ), 0 only at the outputs ψ(yⱼ).
+
+    Attributes
+    ----------
+    eigenvalues_ : array (p,)
+        of M_c, descending.
+    n_components_ : int
+        p as used: at most the rank.
+    Others as in :class:`IOKR`.
+
+    References
+    ----------
+    Brogat-Motte, Rudi, Brouard, Rousu and d'Alché-Buc, *Learning Output Embeddings in Structured Prediction*.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn import OEL
+    >>> from psilearn.kernels import Gaussian
+    >>> X = np.linspace(0, 1, 30).reshape(-1, 1)
+    >>> Y = np.hstack([np.sin(6 * X), np.cos(6 * X)])
+    >>> model = OEL(Gaussian(5.0), Gaussian(1.0), alpha=1e-5, n_components=4, supervision=0.5).fit(X, Y)
+    >>> model.predict([[0.0]]).round(2)
+    array([[0., 1.]])
+    >>> model.predict_topk([[0.0]], k=2).indices
+    array([[0, 1]])
+    """
+
+    def __init__(
+        self,
+        input_kernel: Any = None,
+        output_kernel: Any = None,
+        alpha: float = 1e-4,
+        n_components: int | None = None,
+        supervision: float = 0.5,
+    ) -> None:
+        super().__init__(input_kernel, output_kernel, alpha, n_components)
+        self.supervision = supervision
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        checks.fraction(self.supervision, "supervision")
+
+    def _looks_at_unlabeled(self) -> bool:
+        return self.supervision < 1
+
+    def _choose_subspace(self, psi: OutputCoordinates, known: KnownOutputs, regressor: KernelRidge) -> Subspace:
+        subspace = output_embedding_learning(psi, known, regressor, float(self.supervision), self.n_components)
+        return _warn_of_rank(subspace, self.n_components)
+
+
+def _warn_of_rank(subspace: Subspace, n_components: int | None) -> Subspace:
+    rank = len(subspace.eigenvalues)
+    if n_components is not None and rank < n_components:
+        warnings.warn(
+            f"n_components={n_components} is more than the rank of the output moment: {rank} components are used.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return subspace

@@ -1,0 +1,32 @@
+"""Kernels: small parameter objects; ``k(A, B)`` gives a block, ``k.diag(A)`` its diagonal.
+
+They add and multiply (``0.5 * k1 + k2``, ``k1 * k2``), normalise (``k.normalized()``) and are cloned, inspected and
+searched like any scikit-learn estimator.
+"""
+
+from psilearn.kernels.base import Kernel, as_kernel, gram
+from psilearn.kernels.binary import Dice, Tanimoto
+from psilearn.kernels.combine import Normalized, Product, Scaled, Sum
+from psilearn.kernels.objects import Pairwise, Precomputed
+from psilearn.kernels.ranking import Kemeny
+from psilearn.kernels.vector import Gaussian, GaussianTanimoto, Laplacian, Linear, Polynomial
+
+__all__ = [
+    "Dice",
+    "Gaussian",
+    "GaussianTanimoto",
+    "Kemeny",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Normalized",
+    "Pairwise",
+    "Polynomial",
+    "Precomputed",
+    "Product",
+    "Scaled",
+    "Sum",
+    "Tanimoto",
+    "as_kernel",
+    "gram",
+]

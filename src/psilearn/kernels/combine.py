@@ -1,0 +1,133 @@
+"""Kernels made of kernels: what ``+``, ``*`` and ``normalized()`` return."""
+
+import numpy as np
+
+from psilearn import checks
+from psilearn.kernels.base import Array, Kernel
+from psilearn.samples import Samples
+
+
+class _Both(Kernel):
+    """A kernel made of two kernels on the same objects."""
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left = left
+        self.right = right
+
+    def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
+        """Demand what both kernels demand."""
+        return self.right.check(self.left.check(A, name, allow_1d=allow_1d), name, allow_1d=allow_1d)
+
+
+class Sum(_Both):
+    """k(a, b) = left(a, b) + right(a, b); its feature space is the direct sum of theirs.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Linear, Tanimoto
+    >>> 0.5 * Linear() + Tanimoto()
+    Sum(left=Scaled(kernel=Linear(), scale=0.5), right=Tanimoto())
+    """
+
+    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
+        """Return the sum of both blocks."""
+        return self.left(A, B) + self.right(A, B)
+
+    def diag(self, A: Samples) -> Array:
+        """Return the sum of both diagonals."""
+        return self.left.diag(A) + self.right.diag(A)
+
+    def paired(self, A: Samples, B: Samples) -> Array:
+        """Return the sum of both paired values."""
+        return self.left.paired(A, B) + self.right.paired(A, B)
+
+
+class Product(_Both):
+    """k(a, b) = left(a, b) · right(a, b); its feature space is the tensor product of theirs (Schur's theorem).
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Dice, Tanimoto
+    >>> (Dice() * Tanimoto())([[1, 1, 0]], [[0, 1, 1]]).round(4)
+    array([[0.1667]])
+    """
+
+    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
+        """Return the product of both blocks."""
+        return self.left(A, B) * self.right(A, B)
+
+    def diag(self, A: Samples) -> Array:
+        """Return the product of both diagonals."""
+        return self.left.diag(A) * self.right.diag(A)
+
+    def paired(self, A: Samples, B: Samples) -> Array:
+        """Return the product of both paired values."""
+        return self.left.paired(A, B) * self.right.paired(A, B)
+
+
+class Scaled(Kernel):
+    """k(a, b) = scale · kernel(a, b), scale > 0.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Linear
+    >>> (3 * Linear())([[2.0]])
+    array([[12.]])
+    """
+
+    def __init__(self, kernel: Kernel, scale: float) -> None:
+        self.kernel = kernel
+        self.scale = scale
+
+    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
+        """Return the scaled block."""
+        return checks.positive(self.scale, "scale") * self.kernel(A, B)
+
+    def diag(self, A: Samples) -> Array:
+        """Return the scaled diagonal."""
+        return checks.positive(self.scale, "scale") * self.kernel.diag(A)
+
+    def paired(self, A: Samples, B: Samples) -> Array:
+        """Return the scaled paired values."""
+        return checks.positive(self.scale, "scale") * self.kernel.paired(A, B)
+
+    def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
+        """Demand what the kernel demands."""
+        return self.kernel.check(A, name, allow_1d=allow_1d)
+
+
+class Normalized(Kernel):
+    """k(a, b) = kernel(a, b) / √(kernel(a, a) · kernel(b, b)): the cosine in the feature space.
+
+    An object of length zero stays at zero: its similarity to everything, itself included, is 0.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Linear
+    >>> Linear().normalized()([[3.0, 4.0]], [[1.0, 0.0]])
+    array([[0.6]])
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
+        """Return the block of cosines."""
+        scales = self._inverse_lengths(A)
+        return self.kernel(A, B) * scales[:, None] * (scales if B is None else self._inverse_lengths(B))
+
+    def diag(self, A: Samples) -> Array:
+        """Return 1, or 0 for an object of length zero."""
+        return (self.kernel.diag(A) > 0).astype(np.float64)
+
+    def paired(self, A: Samples, B: Samples) -> Array:
+        """Return the cosine of each pair."""
+        return self.kernel.paired(A, B) * self._inverse_lengths(A) * self._inverse_lengths(B)
+
+    def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
+        """Demand what the kernel demands."""
+        return self.kernel.check(A, name, allow_1d=allow_1d)
+
+    def _inverse_lengths(self, A: Samples) -> Array:
+        diagonal = self.kernel.diag(A)
+        return np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1)), 0.0)

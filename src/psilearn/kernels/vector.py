@@ -1,0 +1,214 @@
+"""Kernels on rows of numbers, dense or CSR, and the Gaussian over any kernel's distance."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics.pairwise import manhattan_distances
+
+from psilearn import checks
+from psilearn.kernels.base import Array, Kernel, RowKernel, inner_products, paired_inner_products
+from psilearn.samples import Samples, n_samples, take
+
+MEDIAN_ROWS = 1000  # objects that a median distance is taken over: half a million pairs
+
+
+class Linear(RowKernel):
+    """k(a, b) = ⟨a, b⟩, the plain inner product; |ψ(a) − ψ(b)| is the Euclidean distance.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Linear
+    >>> Linear()([[1, 2], [0, 1]])
+    array([[5., 2.],
+           [2., 1.]])
+    """
+
+    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
+        """Return A Bᵀ."""
+        return inner_products(*self._row_pair(A, B))
+
+    def diag(self, A: Samples) -> Array:
+        """Return |a|²."""
+        rows = self._rows(A)
+        return paired_inner_products(rows, rows)
+
+    def paired(self, A: Samples, B: Samples) -> Array:
+        """Return ⟨aᵢ, bᵢ⟩."""
+        return paired_inner_products(*self._row_pair(A, B))
+
+
+class Polynomial(Kernel):
+    """k(a, b) = (γ⟨a, b⟩ + c₀)^degree, γ > 0, c₀ ≥ 0, degree a positive integer.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Polynomial
+    >>> Polynomial(degree=2)([[1, 2]], [[0, 1]])
+    array([[9.]])
+    """
+
+    def __init__(self, degree: int = 3, gamma: float = 1.0, coef0: float = 1.0) -> None:
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
+        """Return the block of powers."""
+        return self._power(Linear()(A, B))
+
+    def diag(self, A: Samples) -> Array:
+        """Return (γ|a|² + c₀)^degree."""
+        return self._power(Linear().diag(A))
+
+    def paired(self, A: Samples, B: Samples) -> Array:
+        """Return the powers of the paired inner products."""
+        return self._power(Linear().paired(A, B))
+
+    def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
+        """Demand rows of finite numbers."""
+        return Linear().check(A, name, allow_1d=allow_1d)
+
+    def _power(self, products: Array) -> Array:
+        degree, gamma = checks.count(self.degree, "degree"), checks.positive(self.gamma, "gamma")
+        if not self.coef0 >= 0:
+            raise ValueError(f"coef0 must be ≥ 0, or the kernel is not positive semi-definite; got {self.coef0!r}.")
+        return (gamma * products + self.coef0) ** degree
+
+
+class _WidthFromData(Kernel):
+    """A kernel whose ``gamma`` is a number, or ``"median"``: one over the median distance of the data."""
+
+    gamma: Any
+
+    def fit(self, A: Samples) -> Self:
+        """Set ``gamma_`` where ``gamma="median"``, from at most 1000 evenly spaced objects."""
+        super().fit(A)
+        if self.gamma == "median":
+            n = n_samples(A)
+            some = np.unique(np.linspace(0, n - 1, min(n, MEDIAN_ROWS)).astype(np.intp))
+            distances = self._distances(take(A, some))[np.triu_indices(len(some), 1)]
+            apart = distances[distances > 0]
+            middle = np.median(distances) if distances.size else 0.0
+            if middle == 0:  # most pairs are equal: look at those that are not
+                middle = np.median(apart) if apart.size else 1.0
+            self.gamma_ = float(1 / middle)
+        return self
+
+    def _distances(self, A: Samples, B: Samples | None = None) -> Array:
+        raise NotImplementedError
+
+    def _width(self) -> float:
+        if self.gamma != "median":
+            return checks.positive(self.gamma, "gamma")
+        if not hasattr(self, "gamma_"):
+            raise ValueError(
+                f"{type(self).__name__}(gamma='median') takes its width from data: call fit(A) first, or give a number."
+            )
+        return self.gamma_
+
+
+class Gaussian(_WidthFromData):
+    """k(a, b) = exp(−γ d²(a, b)), where d is the distance of another kernel; of :class:`Linear` by default.
+
+    With the linear kernel d is Euclidean and this is the usual RBF kernel, γ = 1/(2σ²). With any other, d² = k(a,a) +
+    k(b,b) − 2k(a,b): over :class:`Tanimoto` it is the Gaussian-Tanimoto kernel exp(−γ(2 − 2T)).
+
+    Parameters
+    ----------
+    gamma : float or "median"
+        the width; "median" is 1 / median d² over the data given to ``fit``.
+    base : Kernel, optional
+        the kernel whose distance is taken.
+
+    References
+    ----------
+    Schölkopf and Smola, *Learning with Kernels*, 2002, section 2.3 (d² is conditionally negative definite).
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Gaussian, Tanimoto
+    >>> Gaussian(gamma=0.5)([[0.0], [1.0]]).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    >>> Gaussian(gamma=0.5, base=Tanimoto())([[1, 1, 0]], [[0, 1, 1]]).round(4)
+    array([[0.5134]])
+    """
+
+    def __init__(self, gamma: float | str = "median", base: Kernel | None = None) -> None:
+        self.gamma = gamma
+        self.base = base
+
+    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
+        """Return the block exp(−γ d²), in one allocation."""
+        gamma = self._width()
+        block = self._distances(A, B)
+        block *= -gamma
+        return np.exp(block, out=block)
+
+    def diag(self, A: Samples) -> Array:
+        """Return ones."""
+        return np.ones(n_samples(self.check(A)))
+
+    def paired(self, A: Samples, B: Samples) -> Array:
+        """Return exp(−γ d²(aᵢ, bᵢ))."""
+        return np.exp(-self._width() * self._base().paired_squared_distances(A, B))
+
+    def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
+        """Demand what the base kernel demands."""
+        return self._base().check(A, name, allow_1d=allow_1d)
+
+    def _base(self) -> Kernel:
+        return Linear() if self.base is None else self.base
+
+    def _distances(self, A: Samples, B: Samples | None = None) -> Array:
+        return self._base().squared_distances(A, B)
+
+
+def GaussianTanimoto(gamma: float | str = 0.5) -> Gaussian:
+    """Return exp(−γ(2 − 2T(a, b))), the Gaussian over the Tanimoto distance; the paper's σ² = 1 is γ = ½.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import GaussianTanimoto
+    >>> GaussianTanimoto()
+    Gaussian(base=Tanimoto(), gamma=0.5)
+    """
+    from psilearn.kernels.binary import Tanimoto
+
+    return Gaussian(gamma=gamma, base=Tanimoto())
+
+
+class Laplacian(_WidthFromData, RowKernel):
+    """k(a, b) = exp(−γ |a − b|₁), with the Manhattan distance.
+
+    Parameters
+    ----------
+    gamma : float or "median"
+        the width; "median" is 1 / median |a − b|₁ over the data given to ``fit``.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Laplacian
+    >>> Laplacian(gamma=1.0)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
+    array([[0.1353]])
+    """
+
+    def __init__(self, gamma: float | str = "median") -> None:
+        self.gamma = gamma
+
+    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
+        """Return the block exp(−γ |a − b|₁)."""
+        return np.exp(-self._width() * self._distances(A, B))
+
+    def diag(self, A: Samples) -> Array:
+        """Return ones."""
+        return np.ones(n_samples(self.check(A)))
+
+    def _distances(self, A: Samples, B: Samples | None = None) -> Array:
+        rows, others = self._row_pair(A, B)
+        if sparse.issparse(rows) != sparse.issparse(others):
+            rows, others = sparse.csr_matrix(rows), sparse.csr_matrix(others)
+        return manhattan_distances(rows, others)

@@ -1,0 +1,151 @@
+"""Plain linear algebra: no kernel, no estimator, no data.
+
+Three problems carry the library: a shifted positive definite system (ridge), a rank-revealing factor of a Gram matrix
+(output coordinates) and the leading eigenvectors of a second-moment matrix (the learned embedding).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from scipy.linalg.lapack import dpstrf
+
+from psilearn.backend import array_namespace
+
+Array = NDArray[np.float64]
+
+INDEFINITE = 1e-6  # relative size of a negative part that no rounding explains
+RESIDUAL = 1e-10  # |Mv − μv| / μ₁ at which an iterated eigenpair counts as found
+DENSE_LIMIT = 1500  # up to this order a dense eigensolver is the faster one
+
+
+class NotPositiveSemidefiniteError(ValueError):
+    """A matrix that should be a Gram matrix has a negative eigenvalue."""
+
+
+class ShiftedCholesky:
+    """Solve (K + shift·I) A = B many times after one Cholesky factorisation; n³/3 flops, n² numbers."""
+
+    def __init__(self, K: Array, shift: float) -> None:
+        shifted = np.array(K, order="F")  # LAPACK factors it in place
+        shifted.flat[:: len(K) + 1] += shift
+        try:
+            self._factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError as error:
+            raise NotPositiveSemidefiniteError(str(error)) from error
+
+    def solve(self, B: Array) -> Array:
+        """Return (K + shift·I)⁻¹ B."""
+        return cho_solve(self._factor, B, check_finite=False)
+
+
+class PivotedCholesky(NamedTuple):
+    """K = Ψ Ψᵀ with Ψ of full column rank, from the ``rank`` rows that span all others."""
+
+    factor: Array  # (n, r)  Ψ, rows in the order of K
+    pivots: NDArray[np.intp]  # (r,)   the spanning rows: Ψ[pivots] = triangle, lower triangular
+
+    @property
+    def triangle(self) -> Array:
+        """The (r, r) lower triangle of the spanning rows."""
+        return self.factor[self.pivots]
+
+
+def pivoted_cholesky(K: Array) -> PivotedCholesky:
+    """Factor a positive semi-definite K = Ψ Ψᵀ with as many columns as K has rank.
+
+    LAPACK's ``dpstrf``: n²r flops, in place on one copy of K. It stops when the largest remaining pivot is below
+    n·ε·max k(y,y), so each row of K is reproduced to about that accuracy.
+
+    Raises
+    ------
+    NotPositiveSemidefiniteError
+        if what remains of K after the last pivot is not a rounding error.
+    """
+    n = len(K)
+    scale = float(np.max(np.diagonal(K)))
+    if scale <= 0:
+        if np.any(K):
+            raise NotPositiveSemidefiniteError(f"the largest diagonal entry is {scale:.3g}, yet the matrix is not zero")
+        return PivotedCholesky(np.zeros((n, 0)), np.empty(0, dtype=np.intp))
+    tolerance = n * np.finfo(float).eps * scale
+    probe = np.random.default_rng(0).standard_normal(n)
+    diagonal, image = np.diagonal(K).copy(), K @ probe
+    packed, order, rank, _ = dpstrf(np.array(K, order="F"), tol=tolerance, lower=1, overwrite_a=1)
+    order = order.astype(np.intp) - 1  # LAPACK counts from one
+    factor = np.empty((n, rank))
+    factor[order] = np.tril(packed[:, :rank])
+    # K − ΨΨᵀ is itself a Gram matrix when K is: no negative diagonal, nothing beside a zero diagonal.
+    remainder = diagonal - np.einsum("ij,ij->i", factor, factor)
+    worst = max(-float(np.min(remainder)), float(np.max(np.abs(image - factor @ (factor.T @ probe)))) / np.sqrt(n))
+    if worst > INDEFINITE * scale:
+        raise NotPositiveSemidefiniteError(
+            f"after {rank} of {n} pivots a part of size {worst:.3g} is left that no Gram matrix has"
+        )
+    return PivotedCholesky(factor, order[:rank])
+
+
+def top_eigh(matmat: Callable[[Array], Array], size: int, k: int) -> tuple[Array, Array]:
+    """Return the k largest eigenvalues (descending) and eigenvectors of a positive semi-definite operator.
+
+    The operator is given by its product with a block, ``matmat((size, b)) → (size, b)``. Small problems, and those
+    where many of all eigenvectors are wanted, are solved densely; the others by :func:`block_krylov_eigh`, which
+    never forms the matrix. Both agree to the residual 1e-10·μ₁, so the answer does not depend on the random start.
+    """
+    pairs = None
+    if size > DENSE_LIMIT and 5 * k < size:
+        start = np.random.default_rng(0).standard_normal((size, k + max(10, k // 10)))
+        pairs = block_krylov_eigh(matmat, start, k)
+    if pairs is None:
+        M = matmat(np.eye(size))
+        subset = None if 2 * k > size else (size - k, size - 1)
+        values, vectors = eigh((M + M.T) / 2, subset_by_index=subset, check_finite=False)
+        pairs = values[::-1][:k], vectors[:, ::-1][:, :k]
+    values, vectors = pairs
+    signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(k)])
+    return np.maximum(values, 0), vectors * signs
+
+
+def block_krylov_eigh(
+    matmat: Callable[[Any], Any], start: Any, k: int, depth: int = 6, max_restarts: int = 30
+) -> tuple[Any, Any] | None:
+    """Find the k largest eigenpairs by restarted block Krylov iteration from a random block.
+
+    Each cycle spans Q, MQ, …, M^(depth−1)Q, orthogonalised twice, and takes the Ritz pairs of that space; the leading
+    ones start the next cycle. All work is products of blocks, so it runs at the speed of the matrix product, on any
+    array-API backend. Memory: 2·depth blocks. Musco and Musco, *Randomized block Krylov methods*, 2015.
+
+    Parameters
+    ----------
+    matmat : callable, (size, b) → (size, b)
+    start : array (size, b), b > k
+        random; its namespace and device decide where the work is done.
+
+    Returns
+    -------
+    values (k,), vectors (size, k), or None where the residual 1e-10·μ₁ was not reached.
+    """
+    xp = array_namespace(start)
+    width = start.shape[1]
+    Q = xp.linalg.qr(start)[0]  # (size, b)
+    image = matmat(Q)
+    for _ in range(max_restarts):
+        basis, images = [Q], [image]
+        for _ in range(depth - 1):
+            B = xp.concat(basis, axis=1)
+            Q = images[-1]
+            for _ in range(2):
+                Q = xp.linalg.qr(Q - B @ (B.T @ Q))[0]
+            basis.append(Q)
+            images.append(matmat(Q))
+        B, MB = xp.concat(basis, axis=1), xp.concat(images, axis=1)
+        T = B.T @ MB
+        ritz, S = xp.linalg.eigh((T + T.T) / 2)
+        ritz, S = xp.flip(ritz)[:width], xp.flip(S, axis=1)[:, :width]
+        Q, image = B @ S, MB @ S
+        residual = xp.linalg.vector_norm(image[:, :k] - Q[:, :k] * ritz[:k], axis=0)
+        if float(xp.max(residual)) <= RESIDUAL * float(ritz[0]):
+            return ritz[:k], Q[:, :k]
+    return None
