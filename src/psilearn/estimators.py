@@ -46,15 +46,18 @@ class _OutputKernelRegression(BaseEstimator):
             unless it is fully supervised.
         """
         self._check_parameters()
-        X = self._check_inputs(X, reset=True)
-        kernel_x = as_kernel(self.input_kernel, "input_kernel").fit(X)
-        kernel_y = as_kernel(self.output_kernel, "output_kernel")
+        kernel_x, kernel_y = (
+            as_kernel(self.input_kernel, "input_kernel"),
+            as_kernel(self.output_kernel, "output_kernel"),
+        )
+        given, X = X, kernel_x.check(X, "X", allow_1d=False)
         Y, U = _check_outputs_of_fit(type(self).__name__, kernel_y, y, unlabeled)
         if n_samples(X) != n_samples(Y):
             raise ValueError(
                 f"X and y must have one row an example: X has {n_samples(X)} ({describe(X)}), y has {n_samples(Y)} "
                 f"({describe(Y)})."
             )
+        kernel_x.fit(X)
         kernel_y.fit(Y)
 
         known = KnownOutputs.of(Y, U)
@@ -62,12 +65,15 @@ class _OutputKernelRegression(BaseEstimator):
         d = n_samples(known.outputs) if self._looks_at_unlabeled() else known.n_labeled
         psi = OutputCoordinates(kernel_y, take(known.outputs, slice(0, d)))
         subspace = self._choose_subspace(psi, known, regressor)
-        self.embedding_ = psi.embedding(subspace.directions)
+        embedding = psi.embedding(subspace.directions)
 
         g = psi.values if subspace.directions is None else psi.values @ subspace.directions  # (d, p)
         if d < n_samples(known.outputs):  # unlabeled outputs that were no part of the coordinates
-            g = np.concatenate([g, self.embedding_(take(known.outputs, slice(d, None)))])
-        self.candidates_ = CandidateSet(known.outputs, self.embedding_, kernel_y.diag(known.outputs), g)
+            g = np.concatenate([g, embedding(take(known.outputs, slice(d, None)))])
+        if n_columns(X) is not None:
+            validate_data(self, given, skip_check_array=True)  # remembers the number and the names of the columns
+        self.embedding_ = embedding
+        self.candidates_ = CandidateSet(known.outputs, embedding, kernel_y.diag(known.outputs), g)
         self.dual_coef_ = regressor.solve(g[known.labeled])  # (n, p)  z(x) = k_x(x, X) @ dual_coef_
         self.X_fit_ = X
         self.input_kernel_ = kernel_x
@@ -79,7 +85,9 @@ class _OutputKernelRegression(BaseEstimator):
     def embed(self, X: Samples) -> Array:
         """Return z(x) = Gĥ(x), the predicted embedding, shape (len(X), p)."""
         check_is_fitted(self)
-        X = self._check_inputs(X, reset=False)
+        given, X = X, self.input_kernel_.check(X, "X", allow_1d=False)
+        if n_columns(X) is not None:
+            validate_data(self, given, reset=False, skip_check_array=True)
         Z = np.empty((n_samples(X), self.n_components_))
         for rows in row_blocks(len(Z), 8 * len(self.dual_coef_)):
             Z[rows] = self.input_kernel_(take(X, rows), self.X_fit_) @ self.dual_coef_
@@ -132,13 +140,6 @@ class _OutputKernelRegression(BaseEstimator):
 
     def _choose_subspace(self, psi: OutputCoordinates, known: KnownOutputs, regressor: KernelRidge) -> Subspace:
         raise NotImplementedError
-
-    def _check_inputs(self, X: Samples, reset: bool) -> Samples:
-        kernel: Kernel = as_kernel(self.input_kernel, "input_kernel") if reset else self.input_kernel_
-        checked = kernel.check(X, "X", allow_1d=False)
-        if n_columns(checked) is not None:  # rows: their number and names must stay the same
-            validate_data(self, X, reset=reset, skip_check_array=True)
-        return checked
 
     def _check_outputs(self, Y: Samples, name: str) -> Samples:
         Y = self.output_kernel_.check(Y, name)
@@ -340,7 +341,7 @@ class OEL(KDE):
     >>> from psilearn.kernels import Gaussian
     >>> X = np.linspace(0, 1, 30).reshape(-1, 1)
     >>> Y = np.hstack([np.sin(6 * X), np.cos(6 * X)])
-    >>> model = OEL(Gaussian(5.0), Gaussian(1.0), alpha=1e-5, n_components=4, supervision=0.5).fit(X, Y)
+    >>> model = OEL(Gaussian(5.0), Gaussian(1.0), alpha=1e-6, n_components=8, supervision=0.5).fit(X, Y)
     >>> model.predict([[0.0]]).round(2)
     array([[0., 1.]])
     >>> model.predict_topk([[0.0]], k=2).indices

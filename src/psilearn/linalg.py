@@ -75,8 +75,10 @@ def pivoted_cholesky(K: Array) -> PivotedCholesky:
     diagonal, image = np.diagonal(K).copy(), K @ probe
     packed, order, rank, _ = dpstrf(np.array(K, order="F"), tol=tolerance, lower=1, overwrite_a=1)
     order = order.astype(np.intp) - 1  # LAPACK counts from one
+    for column in range(1, rank):
+        packed[:column, column] = 0  # what LAPACK leaves above the diagonal
     factor = np.empty((n, rank))
-    factor[order] = np.tril(packed[:, :rank])
+    factor[order] = packed[:, :rank]
     # K − ΨΨᵀ is itself a Gram matrix when K is: no negative diagonal, nothing beside a zero diagonal.
     remainder = diagonal - np.einsum("ij,ij->i", factor, factor)
     worst = max(-float(np.min(remainder)), float(np.max(np.abs(image - factor @ (factor.T @ probe)))) / np.sqrt(n))

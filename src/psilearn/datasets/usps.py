@@ -22,8 +22,8 @@ def load_usps() -> Bunch:
     Returns
     -------
     Bunch with ``X`` (9298, 128) upper halves, ``Y`` (9298, 128) lower halves, ``digits`` (9298,), and the original
-    split as indices ``train`` (7291) and ``test`` (2007). The paper pairs the first 1000 of ``train`` and takes the lower
-    halves of the last 6000 as unlabeled outputs. Reading needs the extra ``psilearn[data]``.
+    split as indices ``train`` (7291) and ``test`` (2007). The paper pairs the first 1000 of ``train`` and takes the
+    lower halves of the last 6000 as unlabeled outputs. Reading needs the extra ``psilearn[data]``.
     """
     path = _FILE.fetch()
     try:

@@ -22,8 +22,8 @@ class CandidateSet:
     """One set of candidates, shared by all examples, with what decoding needs of each.
 
     The point of a candidate is [g(y), r(y)] ∈ Rᵖ⁺¹ and the query [z(x), 0]: the nearest point is the nearest ψ(y) in
-    the output space, so any Euclidean index serves. Where ``g`` is None the candidates are embedded block by block while
-    they are searched, and c·p numbers are never held.
+    the output space, so any Euclidean index serves. Where ``g`` is None the candidates are embedded block by block
+    while they are searched, and c·p numbers are never held.
     """
 
     outputs: Samples  # c candidates

@@ -78,12 +78,7 @@ class Kernel(BaseEstimator):
         Values are not changed: predictions are drawn from what this returns. The default accepts any sequence or
         array with at least one object; kernels on rows demand two dimensions unless ``allow_1d``.
         """
-        try:
-            size = n_samples(A)
-        except TypeError:
-            raise TypeError(f"{name} must be a sequence of objects or an array; got {type(A).__name__}.") from None
-        if size == 0:
-            raise ValueError(f"{name} is empty: at least one object is needed.")
+        _refuse_empty(A, name)
         return A.to_numpy() if hasattr(A, "iloc") else A
 
     def fit(self, A: Samples) -> Self:
@@ -121,8 +116,7 @@ class RowKernel(Kernel):
 
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
         """Demand finite numbers; keep the form and the dtype in which they came."""
-        if np.ndim(A) == 0 and not hasattr(A, "shape"):
-            raise TypeError(f"{name} must be an array of rows; got {type(A).__name__}.")
+        _refuse_empty(A, name)
         return check_array(
             A,
             accept_sparse="csr" if self._accepts_sparse else False,
@@ -148,6 +142,15 @@ class RowKernel(Kernel):
                 f"{rows.shape}), B has {others.shape[1]} (shape {others.shape})."
             )
         return rows, others
+
+
+def _refuse_empty(A: Samples, name: str) -> None:
+    try:
+        size = n_samples(A)
+    except (TypeError, IndexError):
+        raise TypeError(f"{name} must be an array or a sequence of objects; got {type(A).__name__}.") from None
+    if size == 0:
+        raise ValueError(f"{name} is empty: at least one object is needed.")
 
 
 def inner_products(A: Any, B: Any) -> Array:
@@ -199,7 +202,8 @@ def gram(kernel: Kernel, A: Samples, name: str, remedy: str) -> Array:
     if not np.isfinite(K).all():
         i, j = np.argwhere(~np.isfinite(K))[0]
         raise ValueError(f"{name} = {kernel!r} returned {K[i, j]} for objects {i} and {j}; a kernel must be finite.")
-    gap = np.abs(K - K.T).max()
+    step = max(1, 2**20 // n)  # rows of K and columns of Kᵀ that stay in the cache together
+    gap = max(float(np.abs(K[i : i + step] - K[:, i : i + step].T).max()) for i in range(0, n, step))
     if gap > 1e-6 * max(np.abs(K).max(), np.finfo(float).tiny):
         raise ValueError(f"{name} = {kernel!r} is not symmetric: k(a, b) and k(b, a) differ by up to {gap:.3g}.")
     return K

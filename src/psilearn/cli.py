@@ -1,0 +1,77 @@
+"""The command line: ``psilearn demo``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="psilearn",
+    help="Structured prediction with output kernels: IOKR, KDE and Output Embedding Learning.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        from psilearn import __version__
+
+        typer.echo(f"psilearn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and stop.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Structured prediction with output kernels."""
+
+
+@app.command()
+def demo(
+    picture: Annotated[Path, typer.Option(help="Where to save the picture.")] = Path("psilearn-demo.png"),
+    seed: Annotated[int, typer.Option(help="Which random split of the digits.")] = 0,
+) -> None:
+    """Complete handwritten digits: predict the lower half from the upper half. Offline, under half a minute."""
+    import numpy as np
+    from rich.console import Console
+    from rich.table import Table
+
+    from psilearn import demo as digits_demo
+
+    console = Console()
+    digits = digits_demo.halves(seed)
+    console.print(
+        f"[bold]{len(digits.X)}[/] digits with both halves, [bold]{len(digits.unlabeled)}[/] lower halves alone, "
+        f"[bold]{len(digits.X_test)}[/] to complete. Parameters are chosen on the {len(digits.X)} pairs."
+    )
+    table = Table("method", "loss ± s.e.", "p", "fit", "decode", "chosen", title="Lower half from upper half")
+    for column in table.columns[1:5]:
+        column.justify = "right"
+    rows = []
+    with console.status("starting") as status:
+        for row in digits_demo.run(digits, seed, status.update):
+            chosen = ", ".join(f"{key.removeprefix('input_kernel__')}={value:g}" for key, value in row.chosen.items())
+            seconds = (f"{row.fit_seconds:.2f} s", f"{row.decode_seconds:.3f} s")
+            table.add_row(
+                row.method, f"{row.loss:.3f} ± {row.loss.standard_error:.3f}", str(row.n_components), *seconds, chosen
+            )
+            rows.append(row)
+    console.print(table)
+    console.print("loss: mean |ψ(y) − ψ(ŷ)|² of the output kernel, between 0 and 2; lower is better.")
+    shown = [int(np.flatnonzero(digits.digits_test == d)[0]) for d in range(10)]
+    completions = {"truth": digits.Y_test[shown]} | {row.method: row.prediction[shown] for row in rows}
+    try:
+        from psilearn.plots import plot_completions
+
+        figure = plot_completions(digits.X_test[shown], completions, digits_demo.WIDTH)
+    except ImportError:
+        console.print("For the picture, install the extra: pip install 'psilearn\\[plot]'.")
+        return
+    figure.savefig(picture, bbox_inches="tight")
+    console.print(f"Picture: {picture}")

@@ -1,0 +1,97 @@
+"""Every kernel with a strategy for collections it works on: the one list that all properties are tested over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from psilearn.kernels import (
+    Dice,
+    Gaussian,
+    GaussianTanimoto,
+    Kemeny,
+    Kernel,
+    Laplacian,
+    Linear,
+    Normalized,
+    Pairwise,
+    Polynomial,
+    Precomputed,
+    Product,
+    Scaled,
+    Sum,
+    Tanimoto,
+)
+
+PROPERTY = settings(max_examples=25, deadline=None, derandomize=True)
+
+
+def shared_letters(a: str, b: str) -> float:
+    """Inner product of letter counts: zero for the empty word."""
+    return float(sum(a.count(letter) * b.count(letter) for letter in set(a)))
+
+
+@st.composite
+def repeated(draw: st.DrawFn, elements: st.SearchStrategy[Any], min_width: int = 1) -> np.ndarray:
+    """2 to 9 rows, drawn with replacement from fewer: duplicates are frequent, and so are rows of zeros."""
+    width = draw(st.integers(min_width, 5))
+    pool = draw(hnp.arrays(np.float64, (draw(st.integers(1, 5)), width), elements=elements, fill=st.just(0.0)))
+    return pool[draw(st.lists(st.integers(0, len(pool) - 1), min_size=2, max_size=9))]
+
+
+rows = repeated(st.floats(-3, 3).map(lambda value: round(value, 2)))
+grid_rows = repeated(st.integers(-12, 12).map(lambda value: value / 4))  # inner products without rounding
+sets = repeated(st.sampled_from([0.0, 1.0]))
+rankings = repeated(st.integers(1, 5).map(float), min_width=2)
+words = st.lists(st.text("abc", max_size=4), min_size=2, max_size=9)
+places = st.lists(st.integers(0, 6), min_size=2, max_size=9).map(np.array)
+
+_features = np.random.default_rng(0).normal(size=(7, 3))
+_features[2] = 0
+MATRIX = _features @ _features.T
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    kernel: Kernel
+    collections: st.SearchStrategy[Any]
+    sparse: bool = False  # whether CSR rows are accepted
+
+    def __str__(self) -> str:
+        return self.name
+
+
+CASES = [
+    Case("linear", Linear(), rows, sparse=True),
+    Case("polynomial", Polynomial(degree=3, gamma=0.5, coef0=1.0), rows, sparse=True),
+    Case("polynomial without constant", Polynomial(degree=2, coef0=0.0), rows, sparse=True),
+    Case("gaussian", Gaussian(gamma=0.3), rows, sparse=True),
+    Case("gaussian median", Gaussian(), grid_rows, sparse=True),
+    Case("gaussian over polynomial", Gaussian(gamma=0.01, base=Polynomial(degree=2)), rows, sparse=True),
+    Case("gaussian over words", Gaussian(gamma=0.1, base=Pairwise(shared_letters)), words),
+    Case("laplacian", Laplacian(gamma=0.4), rows, sparse=True),
+    Case("laplacian median", Laplacian(), grid_rows, sparse=True),
+    Case("tanimoto", Tanimoto(), sets, sparse=True),
+    Case("dice", Dice(), sets, sparse=True),
+    Case("gaussian tanimoto", GaussianTanimoto(), sets, sparse=True),
+    Case("gaussian tanimoto median", GaussianTanimoto("median"), sets, sparse=True),
+    Case("kemeny", Kemeny(), rankings),
+    Case("precomputed", Precomputed(MATRIX), places),
+    Case("pairwise", Pairwise(shared_letters), words),
+    Case("sum", Sum(Linear(), Gaussian(gamma=0.2)), rows, sparse=True),
+    Case("product", Product(Kemeny(), Gaussian(gamma=0.2)), rankings),
+    Case("scaled", Scaled(Tanimoto(), 2.5), sets, sparse=True),
+    Case("normalized linear", Normalized(Linear()), rows, sparse=True),
+    Case("normalized words", Pairwise(shared_letters).normalized(), words),
+    Case("normalized precomputed", Precomputed(MATRIX).normalized(), places),
+    Case("nested on rows", (0.5 * Linear() + Polynomial(degree=2)).normalized() * Laplacian(gamma=0.3), rows, True),
+    Case("nested on sets", Gaussian(gamma=0.7, base=Dice() * Tanimoto()) + 3 * Dice().normalized(), sets, True),
+    Case("nested with a median", 2 * (Gaussian() + Laplacian()) * Linear(), grid_rows, sparse=True),
+]
+SPARSE_CASES = [case for case in CASES if case.sparse]
