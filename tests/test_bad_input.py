@@ -55,8 +55,6 @@ def test_nothing_is_not_enough(model):
         OEL().fit(X[:0], Y[:0])
     with pytest.raises(ValueError, match="target y is None"):
         OEL().fit(X, None)
-    with pytest.raises(ValueError, match="unlabeled is empty"):
-        OEL().fit(X, Y, unlabeled=Y[:0])
     for empty in (Y[:0], [], sparse.csr_matrix((0, 4))):
         with pytest.raises(ValueError, match="candidates is empty"):
             model.predict(X, candidates=empty)

@@ -162,6 +162,13 @@ def test_one_training_row_and_constant_outputs_and_duplicate_rows():
     np.testing.assert_allclose(doubled.predict_topk(X).distances, once.predict_topk(X).distances, atol=1e-7)
 
 
+def test_no_unlabeled_outputs_is_an_empty_collection_of_them(problem):
+    model = OEL(KERNEL_X, problem.kernel, 1e-3, 3, 0.3)
+    without = clone(model).fit(problem.X, problem.Y)
+    empty = clone(model).fit(problem.X, problem.Y, unlabeled=problem.unlabeled[:0])
+    np.testing.assert_array_equal(without.embed(problem.X_test), empty.embed(problem.X_test))
+
+
 def test_outputs_of_length_zero():
     # ψ(y) = 0 for every output: nothing to embed, everything at distance 0, the lowest index wins.
     from psilearn.kernels import Linear

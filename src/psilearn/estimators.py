@@ -42,7 +42,7 @@ class _OutputKernelRegression(BaseEstimator):
         X : array, CSR matrix or sequence of n inputs
         y : array (1-D or 2-D), CSR matrix or sequence of n outputs
         unlabeled : same form as y, optional
-            m outputs of which the input is not known. They join the default candidates, and shape the embedding
+            m ≥ 0 outputs of which the input is not known. They join the default candidates, and shape the embedding
             unless it is fully supervised.
         """
         self._check_parameters()
@@ -171,7 +171,7 @@ def _check_outputs_of_fit(
     if y is None:
         raise ValueError(f"{estimator} requires y to be passed, but the target y is None.")
     Y = kernel.check(y, "y")
-    if unlabeled is None:
+    if unlabeled is None or n_samples(unlabeled) == 0:
         return Y, None
     U = kernel.check(unlabeled, "unlabeled")
     _same_width(U, "unlabeled", Y, "y")

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 INDEFINITE = 1e-6  # relative size of a negative part that no rounding explains
 RESIDUAL = 1e-10  # |Mv − μv| / μ₁ at which an iterated eigenpair counts as found
-DENSE_LIMIT = 1500  # up to this order a dense eigensolver is the faster one
+DENSE_LIMIT = 2500  # up to this order a dense eigensolver is the faster one
 
 
 class NotPositiveSemidefiniteError(ValueError):
@@ -97,7 +97,7 @@ def top_eigh(matmat: Callable[[Array], Array], size: int, k: int) -> tuple[Array
     never forms the matrix. Both agree to the residual 1e-10·μ₁, so the answer does not depend on the random start.
     """
     pairs = None
-    if size > DENSE_LIMIT and 5 * k < size:
+    if size > DENSE_LIMIT and 20 * k < size:
         start = np.random.default_rng(0).standard_normal((size, k + max(10, k // 10)))
         pairs = block_krylov_eigh(matmat, start, k)
     if pairs is None:

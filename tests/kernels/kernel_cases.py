@@ -28,7 +28,7 @@ from psilearn.kernels import (
     Tanimoto,
 )
 
-PROPERTY = settings(max_examples=25, deadline=None, derandomize=True)
+PROPERTY = settings(max_examples=12, deadline=None, derandomize=True)
 
 
 def shared_letters(a: str, b: str) -> float:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_cases import CASES, PROPERTY, SPARSE_CASES
 from scipy import sparse
 from sklearn.base import clone
 
 from psilearn.kernels import Gaussian, Kernel, Laplacian
 from psilearn.samples import concat, n_samples, take
+from tests.kernels.kernel_cases import CASES, PROPERTY, SPARSE_CASES
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 every_sparse_case = pytest.mark.parametrize("case", SPARSE_CASES, ids=str)
@@ -132,16 +132,6 @@ def test_squared_distances_are_those_of_feature_vectors(case, data):
     scale = max(1.0, expected.max(), eigenvalues[-1])
     np.testing.assert_allclose(kernel.squared_distances(A, B), expected[:cut, cut:], rtol=0, atol=1e-10 * scale)
     np.testing.assert_allclose(kernel.squared_distances(A), expected[:cut, :cut], rtol=0, atol=1e-10 * scale)
-
-
-@every_case
-@PROPERTY
-@given(data=st.data())
-def test_squared_distances_by_the_three_kernel_values(case, data):
-    kernel, C = fitted(case, data)
-    A, B = halves(C, data)
-    expected = kernel.diag(A)[:, None] + kernel.diag(B)[None] - 2 * kernel(A, B)
-    assert_close(kernel.squared_distances(A, B), np.maximum(expected, 0))
 
 
 @every_case
