@@ -255,7 +255,9 @@ def test_ties_is_one_of_the_policies(ties):
 
 
 @pytest.mark.parametrize(
-    "metric", [f1_score, hamming_loss, kendall_tau, lambda a, b: kernel_loss(a, b, Linear())], ids=range(4)
+    "metric",
+    [f1_score, hamming_loss, kendall_tau, lambda a, b: kernel_loss(a, b, Linear())],
+    ids=["f1", "hamming", "kendall", "kernel"],
 )
 def test_as_many_predictions_as_outputs(metric):
     with pytest.raises(ValueError, match="Y_true has 3 outputs, Y_pred has 2"):

@@ -1,19 +1,27 @@
 """Checks of single parameters: each error names the argument, what came and what is allowed."""
 
+from math import inf, nan
 from numbers import Integral, Real
 from typing import Any
 
 
 def positive(value: Any, name: str) -> float:
     """Return a finite number > 0, or say that ``name`` must be one."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < float("inf"):
+    if not 0 < _number(value) < inf:
         raise ValueError(f"{name} must be a finite number > 0; got {value!r}.")
+    return float(value)
+
+
+def non_negative(value: Any, name: str) -> float:
+    """Return a finite number ≥ 0, or say that ``name`` must be one."""
+    if not 0 <= _number(value) < inf:
+        raise ValueError(f"{name} must be a finite number ≥ 0; got {value!r}.")
     return float(value)
 
 
 def fraction(value: Any, name: str) -> float:
     """Return a number in [0, 1], or say that ``name`` must be one."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+    if not 0 <= _number(value) <= 1:
         raise ValueError(f"{name} must be a number in [0, 1]; got {value!r}.")
     return float(value)
 
@@ -23,3 +31,13 @@ def count(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name} must be an integer ≥ 1; got {value!r}.")
     return int(value)
+
+
+def _number(value: Any) -> float:
+    """Return a real number as a float; NaN, which is in no range, for anything else."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return nan
+    try:
+        return float(value)
+    except OverflowError:
+        return inf

@@ -17,6 +17,7 @@ from psilearn.backend import array_namespace
 Array = NDArray[np.float64]
 
 INDEFINITE = 1e-6  # relative size of a negative part that no rounding explains
+SINGLE = float(np.finfo(np.float32).eps)
 RESIDUAL = 1e-10  # |Mv − μv| / μ₁ at which an iterated eigenpair counts as found
 DENSE_LIMIT = 2500  # up to this order a dense eigensolver is the faster one
 
@@ -57,7 +58,8 @@ def pivoted_cholesky(K: Array) -> PivotedCholesky:
     """Factor a positive semi-definite K = Ψ Ψᵀ with as many columns as K has rank.
 
     LAPACK's ``dpstrf``: n²r flops, in place on one copy of K. It stops when the largest remaining pivot is below
-    n·ε·max k(y,y), so each row of K is reproduced to about that accuracy.
+    n·ε·max k(y,y), so each row of K is reproduced to about that accuracy. A matrix that is a Gram matrix only to single
+    precision is factored to that precision instead.
 
     Raises
     ------
@@ -70,9 +72,21 @@ def pivoted_cholesky(K: Array) -> PivotedCholesky:
         if np.any(K):
             raise NotPositiveSemidefiniteError(f"the largest diagonal entry is {scale:.3g}, yet the matrix is not zero")
         return PivotedCholesky(np.zeros((n, 0)), np.empty(0, dtype=np.intp))
-    tolerance = n * np.finfo(float).eps * scale
-    probe = np.random.default_rng(0).standard_normal(n)
-    diagonal, image = np.diagonal(K).copy(), K @ probe
+    exact, exact_error = _pivoted(K, n * np.finfo(float).eps * scale)
+    if exact_error <= INDEFINITE * scale:
+        return exact
+    coarse = 2 * np.sqrt(n) * SINGLE * scale
+    rounded, error = _pivoted(K, coarse)
+    if error <= 4 * coarse:
+        return rounded
+    raise NotPositiveSemidefiniteError(
+        f"after {len(rounded.pivots)} of {n} pivots a part of size {error:.3g} is left that no Gram matrix has"
+    )
+
+
+def _pivoted(K: Array, tolerance: float) -> tuple[PivotedCholesky, float]:
+    """Factor down to pivots of that size; return also how far the rest is from the rest of a Gram matrix."""
+    n = len(K)
     packed, order, rank, _ = dpstrf(np.array(K, order="F"), tol=tolerance, lower=1, overwrite_a=1)
     order = order.astype(np.intp) - 1  # LAPACK counts from one
     for column in range(1, rank):
@@ -80,13 +94,10 @@ def pivoted_cholesky(K: Array) -> PivotedCholesky:
     factor = np.empty((n, rank))
     factor[order] = packed[:, :rank]
     # K − ΨΨᵀ is itself a Gram matrix when K is: no negative diagonal, nothing beside a zero diagonal.
-    remainder = diagonal - np.einsum("ij,ij->i", factor, factor)
-    worst = max(-float(np.min(remainder)), float(np.max(np.abs(image - factor @ (factor.T @ probe)))) / np.sqrt(n))
-    if worst > INDEFINITE * scale:
-        raise NotPositiveSemidefiniteError(
-            f"after {rank} of {n} pivots a part of size {worst:.3g} is left that no Gram matrix has"
-        )
-    return PivotedCholesky(factor, order[:rank])
+    remainder = np.diagonal(K) - np.einsum("ij,ij->i", factor, factor)
+    probe = np.random.default_rng(0).standard_normal(n)
+    beside = np.abs(K @ probe - factor @ (factor.T @ probe)) / np.sqrt(n)
+    return PivotedCholesky(factor, order[:rank]), max(-float(np.min(remainder)), float(np.max(beside)))
 
 
 def top_eigh(matmat: Callable[[Array], Array], size: int, k: int) -> tuple[Array, Array]:
@@ -104,6 +115,8 @@ def top_eigh(matmat: Callable[[Array], Array], size: int, k: int) -> tuple[Array
         M = matmat(np.eye(size))
         subset = None if 2 * k > size else (size - k, size - 1)
         values, vectors = eigh((M + M.T) / 2, subset_by_index=subset, check_finite=False)
+        if len(values) < k:  # LAPACK loses some of a repeated eigenvalue in a subset
+            values, vectors = eigh((M + M.T) / 2, check_finite=False)
         pairs = values[::-1][:k], vectors[:, ::-1][:, :k]
     values, vectors = pairs
     signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(k)])
@@ -130,14 +143,16 @@ def block_krylov_eigh(
     values (k,), vectors (size, k), or None where the residual 1e-10·μ₁ was not reached.
     """
     xp = array_namespace(start)
-    width = start.shape[1]
+    size, width = start.shape
+    depth = max(1, min(depth, size // width))  # a basis has at most ``size`` columns
     Q = xp.linalg.qr(start)[0]  # (size, b)
     image = matmat(Q)
     for _ in range(max_restarts):
         basis, images = [Q], [image]
         for _ in range(depth - 1):
             B = xp.concat(basis, axis=1)
-            Q = images[-1]
+            # A hint of other random directions, lest a space that M does not leave any more give a block of zeros.
+            Q = images[-1] + 1e-14 * xp.linalg.matrix_norm(images[-1]) * xp.roll(start, 1, axis=0)
             for _ in range(2):
                 Q = xp.linalg.qr(Q - B @ (B.T @ Q))[0]
             basis.append(Q)

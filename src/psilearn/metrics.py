@@ -34,6 +34,8 @@ class Mean(float):
 
     def __new__(cls, values: Any) -> Mean:  # noqa: D102
         values = np.asarray(values, dtype=np.float64)
+        if values.size == 0:
+            raise ValueError("A mean needs at least one value.")
         self = super().__new__(cls, np.mean(values))
         self.values = values
         self.standard_error = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")

@@ -90,7 +90,10 @@ def _keys(A: Samples) -> list[Hashable]:
         if np.issubdtype(A.dtype, np.floating):
             A = A + 0.0  # −0.0 and 0.0 are one number
         return [row.tobytes() for row in np.ascontiguousarray(A)]
-    return [_object_key(item) for item in A]
+    if getattr(A, "ndim", 1) == 2:  # rows of objects
+        return [tuple(row) for row in A]
+    items = list(A)  # all alive at once, so that no two share an id
+    return [_object_key(item) for item in items]
 
 
 def _object_key(item: Any) -> Hashable:
@@ -98,4 +101,4 @@ def _object_key(item: Any) -> Hashable:
         hash(item)
     except TypeError:
         return ("id", id(item))
-    return (type(item), item)
+    return ("value", item)

@@ -117,7 +117,7 @@ def test_paired_collections_have_one_length_and_the_message_names_both(kernel, o
 
 
 def test_paired_words_have_one_length():
-    with pytest.raises(ValueError, match="argument 2 is shorter"):
+    with pytest.raises(ValueError, match="one length; A has 2 objects, B has 1"):
         Pairwise(lambda a, b: 1.0).paired(["a", "b"], ["a"])
 
 

@@ -250,6 +250,12 @@ def test_fit_reaches_the_parts_of_a_kernel():
     assert parts.right.gamma_ == Laplacian().fit(X).gamma_
 
 
+@pytest.mark.parametrize("gamma", [0.5, "median"])
+def test_fit_reaches_the_kernel_below_a_gaussian(gamma):
+    by_parts = Gaussian(gamma, base=Laplacian(Laplacian().fit(X).gamma_)).fit(X)
+    np.testing.assert_allclose(Gaussian(gamma, base=Laplacian()).fit(X)(X, Z), by_parts(X, Z), rtol=1e-12)
+
+
 # Kernels made of kernels
 
 

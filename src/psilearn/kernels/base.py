@@ -53,13 +53,13 @@ class Kernel(BaseEstimator):
 
         This default evaluates 64×64 blocks and keeps their diagonals; kernels that can do better override it.
         """
+        same_length(A, B)
         steps = [slice(i, i + 64) for i in range(0, n_samples(A), 64)]
         return np.concatenate([np.diagonal(self(take(A, step), take(B, step))) for step in steps])
 
     def squared_distances(self, A: Samples, B: Samples | None = None) -> Array:
         """Return |ψ(a) − ψ(b)|² = k(a,a) + k(b,b) − 2k(a,b) as a block."""
-        distances = self(A, B)
-        distances *= -2
+        distances = -2.0 * self(A, B)  # a new array: what a kernel returns is its own
         diagonal = self.diag(A)
         distances += diagonal[:, None]
         distances += diagonal if B is None else self.diag(B)
@@ -151,6 +151,12 @@ def _refuse_empty(A: Samples, name: str) -> None:
         raise TypeError(f"{name} must be an array or a sequence of objects; got {type(A).__name__}.") from None
     if size == 0:
         raise ValueError(f"{name} is empty: at least one object is needed.")
+
+
+def same_length(A: Samples, B: Samples) -> None:
+    """Refuse to pair collections of different lengths."""
+    if n_samples(A) != n_samples(B):
+        raise ValueError(f"Pairs need collections of one length; A has {n_samples(A)} objects, B has {n_samples(B)}.")
 
 
 def inner_products(A: Any, B: Any) -> Array:

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from psilearn.kernels.base import Array, RowKernel, inner_products, paired_inner_products
+from psilearn.kernels.base import Array, RowKernel, inner_products, paired_inner_products, same_length
 from psilearn.samples import Samples
 
 
@@ -21,12 +21,16 @@ class _SetKernel(RowKernel):
 
     def paired(self, A: Samples, B: Samples) -> Array:
         """Return the similarity of each pair of rows."""
+        same_length(A, B)
         rows, others = self._row_pair(A, B)
         return self._similarity(paired_inner_products(rows, others), _sizes(rows), _sizes(others))
 
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = False) -> Samples:
         """Demand rows of zeros and ones."""
         A = super().check(A, name, allow_1d=False)
+        if sparse.issparse(A) and not A.has_canonical_format:
+            A = A.copy()
+            A.sum_duplicates()
         values = A.data if sparse.issparse(A) else A
         odd = values[(values != 0) & (values != 1)]
         if odd.size:

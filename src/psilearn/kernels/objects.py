@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psilearn.kernels.base import Array, Kernel
+from psilearn.kernels.base import Array, Kernel, same_length
 from psilearn.samples import Index, Samples, n_samples
 
 
@@ -45,6 +45,7 @@ class Precomputed(Kernel):
 
     def paired(self, A: Samples, B: Samples) -> Array:
         """Return matrix[aᵢ, bᵢ]."""
+        same_length(A, B)
         return np.asarray(self.matrix[self._index(A), self._index(B, "B")], dtype=np.float64)
 
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
@@ -114,4 +115,5 @@ class Pairwise(Kernel):
 
     def paired(self, A: Samples, B: Samples) -> Array:
         """Return function(aᵢ, bᵢ) for each i."""
+        same_length(A, B)
         return np.array([self.function(a, b) for a, b in zip(A, B, strict=True)], dtype=np.float64)

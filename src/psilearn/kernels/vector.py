@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
 
 from psilearn import checks
-from psilearn.kernels.base import Array, Kernel, RowKernel, inner_products, paired_inner_products
+from psilearn.kernels.base import Array, Kernel, RowKernel, inner_products, paired_inner_products, same_length
 from psilearn.samples import Samples, n_samples, take
 
 MEDIAN_ROWS = 1000  # objects that a median distance is taken over: half a million pairs
@@ -37,6 +36,7 @@ class Linear(RowKernel):
 
     def paired(self, A: Samples, B: Samples) -> Array:
         """Return ⟨aᵢ, bᵢ⟩."""
+        same_length(A, B)
         return paired_inner_products(*self._row_pair(A, B))
 
 
@@ -73,9 +73,8 @@ class Polynomial(Kernel):
 
     def _power(self, products: Array) -> Array:
         degree, gamma = checks.count(self.degree, "degree"), checks.positive(self.gamma, "gamma")
-        if not self.coef0 >= 0:
-            raise ValueError(f"coef0 must be ≥ 0, or the kernel is not positive semi-definite; got {self.coef0!r}.")
-        return (gamma * products + self.coef0) ** degree
+        coef0 = checks.non_negative(self.coef0, "coef0")  # else the kernel is not positive semi-definite
+        return (gamma * products + coef0) ** degree
 
 
 class _WidthFromData(Kernel):
@@ -90,15 +89,20 @@ class _WidthFromData(Kernel):
             n = n_samples(A)
             some = np.unique(np.linspace(0, n - 1, min(n, MEDIAN_ROWS)).astype(np.intp))
             distances = self._distances(take(A, some))[np.triu_indices(len(some), 1)]
-            apart = distances[distances > 0]
+            noise = self._rounding(take(A, some))
+            apart = distances[distances > noise]
             middle = np.median(distances) if distances.size else 0.0
-            if middle == 0:  # most pairs are equal: look at those that are not
+            if middle <= noise:  # most pairs are equal: look at those that are not
                 middle = np.median(apart) if apart.size else 1.0
             self.gamma_ = float(1 / middle)
         return self
 
     def _distances(self, A: Samples, B: Samples | None = None) -> Array:
         raise NotImplementedError
+
+    def _rounding(self, A: Samples) -> float:
+        """Return how large the distance of two equal objects may come out."""
+        return 0.0
 
     def _width(self) -> float:
         if self.gamma != "median":
@@ -166,6 +170,9 @@ class Gaussian(_WidthFromData):
     def _distances(self, A: Samples, B: Samples | None = None) -> Array:
         return self._base().squared_distances(A, B)
 
+    def _rounding(self, A: Samples) -> float:
+        return 1e-12 * float(np.max(self._base().diag(A)))
+
 
 def GaussianTanimoto(gamma: float | str = 0.5) -> Gaussian:
     """Return exp(−γ(2 − 2T(a, b))), the Gaussian over the Tanimoto distance; the paper's σ² = 1 is γ = ½.
@@ -208,7 +215,4 @@ class Laplacian(_WidthFromData, RowKernel):
         return np.ones(n_samples(self.check(A)))
 
     def _distances(self, A: Samples, B: Samples | None = None) -> Array:
-        rows, others = self._row_pair(A, B)
-        if sparse.issparse(rows) != sparse.issparse(others):
-            rows, others = sparse.csr_matrix(rows), sparse.csr_matrix(others)
-        return manhattan_distances(rows, others)
+        return manhattan_distances(*self._row_pair(A, B))
