@@ -152,7 +152,7 @@ def block_krylov_eigh(
         for _ in range(depth - 1):
             B = xp.concat(basis, axis=1)
             # A hint of other random directions, lest a space that M does not leave any more give a block of zeros.
-            Q = images[-1] + 1e-14 * xp.linalg.matrix_norm(images[-1]) * xp.roll(start, 1, axis=0)
+            Q = images[-1] + 1e-14 * xp.linalg.matrix_norm(images[0]) * xp.roll(start, 1, axis=0)
             for _ in range(2):
                 Q = xp.linalg.qr(Q - B @ (B.T @ Q))[0]
             basis.append(Q)
