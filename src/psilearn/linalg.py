@@ -112,15 +112,20 @@ def top_eigh(matmat: Callable[[Array], Array], size: int, k: int) -> tuple[Array
         start = np.random.default_rng(0).standard_normal((size, k + max(10, k // 10)))
         pairs = block_krylov_eigh(matmat, start, k)
     if pairs is None:
-        M = matmat(np.eye(size))
-        subset = None if 2 * k > size else (size - k, size - 1)
-        values, vectors = eigh((M + M.T) / 2, subset_by_index=subset, check_finite=False)
-        if len(values) < k:  # LAPACK loses some of a repeated eigenvalue in a subset
-            values, vectors = eigh((M + M.T) / 2, check_finite=False)
-        pairs = values[::-1][:k], vectors[:, ::-1][:, :k]
+        pairs = dense_top_eigh(matmat(np.eye(size)), k)
     values, vectors = pairs
     signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(k)])
     return np.maximum(values, 0), vectors * signs
+
+
+def dense_top_eigh(M: Array, k: int) -> tuple[Array, Array]:
+    """Return the k largest eigenvalues (descending) and eigenvectors of a symmetric matrix."""
+    size = len(M)
+    subset = None if 2 * k > size else (size - k, size - 1)
+    values, vectors = eigh((M + M.T) / 2, subset_by_index=subset, check_finite=False)
+    if len(values) < k:  # LAPACK loses some of a repeated eigenvalue in a subset
+        values, vectors = eigh((M + M.T) / 2, check_finite=False)
+    return values[::-1][:k], vectors[:, ::-1][:, :k]
 
 
 def block_krylov_eigh(
@@ -152,7 +157,7 @@ def block_krylov_eigh(
         for _ in range(depth - 1):
             B = xp.concat(basis, axis=1)
             # A hint of other random directions, lest a space that M does not leave any more give a block of zeros.
-            Q = images[-1] + 1e-14 * xp.linalg.matrix_norm(images[0]) * xp.roll(start, 1, axis=0)
+            Q = images[-1] + 1e-14 * xp.linalg.matrix_norm(images[0]) * xp.roll(start, len(basis), axis=0)
             for _ in range(2):
                 Q = xp.linalg.qr(Q - B @ (B.T @ Q))[0]
             basis.append(Q)

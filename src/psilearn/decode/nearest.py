@@ -156,10 +156,14 @@ def _distances(Z: Array, z_norms: Array, g: Array, squared_norms: Array, largest
     D *= -2
     D += z_norms[:, None]
     D += squared_norms
+    return on_grid(D, z_norms + largest)
+
+
+def on_grid(D: Array, scale: Array) -> Array:
+    """Put the distances of each query, in place, on a grid of 2⁻³⁶ of its scale (q,); below 0 they become 0."""
     np.maximum(D, 0, out=D)
-    scale = np.maximum(z_norms + largest, np.finfo(float).tiny)
-    grid = GRID * np.exp2(np.ceil(np.log2(scale)))[:, None]  # a power of two: dividing by it is exact
-    D /= grid
+    grid = GRID * np.exp2(np.ceil(np.log2(np.maximum(scale, np.finfo(float).tiny))))[:, None]
+    D /= grid  # by a power of two: exact
     np.rint(D, out=D)
     D *= grid
     return D

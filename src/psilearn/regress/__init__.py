@@ -3,9 +3,10 @@
 from typing import Protocol
 
 from psilearn.linalg import Array
+from psilearn.regress.path import RidgePath
 from psilearn.regress.ridge import KernelRidge
 
-__all__ = ["KernelRidge", "Regressor"]
+__all__ = ["KernelRidge", "Regressor", "RidgePath"]
 
 
 class Regressor(Protocol):
