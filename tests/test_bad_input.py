@@ -40,7 +40,7 @@ def test_nan_and_infinity_are_named(model, value):
 
 
 def test_lengths_must_agree(model):
-    with pytest.raises(ValueError, match=r"X has 20 \(shape \(20, 3\)\), y has 19 \(shape \(19, 4\)\)"):
+    with pytest.raises(ValueError, match=r"X has 20, y has 19 \(shape \(19, 4\)\)"):
         OEL().fit(X, Y[:19])
     with pytest.raises(ValueError, match="3 sets for 20 examples"):
         model.predict(X, candidates=[Y, Y, Y])

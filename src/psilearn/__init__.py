@@ -10,17 +10,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from psilearn.decode import CandidateSets
     from psilearn.estimators import IOKR, KDE, OEL
+    from psilearn.model_selection import IOKRCV, KDECV, OELCV
 
 __version__ = "0.1.0"
-__all__ = ["IOKR", "KDE", "OEL", "CandidateSets", "__version__"]
+__all__ = ["IOKR", "IOKRCV", "KDE", "KDECV", "OEL", "OELCV", "CandidateSets", "__version__"]
 
 _HOME = {
     "IOKR": "psilearn.estimators",
     "KDE": "psilearn.estimators",
     "OEL": "psilearn.estimators",
+    "IOKRCV": "psilearn.model_selection",
+    "KDECV": "psilearn.model_selection",
+    "OELCV": "psilearn.model_selection",
     "CandidateSets": "psilearn.decode",
 }
-_ROOMS = {"datasets", "decode", "embed", "estimators", "kernels", "linalg", "metrics", "plots", "regress", "theory"}
+_ROOMS = {
+    "datasets",
+    "decode",
+    "embed",
+    "estimators",
+    "kernels",
+    "linalg",
+    "metrics",
+    "model_selection",
+    "plots",
+    "regress",
+    "theory",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -51,12 +51,7 @@ class _OutputKernelRegression(BaseEstimator):
             as_kernel(self.output_kernel, "output_kernel"),
         )
         given, X = X, kernel_x.check(X, "X", allow_1d=False)
-        Y, U = _check_outputs_of_fit(type(self).__name__, kernel_y, y, unlabeled)
-        if n_samples(X) != n_samples(Y):
-            raise ValueError(
-                f"X and y must have one row an example: X has {n_samples(X)} ({describe(X)}), y has {n_samples(Y)} "
-                f"({describe(Y)})."
-            )
+        Y, U = check_outputs_of_fit(type(self).__name__, kernel_y, y, unlabeled, n_samples(X))
         kernel_x.fit(X)
         kernel_y.fit(Y)
 
@@ -165,12 +160,17 @@ class _OutputKernelRegression(BaseEstimator):
         return tags
 
 
-def _check_outputs_of_fit(
-    estimator: str, kernel: Kernel, y: Samples, unlabeled: Samples | None
+def check_outputs_of_fit(
+    estimator: str, kernel: Kernel, y: Samples, unlabeled: Samples | None, n_inputs: int
 ) -> tuple[Samples, Samples | None]:
+    """Return the outputs and the unlabeled outputs (None for none) as the kernel takes them, one output an input."""
     if y is None:
         raise ValueError(f"{estimator} requires y to be passed, but the target y is None.")
     Y = kernel.check(y, "y")
+    if n_samples(Y) != n_inputs:
+        raise ValueError(
+            f"X and y must have one row an example: X has {n_inputs}, y has {n_samples(Y)} ({describe(Y)})."
+        )
     if unlabeled is None or n_samples(unlabeled) == 0:
         return Y, None
     U = kernel.check(unlabeled, "unlabeled")

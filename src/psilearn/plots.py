@@ -1,14 +1,91 @@
-"""Pictures. Matplotlib is the extra ``psilearn[plot]``; every function draws and returns, none shows or saves."""
+"""Pictures. Matplotlib is the extra ``psilearn[plot]``; every function draws on given or new axes and returns them.
+
+Nothing is shown or saved: ``ax.figure.savefig("picture.png")`` does that.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psilearn.linalg import Array
+from psilearn.theory import fit_decay
 
 GREEN = "#0b7a75"
+
+
+def plot_validation(search: Any, iokr: Any = None, ax: Any = None) -> Any:
+    """Draw the validation score over λ, one curve a p, at the chosen kernels and c; IOKR as a black line.
+
+    Parameters
+    ----------
+    search : fitted OELCV or KDECV
+    iokr : fitted IOKRCV, optional
+        drawn at its own chosen kernels.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    ax = _axes(ax)
+    results = search.cv_results_
+    here = _matching(search, ("input_kernel", "output_kernel", "supervision"))
+    sizes = np.unique(results["param_n_components"][here])
+    colors = _colors(len(sizes))
+    for p, color in zip(sizes, colors, strict=True):
+        rows = here & (results["param_n_components"] == p)
+        _curve(ax, results["param_alpha"][rows], results["mean_test_score"][rows], color=color, label=f"p = {p}")
+    if iokr is not None:
+        rows = _matching(iokr, ("input_kernel", "output_kernel"))
+        alphas, scores = iokr.cv_results_["param_alpha"][rows], iokr.cv_results_["mean_test_score"][rows]
+        _curve(ax, alphas, scores, color="black", label="IOKR", linewidth=2)
+    ax.set_xscale("log")
+    ax.set_xlabel("λ")
+    ax.set_ylabel(_score_name(search))
+    ax.legend(fontsize=7, ncols=2)
+    return ax
+
+
+def plot_components(search: Any, iokr: Any = None, ax: Any = None) -> Any:
+    """Draw the best validation score for each p, over all else, with its standard error; IOKR as a black line."""
+    ax = _axes(ax)
+    results = search.cv_results_
+    splits = np.column_stack([values for name, values in results.items() if name.startswith("split")])
+    sizes = np.unique(results["param_n_components"])
+    best = [
+        max(np.flatnonzero(results["param_n_components"] == p), key=lambda i: results["mean_test_score"][i])
+        for p in sizes
+    ]
+    error = splits[best].std(axis=1, ddof=1) / np.sqrt(splits.shape[1]) if splits.shape[1] > 1 else None
+    ax.errorbar(sizes, _sign(search) * results["mean_test_score"][best], yerr=error, color=GREEN, marker="o", capsize=3)
+    ax.axvline(search.best_params_["n_components"], color=GREEN, linestyle=":", label="chosen")
+    if iokr is not None:
+        ax.axhline(_sign(iokr) * iokr.best_score_, color="black", label="IOKR")
+    ax.set_xscale("log")
+    ax.set_xlabel("p")
+    ax.set_ylabel(_score_name(search))
+    ax.legend()
+    return ax
+
+
+def plot_spectrum(eigenvalues: Array, ax: Any = None) -> Any:
+    """Draw a spectrum such as ``model.eigenvalues_`` with the fitted decay ω j⁻ʳ ≤ σⱼ ≤ Ω j⁻ʳ as a band."""
+    ax = _axes(ax)
+    decay = fit_decay(eigenvalues)
+    j = np.arange(1, len(eigenvalues) + 1)
+    power = j**-decay.rate
+    ax.fill_between(j, decay.lower * power, decay.upper * power, color=GREEN, alpha=0.15, linewidth=0)
+    ax.plot(j, decay(j), color=GREEN, linestyle="--", label=f"r = {decay.rate:.2f}")
+    ax.plot(j, eigenvalues, color="black", marker=".", linewidth=1, label="eigenvalues")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("j")
+    ax.set_ylabel("σⱼ")
+    ax.legend()
+    return ax
 
 
 def plot_completions(inputs: Array, rows: dict[str, Array], width: int) -> Any:
@@ -46,3 +123,41 @@ def plot_completions(inputs: Array, rows: dict[str, Array], width: int) -> Any:
         line[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=10, labelpad=8)
     figure.suptitle("Upper half given, lower half predicted", fontsize=11, color=GREEN, y=0.94)
     return figure
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(6, 4), dpi=130, layout="constrained").subplots()
+
+
+def _colors(n: int) -> Any:
+    from matplotlib import colormaps
+
+    return colormaps["viridis"](np.linspace(0, 0.9, n))
+
+
+def _curve(ax: Any, alphas: Array, scores: Array, **style: Any) -> None:
+    order = np.argsort(alphas)
+    sign = -1 if np.max(scores) <= 0 else 1  # losses are drawn as losses
+    ax.plot(alphas[order], sign * scores[order], marker=".", **{"linewidth": 1} | style)
+
+
+def _sign(search: Any) -> int:
+    return -1 if np.max(search.cv_results_["mean_test_score"]) <= 0 else 1
+
+
+def _score_name(search: Any) -> str:
+    name = search.scoring if isinstance(search.scoring, str) else getattr(search.scoring, "__name__", "score")
+    return f"validation {name}"
+
+
+def _matching(search: Any, names: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Return the rows of ``cv_results_`` that share these parameters with the best one."""
+    results, best = search.cv_results_, search.best_index_
+    same = np.ones(len(results["mean_test_score"]), dtype=bool)
+    for column in (results[f"param_{name}"] for name in names if f"param_{name}" in results):
+        same &= np.array([value is column[best] or value == column[best] for value in column])
+    return same

@@ -1,0 +1,150 @@
+"""OEL's subspaces for many λ and c at the price of a few: the eigenvectors of M_c along a path.
+
+In coordinates that make the outputs' own moment diagonal, and with K_x = U diag(s) Uᵀ,
+
+    M_c = (1−c) diag(σ) + c/n Bᵀ diag(s/(s+nλ))² B,   B = Uᵀ Ψ(Y)   (n, r),
+
+so λ and c only change weights: nothing is smoothed, stacked or factored again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from psilearn.linalg import Array, dense_top_eigh
+from psilearn.regress import RidgePath
+
+RESIDUAL = 1e-6  # |Mv − μv| / μ₁ at which an eigenpair of the path counts as found
+SMALL = 500  # up to this order every eigenproblem is solved densely
+
+
+@dataclass(frozen=True)
+class DiagonalMoment:
+    """Output coordinates turned so that Σ frequencies ψψᵀ = diag(σ), σ descending."""
+
+    values: Array  # (d, r)  coordinates of the known outputs
+    sigma: Array  # (r,)
+    rotation: Array  # (r, r)  from the coordinates they were made of
+
+    @classmethod
+    def of(cls, values: Array, frequencies: Array) -> DiagonalMoment:
+        """Turn the coordinates ``values`` (d, r); one full eigendecomposition of order r."""
+        weighted = values * np.sqrt(frequencies)[:, None]
+        sigma, rotation = dense_top_eigh(weighted.T @ weighted, values.shape[1])
+        return cls(values @ rotation, np.maximum(sigma, 0), rotation)
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """The leading subspace at one (λ, c)."""
+
+    alpha: float
+    supervision: float
+    eigenvalues: Array  # (k',)  descending, k' ≤ k: at most the rank
+    directions: Array  # (r, k')
+    labeled: Array  # (n, k')  B @ directions = UᵀΨ(Y) V
+
+
+class SubspacePath:
+    """The leading subspaces of M_c for every λ and c, for one training set and one input kernel.
+
+    Parameters
+    ----------
+    moment : DiagonalMoment
+        of the outputs that count as unlabeled.
+    ridge : RidgePath
+        fitted on the n training inputs.
+    labeled : array (n, r)
+        coordinates of the training outputs, in the moment's coordinates.
+    """
+
+    def __init__(self, moment: DiagonalMoment, ridge: RidgePath, labeled: Array) -> None:
+        self.sigma = moment.sigma
+        self.ridge = ridge
+        self.B = ridge.vectors_.T @ labeled  # (n, r)
+        n, r = self.B.shape
+        self._outer = self.B @ self.B.T if n < r else None  # (n, n), where it is the smaller side
+
+    def points(self, alphas: Sequence[float], supervisions: Sequence[float], k: int) -> Iterator[PathPoint]:
+        """Yield the k leading eigenvectors at every λ and c, λ in the outer loop.
+
+        c = 0 is the first k axes. c = 1 is solved on the smaller side of B, densely. Between them the space of both
+        and of what was found before is searched, and widened until the residual is below 1e-6·μ₁: see
+        :class:`RitzSpace`.
+        """
+        n, r = self.B.shape
+        k = min(k, r)
+        iterate = r > max(SMALL, 6 * k)
+        for alpha in alphas:
+            weights = self.ridge.shrinkage(alpha) ** 2 / n
+            if max(supervisions) > 0:
+                supervised = self._supervised(weights, 2 * k)
+            if iterate and any(0 < c < 1 for c in supervisions):
+                space = RitzSpace(self.sigma, self.B, 3 * k, supervised[1])
+            for c in supervisions:
+                if c == 0:
+                    values, V = self.sigma[:k], np.eye(r, k)
+                elif c == 1:
+                    values, V = (part[..., :k] for part in supervised)
+                elif iterate:
+                    values, V = space.top_eigh(1 - c, c * weights, k)
+                else:
+                    values, V = dense_top_eigh(np.diag((1 - c) * self.sigma) + (self.B.T * (c * weights)) @ self.B, k)
+                rank = int(np.sum(values > r * np.finfo(float).eps * values[0]))
+                yield PathPoint(alpha, c, values[:rank], V[:, :rank], self.B @ V[:, :rank])
+
+    def _supervised(self, weights: Array, k: int) -> tuple[Array, Array]:
+        """Return the leading eigenvectors of Bᵀ diag(weights) B, from the smaller side of B."""
+        if self._outer is None:
+            return dense_top_eigh((self.B.T * weights) @ self.B, min(k, self.B.shape[1]))
+        root = np.sqrt(weights)
+        values, U = dense_top_eigh(root[:, None] * self._outer * root, min(k, len(root)))
+        # Bᵀ√w u has the length √μ; QR keeps the directions orthonormal where μ is all rounding.
+        V, R = np.linalg.qr(self.B.T @ (root[:, None] * U))
+        return np.maximum(values, 0), V * np.where(np.diagonal(R) < 0, -1.0, 1.0)
+
+
+class RitzSpace:
+    """A space that holds the leading eigenvectors of a·diag(σ) + Bᵀ diag(w) B for neighbouring a and w.
+
+    Block Davidson iteration: take the Ritz pairs of the space, and where the residual ρ of a pair (μ, v) is too large
+    add ρ/(μ − aσ), which would be the whole correction if B were small outside the space. Since σ decays, one or two
+    such blocks suffice. The space stays when a and w change, so that the next problem starts close to its answer.
+
+    References
+    ----------
+    Davidson, *The iterative calculation of a few of the lowest eigenvalues…*, 1975.
+    """
+
+    def __init__(self, sigma: Array, B: Array, n_axes: int, directions: Array) -> None:
+        self.sigma = sigma
+        self.B = B
+        self.W = np.eye(len(sigma), n_axes)  # (r, K) orthonormal
+        self.BW = B[:, :n_axes]  # (n, K)
+        self.WsW = np.diag(sigma[:n_axes])  # (K, K)
+        self._widen(directions)
+
+    def top_eigh(self, a: float, weights: Array, k: int) -> tuple[Array, Array]:
+        """Return the k largest eigenvalues and eigenvectors of a·diag(σ) + Bᵀ diag(weights) B."""
+        d = a * self.sigma
+        while True:
+            values, S = dense_top_eigh(a * self.WsW + (self.BW.T * weights) @ self.BW, k)
+            V = self.W @ S
+            residual = d[:, None] * V + self.B.T @ (weights[:, None] * (self.BW @ S)) - V * values
+            missed = np.linalg.norm(residual, axis=0) > RESIDUAL * values[0]
+            if not missed.any() or self.W.shape[1] + missed.sum() > len(d):
+                return values, V
+            gap = np.maximum(values[missed] - d[:, None], 0.1 * values[missed])
+            self._widen(residual[:, missed] / gap)
+
+    def _widen(self, E: Array) -> None:
+        for _ in range(2):
+            E = np.linalg.qr(E - self.W @ (self.W.T @ E))[0]
+        cross = self.W.T @ (self.sigma[:, None] * E)
+        own = E.T @ (self.sigma[:, None] * E)
+        self.WsW = np.block([[self.WsW, cross], [cross.T, own]])
+        self.W = np.concatenate([self.W, E], axis=1)
+        self.BW = np.concatenate([self.BW, self.B @ E], axis=1)

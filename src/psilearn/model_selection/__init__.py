@@ -1,0 +1,9 @@
+"""Choosing λ, p, c and the kernels by validation, for nearly nothing: OELCV, KDECV and IOKRCV.
+
+One eigendecomposition of K_x serves every λ, one set of eigenvectors every p, and c changes only weights in a problem
+that is nearly solved already.
+"""
+
+from psilearn.model_selection.search import IOKRCV, KDECV, OELCV
+
+__all__ = ["IOKRCV", "KDECV", "OELCV"]

@@ -1,0 +1,188 @@
+"""One training split and one input kernel: the scores of every λ, c and p."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import clone
+
+from psilearn.decode import CandidateSets
+from psilearn.decode.path import nearest_path, rank_path
+from psilearn.embed import KnownOutputs, OutputCoordinates
+from psilearn.embed.path import DiagonalMoment, SubspacePath
+from psilearn.kernels import Kernel
+from psilearn.linalg import Array
+from psilearn.metrics import top_k_accuracy
+from psilearn.model_selection.scoring import Scoring
+from psilearn.regress import RidgePath
+from psilearn.samples import Index, Samples, concat, match, n_samples, take
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Outputs to decode to, in coordinates; each example looks at all of them or at its own slice."""
+
+    outputs: Samples
+    values: Array  # (c, r)
+    squared_norms: Array  # (c,)
+    slices: list[slice] | None = None  # one an example, where each has a set of its own
+
+
+class OutputSide:
+    """Everything about the outputs that all splits and input kernels share, for one output kernel.
+
+    One factorisation of the output Gram matrix, d²r flops; with 0 < c < 1 or c = 0 one eigendecomposition of order r
+    more, once if there are unlabeled outputs and once a split if not. Memory: 3 matrices of d·r numbers.
+    """
+
+    def __init__(self, kernel: Kernel, known: KnownOutputs, has_unlabeled: bool, supervisions: Sequence[float]) -> None:
+        self.kernel = kernel
+        self.known = known
+        self.has_unlabeled = has_unlabeled
+        self._mixes = min(supervisions) < 1
+        self.n_spanning = n_samples(known.outputs) if self._mixes else known.n_labeled
+        self.psi = OutputCoordinates(kernel, take(known.outputs, slice(0, self.n_spanning)))
+        self.squared_norms = kernel.diag(known.outputs)  # (d,)
+        self._shared: DiagonalMoment | None = None
+
+    @property
+    def rank(self) -> int:
+        """r, the dimension that the outputs span."""
+        return self.psi.rank
+
+    def turn(self) -> None:
+        """Do once what serves every split: make the moment of the unlabeled outputs diagonal."""
+        if self.has_unlabeled and self._mixes:
+            self._shared = DiagonalMoment.of(self.psi.values, self.known.frequencies)
+
+    def spectrum(self) -> Array:
+        """Return the eigenvalues of the outputs' moment, descending, down to the rank."""
+        if self._shared is not None:
+            sigma = self._shared.sigma
+        else:
+            labeled = self.psi.values[self.known.labeled]
+            sigma = np.linalg.eigvalsh(labeled.T @ labeled / len(labeled))[::-1].astype(np.float64)
+        return sigma[sigma > len(sigma) * np.finfo(float).eps * sigma[0]] if len(sigma) else sigma
+
+    def moment(self, train: Index) -> DiagonalMoment:
+        """Return the coordinates in which the moment of what counts as unlabeled is diagonal."""
+        if self._shared is not None:
+            return self._shared
+        if not self._mixes:  # c = 1 alone: the moment plays no part, any coordinates do
+            return DiagonalMoment(self.psi.values, np.zeros(self.rank), np.eye(self.rank))
+        labeled = self.known.labeled[train]
+        return DiagonalMoment.of(self.psi.values, np.bincount(labeled, minlength=self.n_spanning) / len(labeled))
+
+    def candidates(self, given: Samples | CandidateSets | None, moment: DiagonalMoment, train: Index) -> Candidates:
+        """Return what validation examples are decoded to: the outputs that a model of this split would know."""
+        if given is None:
+            is_known = np.zeros(n_samples(self.known.outputs), dtype=bool)
+            is_known[self.known.labeled[train]] = True
+            if self.has_unlabeled:
+                is_known |= self.known.frequencies > 0
+            index = np.flatnonzero(is_known)
+            spanning, beyond = index[index < self.n_spanning], index[index >= self.n_spanning]
+            values = moment.values[spanning]
+            if len(beyond):
+                projected = self.psi.embedding()(take(self.known.outputs, beyond)) @ moment.rotation
+                values = np.concatenate([values, projected])
+            return Candidates(take(self.known.outputs, index), values, self.squared_norms[index])
+        slices = None
+        if isinstance(given, CandidateSets):
+            ends = np.cumsum([n_samples(one) for one in given.sets])
+            slices = [slice(int(b) - n_samples(one), int(b)) for one, b in zip(given.sets, ends, strict=True)]
+            given = concat(given.sets)
+        values = self.psi.embedding()(given) @ moment.rotation
+        return Candidates(given, values, self.kernel.diag(given), slices)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One split and one input kernel; picklable, so that it can be sent to another process."""
+
+    outputs: OutputSide
+    input_kernel: Kernel
+    X: Samples
+    y: Samples
+    train: Index
+    held: Index
+    scoring: Scoring
+    candidates: Samples | CandidateSets | None
+
+    def scores(self, alphas: Sequence[float], supervisions: Sequence[float], sizes: Sequence[int] | None) -> Array:
+        """Return the score of each λ, c and p, shape (len(alphas), len(supervisions), len(sizes)).
+
+        Without sizes everything is kept, as IOKR does: shape (len(alphas), 1, 1).
+        """
+        known = self.outputs.known
+        X_train = take(self.X, self.train)
+        ridge = RidgePath(clone(self.input_kernel).fit(X_train)).fit(X_train)
+        queries = ridge.rotated(take(self.X, self.held))  # (q, n)
+        moment = self.outputs.moment(self.train)
+        truth = moment.values[known.labeled[self.held]]  # (q, r)
+        truth_norms = self.outputs.squared_norms[known.labeled[self.held]]
+        pool = self.outputs.candidates(self.candidates, moment, self.train) if self.scoring.decodes else None
+        labeled = moment.values[known.labeled[self.train]]  # (n, r)
+
+        results = []
+        for alpha, V, BV in self._subspaces(moment, ridge, labeled, alphas, supervisions, sizes):
+            Z = queries @ (ridge.inverse(alpha)[:, None] * BV)  # (q, p)  z(x) = Gĥ(x)
+            g = truth if V is None else truth @ V
+            columns = list(sizes) if sizes is not None else [Z.shape[1]]
+            if pool is None:
+                gains = np.cumsum(Z**2 - 2 * Z * g, axis=1)  # |G*Gĥ(x) − ψ(y)|² = Σ_l z_l² − 2 z_l g_l + k(y, y)
+                gains = np.concatenate([np.zeros((len(Z), 1)), gains], axis=1)
+                results.append([-float(np.mean(gains[:, min(p, Z.shape[1])] + truth_norms)) for p in columns])
+            else:
+                results.append(self._decoded(Z, pool.values if V is None else pool.values @ V, columns, pool))
+        n_supervisions = 1 if sizes is None else len(supervisions)
+        return np.array(results).reshape(len(alphas), n_supervisions, -1)
+
+    def _subspaces(
+        self,
+        moment: DiagonalMoment,
+        ridge: RidgePath,
+        labeled: Array,
+        alphas: Sequence[float],
+        supervisions: Sequence[float],
+        sizes: Sequence[int] | None,
+    ) -> Iterator[tuple[float, Array | None, Array]]:
+        """Yield λ, the directions (None: all) and UᵀΨ(Y)V for each setting of λ and c."""
+        if sizes is None:
+            B = ridge.vectors_.T @ labeled
+            yield from ((alpha, None, B) for alpha in alphas)
+            return
+        path = SubspacePath(moment, ridge, labeled)
+        for point in path.points(alphas, supervisions, max(sizes)):
+            yield point.alpha, point.directions, point.labeled
+
+    def _decoded(self, Z: Array, g: Array, columns: list[int], pool: Candidates) -> list[float]:
+        """Return the metric of the decoded predictions for each p."""
+        sizes = [min(p, Z.shape[1]) for p in columns]
+        y = take(self.y, self.held)
+        if self.scoring.top_k is not None:
+            return self._top_k(Z, g, sizes, pool, y)
+        if pool.slices is None:
+            chosen = nearest_path(Z, g, pool.squared_norms, sizes)
+        else:
+            chosen = np.empty((len(sizes), len(Z)), dtype=np.intp)
+            for i, example in enumerate(self.held):
+                own = pool.slices[example]
+                chosen[:, i] = nearest_path(Z[i : i + 1], g[own], pool.squared_norms[own], sizes)[:, 0] + own.start
+        assert self.scoring.metric is not None
+        return [float(self.scoring.metric(y, take(pool.outputs, row), self.outputs.kernel)) for row in chosen]
+
+    def _top_k(self, Z: Array, g: Array, sizes: list[int], pool: Candidates, y: Samples) -> list[float]:
+        assert self.scoring.top_k is not None
+        if pool.slices is None:
+            ranks = rank_path(Z, g, pool.squared_norms, sizes, match(y, pool.outputs))
+            return [float(top_k_accuracy(r, self.scoring.top_k)) for r in ranks]
+        hits = np.zeros(len(sizes))
+        for i, example in enumerate(self.held):
+            own = pool.slices[example]
+            place = match(take(y, slice(i, i + 1)), take(pool.outputs, own))
+            for j, r in enumerate(rank_path(Z[i : i + 1], g[own], pool.squared_norms[own], sizes, place)):
+                hits[j] += top_k_accuracy(r, self.scoring.top_k)
+        return list(hits / len(self.held))

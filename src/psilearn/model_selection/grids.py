@@ -1,0 +1,121 @@
+"""What is searched: grids from the user or from the data, checked before anything long begins."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import ShuffleSplit, check_cv
+
+from psilearn.kernels import Gaussian, Kernel, as_kernel
+from psilearn.linalg import Array
+from psilearn.samples import Index, Samples
+from psilearn.theory import fit_decay, suggest
+
+WIDTH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # around the median heuristic
+ALPHA_POWERS = tuple(np.arange(-5, 1.5, 0.5))  # λ = 10^power / √n: the corollary's choice and below it
+SUPERVISIONS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+MAX_COMPONENTS = 400  # the largest p of a default grid
+N_COMPONENTS = 12  # how many p a default grid has
+
+
+def as_list(values: Any, name: str) -> list[Any]:
+    """Return a grid as a list: one value is a grid of one; an empty one is refused."""
+    if isinstance(values, str) or not hasattr(values, "__iter__") or isinstance(values, Kernel):
+        values = [values]
+    values = list(values)
+    if not values:
+        raise ValueError(f"{name} is an empty grid: give at least one value, or None for the default.")
+    return values
+
+
+def numbers(values: Any, name: str, check: Callable[[Any, str], Any]) -> list[Any]:
+    """Return a grid of numbers, checked one by one, ascending and without repetition."""
+    return sorted({check(value, f"each value of {name}") for value in as_list(values, name)})
+
+
+def kernels(values: Any, name: str) -> list[Kernel]:
+    """Return a grid of kernels, each an own copy."""
+    return [as_kernel(value, f"each value of {name}") for value in as_list(values, name)]
+
+
+def default_input_kernels(X: Samples) -> list[Kernel]:
+    """Return Gaussian kernels whose widths lie around the median heuristic."""
+    median = Gaussian().fit(Gaussian().check(X, "X", allow_1d=False)).gamma_
+    return [Gaussian(gamma=median * factor) for factor in WIDTH_FACTORS]
+
+
+def default_alphas(n: int) -> list[float]:
+    """Return λ from 1e-5/√n to 10/√n; the theory's choice, 1/√n, is one of them."""
+    return [float(10**power / np.sqrt(n)) for power in ALPHA_POWERS]
+
+
+def default_n_components(n: int, eigenvalues: Array) -> list[int]:
+    """Return p on a logarithmic grid up to the rank or 400, and the theory's ⌈n^(1/2r)⌉ where the spectrum decays."""
+    rank = max(1, len(eigenvalues))
+    grid = set(np.geomspace(min(2, rank), min(rank, MAX_COMPONENTS), N_COMPONENTS).round().astype(int).tolist())
+    with suppress(ValueError):  # no polynomial decay, no suggestion
+        grid.add(min(rank, suggest(n, fit_decay(eigenvalues)).n_components))
+    return sorted(grid)
+
+
+def splits_of(cv: Any, n: int, random_state: Any) -> list[tuple[Index, Index]]:
+    """Return the training and validation indices of each split; the paper's five random 80/20 splits by default."""
+    splitter = ShuffleSplit(5, test_size=0.2, random_state=random_state) if cv is None else check_cv(cv)
+    splits = [(np.asarray(a, dtype=np.intp), np.asarray(b, dtype=np.intp)) for a, b in splitter.split(np.zeros((n, 1)))]
+    if not splits:
+        raise ValueError("cv gives no split.")
+    for i, (train, held) in enumerate(splits):
+        if not len(train) or not len(held):
+            raise ValueError(
+                f"Split {i} of cv has {len(train)} training and {len(held)} validation examples: both sides need one."
+            )
+        if max(train.max(), held.max()) >= n:
+            raise ValueError(f"Split {i} of cv names example {max(train.max(), held.max())}; there are {n}.")
+    return splits
+
+
+def warn_of_edges(grid: dict[str, Sequence[Any]], best: dict[str, Any], limits: dict[str, tuple[float, float]]) -> None:
+    """Say in words where the best value is the first or the last of its grid, unless it cannot go further."""
+    for name, values in grid.items():
+        label, ordered, value = name, list(values), best[name]
+        if isinstance(value, Kernel):
+            parameter = _varying_parameter(ordered)
+            if parameter is None:
+                continue
+            ordered, value = [k.get_params()[parameter] for k in ordered], value.get_params()[parameter]
+            label = f"{name}__{parameter}"
+        low, high = limits.get(name, (-np.inf, np.inf))
+        if len(set(ordered)) < 2 or low >= value or value >= high:
+            continue
+        for edge, word, direction in ((min(ordered), "smallest", "smaller"), (max(ordered), "largest", "larger")):
+            if value == edge:
+                warnings.warn(
+                    f"The best {label} = {value:g} is the {word} of its grid: the best may lie beyond. Extend the grid "
+                    f"to {direction} values.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+
+
+def _varying_parameter(grid: Sequence[Kernel]) -> str | None:
+    """Return the one numeric parameter in which kernels of one kind differ, or None."""
+    if len({type(kernel) for kernel in grid}) > 1:
+        return None
+    params = [kernel.get_params() for kernel in grid]
+    varying = [name for name in params[0] if len({repr(p.get(name)) for p in params}) > 1]
+    numeric = len(varying) == 1 and all(isinstance(p.get(varying[0]), Real) for p in params)
+    return varying[0] if numeric else None
+
+
+def check_components(grid: Sequence[int], rank: int, what: str) -> None:
+    """Refuse p beyond the rank of the output space."""
+    if grid[-1] > rank:
+        raise ValueError(
+            f"n_components goes up to {grid[-1]}, but {what}: no embedding has more dimensions. Give smaller values, "
+            f"or None for a grid up to the rank."
+        )

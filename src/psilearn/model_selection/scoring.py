@@ -1,0 +1,48 @@
+"""What makes a setting good: the closed-form squared error, or any metric of decoded predictions. Higher is better."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from psilearn import metrics
+from psilearn.kernels import Kernel
+from psilearn.samples import Samples
+
+NAMES = '"mse", "loss", "f1", "hamming", "kendall_tau", "top_1" (or another k), or a function (y_true, y_pred) → float'
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """A score, and what it must be computed from."""
+
+    name: str
+    top_k: int | None = None  # rank of the truth among the candidates, not the nearest candidate
+    metric: Callable[[Samples, Samples, Kernel], float] | None = None  # of (y, ŷ, output kernel)
+    of_one_kernel: bool = False  # measured in the output kernel's own space
+
+    @property
+    def decodes(self) -> bool:
+        """Whether candidates are searched at all."""
+        return self.metric is not None or self.top_k is not None
+
+
+def as_scoring(scoring: Any) -> Scoring:
+    """Return what a user's ``scoring`` means."""
+    named = {
+        "mse": Scoring("mse", of_one_kernel=True),
+        "loss": Scoring("loss", metric=lambda y, p, k: -metrics.kernel_loss(y, p, k), of_one_kernel=True),
+        "f1": Scoring("f1", metric=lambda y, p, k: metrics.f1_score(y, p)),
+        "hamming": Scoring("hamming", metric=lambda y, p, k: -metrics.hamming_loss(y, p)),
+        "kendall_tau": Scoring("kendall_tau", metric=lambda y, p, k: metrics.kendall_tau(y, p)),
+    }
+    if callable(scoring):
+        return Scoring(getattr(scoring, "__name__", "score"), metric=lambda y, p, k: scoring(y, p))
+    if scoring in named:
+        return named[scoring]
+    top = re.fullmatch(r"top_([1-9]\d*)", scoring) if isinstance(scoring, str) else None
+    if top:
+        return Scoring(scoring, top_k=int(top[1]))
+    raise ValueError(f"scoring must be one of {NAMES}; got {scoring!r}.")

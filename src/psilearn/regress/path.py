@@ -1,0 +1,77 @@
+"""Kernel ridge regression for a whole path of λ from one eigendecomposition of K_x."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import eigh
+
+from psilearn.kernels.base import Kernel, gram
+from psilearn.linalg import INDEFINITE, Array, NotPositiveSemidefiniteError
+from psilearn.samples import Samples, n_samples
+
+
+class RidgePath:
+    """α(x) = (K_x + nλI)⁻¹ k_x(X, x) for every λ at once: K_x = U diag(s) Uᵀ is decomposed a single time.
+
+    Then (K_x + nλI)⁻¹ = U diag(1/(s + nλ)) Uᵀ, and the smoother K_x(K_x + nλI)⁻¹ has the factors s/(s + nλ). About ten
+    Cholesky factorisations of time, 2n² numbers.
+
+    Attributes
+    ----------
+    spectrum_ : array (n,)
+        s, ascending, ≥ 0.
+    vectors_ : array (n, n)
+        U, one eigenvector a column.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def fit(self, X: Samples) -> Self:
+        """Decompose K_x."""
+        self.X_fit_ = X
+        K = gram(self.kernel, X, "input_kernel", "Train on fewer rows of X.")
+        spectrum, self.vectors_ = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
+        if spectrum[0] < -INDEFINITE * max(spectrum[-1], -spectrum[0]):
+            raise NotPositiveSemidefiniteError(
+                f"input_kernel = {self.kernel!r} is not positive semi-definite on X: K_x has the eigenvalue "
+                f"{spectrum[0]:.3g}."
+            )
+        self.spectrum_ = np.maximum(spectrum, 0)
+        return self
+
+    def shrinkage(self, alpha: float) -> Array:
+        """Return s/(s + nλ), what the smoother does to each eigenvector, shape (n,)."""
+        return self.spectrum_ / (self.spectrum_ + len(self.spectrum_) * alpha)
+
+    def inverse(self, alpha: float) -> Array:
+        """Return 1/(s + nλ), shape (n,)."""
+        return 1 / (self.spectrum_ + len(self.spectrum_) * alpha)
+
+    def solve(self, V: Array, alpha: float) -> Array:
+        """Return (K_x + nλI)⁻¹ V."""
+        return self.vectors_ @ (self.inverse(alpha)[:, None] * (self.vectors_.T @ V))
+
+    def rotated(self, X: Samples) -> Array:
+        """Return k_x(x, X_fit) U, shape (len(X), n): times ``inverse(alpha)`` and Uᵀ it is α(x)."""
+        return self.kernel(X, self.X_fit_) @ self.vectors_
+
+    def leave_one_out(self, V: Array, alphas: Any) -> Array:
+        """Return the squared leave-one-out errors |vᵢ − ĥ₋ᵢ(xᵢ)|² for each λ, shape (len(alphas), n).
+
+        ĥ₋ᵢ is the regression without pair i and with the same ridge nλ. In closed form its error is (WV)ᵢ / Wᵢᵢ with
+        W = (K_x + nλI)⁻¹: no refit. With V = Ψ(Y), output coordinates, it is the error in the output space. Cost: n²r
+        flops once and nr·n a λ.
+        """
+        if n_samples(V) != len(self.spectrum_):
+            raise ValueError(f"V has {n_samples(V)} rows; the path was fitted on {len(self.spectrum_)} inputs.")
+        U = self.vectors_
+        rotated = U.T @ V  # (n, r)
+        errors = np.empty((len(alphas), len(U)))
+        for row, alpha in zip(errors, alphas, strict=True):
+            inverse = self.inverse(alpha)
+            residual = U @ (inverse[:, None] * rotated)  # (WV), (n, r)
+            row[:] = np.einsum("ij,ij->i", residual, residual) / (U**2 @ inverse) ** 2
+        return errors

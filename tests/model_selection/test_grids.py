@@ -1,0 +1,106 @@
+"""Bad grids are refused before anything long begins; edges are named in words."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from psilearn import IOKRCV, OELCV
+from psilearn.kernels import Dice, Gaussian, Laplacian, Tanimoto
+from tests.problems import make
+
+PROBLEM = make("vectors")
+
+
+@pytest.fixture(autouse=True)
+def nothing_long(monkeypatch, request):
+    if "long" in request.keywords:
+        return
+    monkeypatch.setattr("psilearn.embed.path.DiagonalMoment.of", _too_late)
+    monkeypatch.setattr("psilearn.regress.RidgePath.fit", _too_late)
+
+
+def _too_late(*args):
+    raise AssertionError("a long computation began before the grid was checked")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"alphas": []}, "alphas is an empty grid"),
+        ({"input_kernels": []}, "input_kernels is an empty grid"),
+        ({"output_kernels": []}, "output_kernels is an empty grid"),
+        ({"n_components": []}, "n_components is an empty grid"),
+        ({"supervisions": []}, "supervisions is an empty grid"),
+        ({"alphas": [1e-3, -1.0]}, "each value of alphas must be a finite number > 0; got -1.0"),
+        ({"alphas": [np.nan]}, "each value of alphas"),
+        ({"supervisions": [0.5, 1.5]}, r"each value of supervisions must be a number in \[0, 1\]; got 1.5"),
+        ({"n_components": [0]}, "each value of n_components must be an integer ≥ 1"),
+        ({"n_components": [2, 500]}, "n_components goes up to 500, but there are 50 known outputs"),
+        ({"output_kernels": [Gaussian(), Laplacian()]}, "cannot be compared"),
+        ({"scoring": "accuracy"}, "scoring must be one of"),
+        ({"scoring": "top_0"}, "scoring must be one of"),
+        ({"scoring": None}, "scoring must be one of"),
+        ({"cv": [(np.arange(40), [])]}, "Split 0 of cv has 40 training and 0 validation"),
+        ({"cv": [([0, 1], [2]), ([], [1])]}, "Split 1 of cv has 0 training and 1 validation"),
+        ({"cv": [([0, 1], [99])]}, "Split 0 of cv names example 99; there are 40"),
+        ({"cv": []}, "cv gives no split"),
+    ],
+)
+def test_bad_grids(parameters, words):
+    with pytest.raises(ValueError, match=words):
+        OELCV(**parameters).fit(PROBLEM.X, PROBLEM.Y, PROBLEM.unlabeled)
+
+
+def test_components_beyond_the_rank_of_the_kernel():
+    problem = make("unnormalised")  # five numbers an output
+    with pytest.raises(ValueError, match=r"n_components goes up to 6, but the outputs span 5 dimensions by Linear\(\)"):
+        OELCV(output_kernels=problem.kernel, n_components=[6]).fit(problem.X, problem.Y, problem.unlabeled)
+
+
+def test_what_is_no_kernel():
+    with pytest.raises(TypeError, match="each value of input_kernels must be a kernel"):
+        OELCV(input_kernels=["rbf"]).fit(PROBLEM.X, PROBLEM.Y)
+
+
+def test_bad_data():
+    with pytest.raises(ValueError, match="X has 40, y has 39"):
+        OELCV().fit(PROBLEM.X, PROBLEM.Y[:39])
+    with pytest.raises(ValueError, match="y contains NaN"):
+        OELCV().fit(PROBLEM.X, np.full((40, 4), np.nan))
+    with pytest.raises(ValueError, match="3 sets for 40 examples"):
+        OELCV(scoring="loss").fit(PROBLEM.X, PROBLEM.Y, candidates=[PROBLEM.Y] * 3)
+    with pytest.raises(NotFittedError):
+        OELCV().predict(PROBLEM.X)
+
+
+@pytest.mark.long
+def test_a_score_that_is_not_finite_is_named():
+    with pytest.raises(ValueError, match="score is not finite for the setting"):
+        IOKRCV(alphas=[1e-3], cv=2, scoring=lambda y, p: np.nan).fit(PROBLEM.X, PROBLEM.Y)
+
+
+@pytest.mark.long
+def test_the_edge_of_a_grid_is_named():
+    search = OELCV(
+        [Gaussian(1e-9), Gaussian(1e-8)], Gaussian(0.3), [10.0, 1e3], n_components=[1, 2], supervisions=[0.2, 0.4], cv=2
+    )
+    with pytest.warns(UserWarning) as caught:
+        search.fit(PROBLEM.X, PROBLEM.Y)
+    words = " ".join(str(w.message) for w in caught)
+    best = search.best_params_
+    assert f"best alpha = {best['alpha']:g} is the" in words and "Extend the grid to" in words
+    assert "best input_kernel__gamma = 1e-0" in words
+    assert f"best supervision = {best['supervision']:g} is the" in words
+
+
+@pytest.mark.long
+def test_no_edge_where_the_grid_cannot_go_further():
+    # c is 0 or 1, p is 1 or the rank, and the input kernels are of different kinds: nothing to extend.
+    problem = make("unnormalised")
+    X = (problem.X > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search = OELCV([Dice(), Tanimoto()], problem.kernel, [1e-2], [1, 5], [0.0, 1.0], cv=2).fit(X, problem.Y)
+    assert search.best_params_["n_components"] in (1, 5)

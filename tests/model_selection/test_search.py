@@ -1,0 +1,234 @@
+"""The path against the naive loop: one fit for every setting and split."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from psilearn import IOKR, IOKRCV, KDE, KDECV, OEL, OELCV, CandidateSets
+from psilearn.kernels import Dice, Gaussian, Linear, Tanimoto
+from psilearn.metrics import f1_score, kernel_loss, top_k_accuracy
+from psilearn.samples import take
+from tests.problems import make
+
+KERNELS_X = [Gaussian(0.2), Gaussian(1.0)]
+ALPHAS = [1e-4, 1e-2]
+SIZES = [1, 2, 4]
+SUPERVISIONS = [0.0, 0.3, 0.7, 1.0]
+CV = ShuffleSplit(2, test_size=0.25, random_state=0)
+
+pytestmark = pytest.mark.filterwarnings("ignore:The best:UserWarning", "ignore:n_components=:UserWarning")
+
+
+def closed_form(model, X, y, candidates):
+    """Minus the mean of |G*Gĥ(x) − ψ(y)|², by definition."""
+    Z, g = model.embed(X), model.transform_outputs(y)
+    return -np.mean((Z**2 - 2 * Z * g).sum(axis=1) + model.output_kernel_.diag(y))
+
+
+def minus_loss(model, X, y, candidates):
+    return -float(kernel_loss(y, model.predict(X, candidates), model.output_kernel_))
+
+
+def f1(model, X, y, candidates):
+    return float(f1_score(y, model.predict(X, candidates)))
+
+
+def top_2(model, X, y, candidates):
+    return float(top_k_accuracy(model.rank(X, y, candidates), 2))
+
+
+def naive(models, problem, unlabeled, score, candidates=None):
+    """Fit every model on every split."""
+    rows = []
+    for model, (train, held) in product(models, CV.split(problem.X)):
+        model = clone(model).fit(problem.X[train], take(problem.Y, train), unlabeled=unlabeled)
+        given = candidates
+        if isinstance(candidates, CandidateSets):
+            given = CandidateSets([candidates.sets[i] for i in held])
+        rows.append(score(model, problem.X[held], take(problem.Y, held), given))
+    return np.reshape(rows, (len(models), -1))
+
+
+def scores(search):
+    return np.column_stack([search.cv_results_[f"split{j}_test_score"] for j in range(2)])
+
+
+@pytest.mark.parametrize("with_unlabeled", [True, False])
+@pytest.mark.parametrize(("name", "score"), [("mse", closed_form), ("loss", minus_loss)])
+def test_oelcv_scores_are_those_of_the_naive_loop(problem, with_unlabeled, name, score):
+    U = problem.unlabeled if with_unlabeled else None
+    search = OELCV(KERNELS_X, problem.kernel, ALPHAS, SIZES, SUPERVISIONS, cv=CV, scoring=name)
+    search.fit(problem.X, problem.Y, unlabeled=U)
+    models = [OEL(**params) for params in search.cv_results_["params"]]
+    assert len(models) == 2 * 2 * 3 * 4
+    np.testing.assert_allclose(scores(search), naive(models, problem, U, score), atol=1e-7)
+
+
+@pytest.mark.parametrize("supervisions", [[1.0], [0.0], [0.4]])
+def test_single_supervisions(problem, supervisions):
+    search = OELCV(KERNELS_X[0], problem.kernel, ALPHAS, SIZES, supervisions, cv=CV)
+    search.fit(problem.X, problem.Y, unlabeled=problem.unlabeled)
+    models = [OEL(**params) for params in search.cv_results_["params"]]
+    np.testing.assert_allclose(scores(search), naive(models, problem, problem.unlabeled, closed_form), atol=1e-7)
+
+
+@pytest.mark.parametrize(("name", "score"), [("mse", closed_form), ("loss", minus_loss), ("top_2", top_2)])
+def test_iokrcv_and_kdecv_scores_are_those_of_the_naive_loop(problem, name, score):
+    U = problem.unlabeled
+    for search, Estimator in (
+        (IOKRCV(KERNELS_X, problem.kernel, ALPHAS, cv=CV, scoring=name), IOKR),
+        (KDECV(KERNELS_X, problem.kernel, ALPHAS, SIZES, cv=CV, scoring=name), KDE),
+    ):
+        search.fit(problem.X, problem.Y, unlabeled=U)
+        models = [Estimator(**params) for params in search.cv_results_["params"]]
+        np.testing.assert_allclose(scores(search), naive(models, problem, U, score), atol=1e-7)
+        assert type(search.best_estimator_) is Estimator
+
+
+@pytest.mark.parametrize("own_sets", [False, True])
+@pytest.mark.parametrize(("name", "score"), [("f1", f1), ("top_2", top_2), ("loss", minus_loss)])
+def test_decoding_to_given_candidates(name, score, own_sets):
+    problem = make("tags")
+    candidates = np.unique(np.vstack([problem.Y, problem.candidates]), axis=0)
+    if own_sets:
+        rng = np.random.default_rng(0)
+        candidates = CandidateSets(
+            [np.vstack([y[None], candidates[rng.permutation(len(candidates))[:6]]]) for y in problem.Y]
+        )
+    search = OELCV(KERNELS_X, Dice(), ALPHAS, SIZES, SUPERVISIONS, cv=CV, scoring=name)
+    search.fit(problem.X, problem.Y, problem.unlabeled, candidates=candidates)
+    models = [OEL(**params) for params in search.cv_results_["params"]]
+    np.testing.assert_allclose(scores(search), naive(models, problem, problem.unlabeled, score, candidates), atol=1e-7)
+
+
+def test_several_output_kernels_by_a_decoded_metric():
+    problem = make("sparse tags")
+    search = OELCV(KERNELS_X[0], [Dice(), Tanimoto()], ALPHAS, SIZES, [0.5], cv=CV, scoring="f1")
+    search.fit(problem.X, problem.Y)
+    models = [OEL(**params) for params in search.cv_results_["params"]]
+    assert {type(model.output_kernel) for model in models} == {Dice, Tanimoto}
+    np.testing.assert_allclose(scores(search), naive(models, problem, None, f1), atol=1e-9)
+
+
+def test_a_function_scores():
+    problem = make("tags")
+    search = OELCV(KERNELS_X, Dice(), ALPHAS, SIZES, [0.5], cv=CV, scoring=lambda y, p: float(f1_score(y, p)))
+    named = clone(search).set_params(scoring="f1")
+    np.testing.assert_array_equal(scores(search.fit(problem.X, problem.Y)), scores(named.fit(problem.X, problem.Y)))
+
+
+def test_kendall_and_hamming():
+    rankings, tags = make("rankings"), make("tags")
+    tau = IOKRCV(KERNELS_X, rankings.kernel, ALPHAS, cv=CV, scoring="kendall_tau").fit(rankings.X, rankings.Y)
+    loss = IOKRCV(KERNELS_X, rankings.kernel, ALPHAS, cv=CV, scoring="loss").fit(rankings.X, rankings.Y)
+    np.testing.assert_allclose(scores(loss), 2 * scores(tau) - 2, atol=1e-9)  # |ψ − ψ'|² = 2 − 2τ
+    assert (IOKRCV(KERNELS_X, Dice(), ALPHAS, cv=CV, scoring="hamming").fit(tags.X, tags.Y).best_score_) <= 0
+
+
+def test_iterated_path_agrees_with_the_dense_one(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, U = rng.standard_normal((60, 3)), rng.standard_normal((150, 3))
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1], rng.standard_normal(60)])
+    search = OELCV(KERNELS_X, Gaussian(0.7), [1e-5, 1e-3, 1e-1], [1, 3, 5], SUPERVISIONS, cv=CV)
+    dense = scores(clone(search).fit(X, Y, U))
+    monkeypatch.setattr("psilearn.embed.path.SMALL", 10)
+    np.testing.assert_allclose(scores(clone(search).fit(X, Y, U)), dense, atol=1e-6)
+    np.testing.assert_allclose(scores(clone(search).fit(X, Y)), scores(clone(search).fit(X, Y)))
+
+
+def test_the_best_setting_is_refitted_on_all_data(problem):
+    search = OELCV(KERNELS_X, problem.kernel, ALPHAS, SIZES, SUPERVISIONS, cv=CV)
+    search.fit(problem.X, problem.Y, problem.unlabeled)
+    again = OEL(**search.best_params_).fit(problem.X, problem.Y, problem.unlabeled)
+    np.testing.assert_allclose(search.embed(problem.X_test), again.embed(problem.X_test), atol=1e-10)
+    np.testing.assert_array_equal(
+        search.predict_topk(problem.X_test, 2).indices, again.predict_topk(problem.X_test, 2).indices
+    )
+    np.testing.assert_allclose(search.transform_outputs(problem.Y), again.transform_outputs(problem.Y), atol=1e-10)
+    assert search.score(problem.X, problem.Y) == pytest.approx(again.score(problem.X, problem.Y))
+    np.testing.assert_array_equal(search.rank(problem.X, problem.Y).nearer, again.rank(problem.X, problem.Y).nearer)
+    assert type(search.predict(problem.X_test)) is type(problem.Y)
+
+
+def test_results_are_a_table():
+    problem = make("vectors")
+    search = OELCV(KERNELS_X, problem.kernel, ALPHAS, SIZES, SUPERVISIONS, cv=CV).fit(problem.X, problem.Y)
+    table = pd.DataFrame(search.cv_results_)
+    assert len(table) == 48
+    best = table.loc[search.best_index_]
+    assert best["rank_test_score"] == 1 and best["mean_test_score"] == search.best_score_ == table.mean_test_score.max()
+    assert best["params"] == search.best_params_
+    np.testing.assert_allclose(table[["split0_test_score", "split1_test_score"]].mean(axis=1), table.mean_test_score)
+    np.testing.assert_allclose(
+        table[["split0_test_score", "split1_test_score"]].std(axis=1, ddof=0), table.std_test_score
+    )
+
+
+def test_parallel_and_verbose_change_nothing(capsys):
+    problem = make("vectors")
+    search = OELCV(KERNELS_X, problem.kernel, ALPHAS, SIZES, SUPERVISIONS, cv=CV).fit(problem.X, problem.Y)
+    other = clone(search).set_params(n_jobs=2, verbose=1).fit(problem.X, problem.Y)
+    np.testing.assert_allclose(scores(other), scores(search), atol=1e-12)
+    assert "kernels × splits" in capsys.readouterr().out
+
+
+def test_random_state_makes_the_default_splits_repeatable():
+    problem = make("vectors")
+    search = OELCV(KERNELS_X, problem.kernel, ALPHAS, SIZES, [0.5], random_state=3)
+    first, second = (clone(search).fit(problem.X, problem.Y).cv_results_ for _ in range(2))
+    np.testing.assert_array_equal(first["split4_test_score"], second["split4_test_score"])
+    other = clone(search).set_params(random_state=4).fit(problem.X, problem.Y).cv_results_
+    assert np.any(other["split4_test_score"] != first["split4_test_score"])
+
+
+def test_a_tie_goes_to_the_simpler_model():
+    # Labeled outputs lie on a line; a second direction, seen in unlabeled outputs alone, changes no score.
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    Y = X[:, :1] @ np.array([[1.0, 2.0, 0.0]])
+    U = np.vstack([Y, [[0.0, 0.0, 0.5]]])
+    search = KDECV(Linear(), Linear(), [1e-6], [1, 2], cv=KFold(4)).fit(X, Y, unlabeled=U)
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"][0], search.cv_results_["mean_test_score"][1])
+    assert search.best_params_["n_components"] == 1
+
+
+def test_one_standard_error_rule():
+    problem = make("vectors")
+    search = OELCV(KERNELS_X, problem.kernel, [1e-5, 1e-3, 1e-1], [1, 2, 4, 8], [0.5], cv=KFold(5))
+    best = clone(search).fit(problem.X, problem.Y)
+    simple = clone(search).set_params(one_standard_error=True).fit(problem.X, problem.Y)
+    table = pd.DataFrame(best.cv_results_)
+    splits = table[[f"split{j}_test_score" for j in range(5)]]
+    limit = best.best_score_ - splits.loc[best.best_index_].std(ddof=1) / np.sqrt(5)
+    allowed = table[table.mean_test_score >= limit]
+    assert simple.best_params_["n_components"] == allowed.param_n_components.min()
+    chosen = allowed[allowed.param_n_components == allowed.param_n_components.min()]
+    assert simple.best_params_["alpha"] == chosen.param_alpha.max()
+
+
+def test_default_grids_just_work():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (120, 2))
+    Y = np.column_stack([np.sin(2 * X[:, 0]), np.cos(X[:, 1]), 0.1 * rng.standard_normal(120)])
+    search = OELCV(random_state=0).fit(X[:90], Y[:90])
+    table = search.cv_results_
+    assert len(set(map(repr, table["param_input_kernel"]))) == 5
+    assert np.any(np.isclose(table["param_alpha"], 1 / np.sqrt(90)))
+    assert search.score(X[90:], Y[90:]) > OEL().fit(X[:90], np.roll(Y[:90], 1, axis=0)).score(X[90:], Y[90:])
+    # as good as the best of a coarse grid, with a look at the test set
+    coarse = max(
+        OEL(Gaussian(g), Gaussian(), a).fit(X[:90], Y[:90]).score(X[90:], Y[90:])
+        for g, a in product([0.1, 1.0, 10.0], [1e-6, 1e-4, 1e-2])
+    )
+    assert search.score(X[90:], Y[90:]) > coarse - 0.1
+
+
+@parametrize_with_checks(
+    [OELCV(alphas=[1e-3, 1e-1], supervisions=[0.5], cv=2), KDECV(alphas=[1e-3], cv=2), IOKRCV(alphas=[1e-3], cv=2)]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)

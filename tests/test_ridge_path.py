@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+
+from psilearn.embed import OutputCoordinates
+from psilearn.kernels import Gaussian, Pairwise
+from psilearn.linalg import NotPositiveSemidefiniteError
+from psilearn.regress import KernelRidge, RidgePath
+from psilearn.samples import take
+from tests.problems import make
+
+KERNEL = Gaussian(0.5)
+ALPHAS = [1e-6, 1e-3, 1e-1, 10.0]
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_the_path_is_the_ridge_at_every_lambda(alpha):
+    problem = make("vectors")
+    path, ridge = RidgePath(KERNEL).fit(problem.X), KernelRidge(KERNEL, alpha).fit(problem.X)
+    np.testing.assert_allclose(path.solve(problem.Y, alpha), ridge.solve(problem.Y), rtol=1e-6, atol=1e-7)
+    smoothed = path.vectors_ @ (path.shrinkage(alpha)[:, None] * (path.vectors_.T @ problem.Y))
+    np.testing.assert_allclose(smoothed, ridge.smooth(problem.Y), atol=1e-8)
+    weights = path.rotated(problem.X_test) * path.inverse(alpha) @ path.vectors_.T
+    np.testing.assert_allclose(weights, ridge.weights(problem.X_test), atol=1e-7)
+
+
+def test_leave_one_out_is_n_refits(problem):
+    # Without pair i, the ridge stays nλ: alpha·n/(n−1) on n−1 pairs. Errors by kernel values alone, no coordinates.
+    path = RidgePath(KERNEL).fit(problem.X)
+    errors = path.leave_one_out(OutputCoordinates(problem.kernel, problem.Y).values, ALPHAS)
+    n, k = len(problem.X), problem.kernel
+    K = k(problem.Y)
+    for alpha, row in zip(ALPHAS, errors, strict=True):
+        for i in range(n):
+            rest = np.delete(np.arange(n), i)
+            ridge = KernelRidge(KERNEL, alpha * n / (n - 1)).fit(take(problem.X, rest))
+            a = ridge.weights(problem.X[i : i + 1])[0]
+            expected = K[i, i] - 2 * a @ K[rest, i] + a @ K[np.ix_(rest, rest)] @ a
+            assert row[i] == pytest.approx(expected, rel=1e-5, abs=1e-7)
+
+
+def test_lengths_and_indefinite_kernels():
+    X = make("vectors").X
+    with pytest.raises(ValueError, match="V has 3 rows; the path was fitted on 40"):
+        RidgePath(KERNEL).fit(X).leave_one_out(np.ones((3, 1)), [1.0])
+    with pytest.raises(NotPositiveSemidefiniteError, match="input_kernel = Pairwise"):
+        RidgePath(Pairwise(lambda a, b: -float(a @ b))).fit(X)
