@@ -6,7 +6,8 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from psilearn import IOKR, KDE, OEL, CandidateSets
-from psilearn.kernels import Dice, Gaussian, Kemeny, Linear, Pairwise, Precomputed
+from psilearn.kernels import Dice, Gaussian, Kemeny, Linear, Pairwise, Polynomial, Precomputed
+from psilearn.metrics import top_k_accuracy
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((20, 3)), RNG.standard_normal((20, 4))
@@ -132,8 +133,10 @@ def test_kernels_that_do_not_suit_the_data():
         OEL(input_kernel=Precomputed(np.eye(20))).fit(X, Y)
     with pytest.raises(ValueError, match="y holds row numbers from 0 to 19; the matrix has 5 rows"):
         OEL(output_kernel=Precomputed(np.eye(5))).fit(X, np.arange(20))
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"(?s)y does not suit .* or a function k\(a, b\)"):
         OEL().fit(X, ["a"] * 20)
+    with pytest.raises(TypeError, match="base of Gaussian must be a kernel"):
+        OEL(Gaussian(1.0, base=min)).fit(X, Y)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", Gaussian, 3])
@@ -151,9 +154,55 @@ def test_indefinite_kernels_are_named():
         OEL(input_kernel=Pairwise(lambda a, b: float(np.abs(a - b).sum()))).fit(X, Y)
 
 
+class BadAt(Gaussian):
+    """Gaussian, but for one value: there it is not finite, or its diagonal is another."""
+
+    def __call__(self, A, B=None):
+        block = super().__call__(A, B)
+        if self.base is None and np.any(np.asarray(A) == 99.0):
+            block[:] = np.nan
+        return block
+
+
+def test_a_kernel_that_fails_at_prediction_is_named(model):
+    model = OEL(BadAt(0.5), BadAt(0.5), 1e-3, 3).fit(X, Y)
+    with pytest.raises(ValueError, match=r"output_kernel = BadAt\(gamma=0.5\) returned nan"):
+        model.predict(X, candidates=np.full((1, 4), 99.0))
+    with pytest.raises(ValueError, match=r"input_kernel = BadAt\(gamma=0.5\) returned nan"):
+        model.predict(np.full((1, 3), 99.0))
+    with pytest.raises(ValueError, match=r"input_kernel = Polynomial.* returned inf"):
+        OEL(Polynomial(), alpha=1.0).fit(X, Y).predict(X * 1e120)
+    with pytest.raises(ValueError, match="diag must give one finite number"):
+        OEL(output_kernel=Polynomial(), alpha=1.0).fit(X, Y).predict(X, candidates=Y * 1e120)
+
+
+def test_a_diagonal_that_contradicts_the_block_is_refused():
+    class Contradiction(Linear):
+        def diag(self, A):
+            return np.ones(len(A))
+
+    with pytest.raises(ValueError, match=r"output_kernel = Contradiction\(\) contradicts itself"):
+        IOKR(output_kernel=Contradiction()).fit(X, Y)
+
+
+def test_things_that_are_no_collections(model):
+    for bad in ((row for row in Y), 3):
+        with pytest.raises(TypeError, match="unlabeled must be an array or a sequence"):
+            OEL().fit(X, Y, unlabeled=bad)
+        with pytest.raises(TypeError, match="candidates must be an array or a sequence"):
+            model.predict(X, candidates=bad)
+    with pytest.raises(TypeError, match="ranks must be what"):
+        top_k_accuracy(np.ones(3), 1)
+
+
+def test_a_rank_without_any_truth_is_warned_of(model):
+    with pytest.warns(UserWarning, match="No true output of y is among its candidates"):
+        model.rank(X, Y + 1, candidates=Y)
+
+
 def test_memory_that_would_not_suffice(monkeypatch):
     monkeypatch.setattr("psilearn.backend.available_bytes", lambda: 1000)
-    with pytest.raises(MemoryError, match=r"Gram matrix of input_kernel .* needs 3,200 bytes .* fewer rows of X"):
+    with pytest.raises(MemoryError, match=r"Gram matrix of input_kernel .* needs 6,400 bytes .* fewer rows of X"):
         OEL().fit(X, Y)
 
 

@@ -20,8 +20,11 @@ def test_demo_compares_the_methods_and_draws_a_picture(small_demo, tmp_path):
     picture = tmp_path / "digits.png"
     result = CliRunner().invoke(app, ["demo", "--picture", str(picture)])
     assert result.exit_code == 0, result.output
-    for name in ("IOKR", "KDE", "OEL₀", "OEL", "±"):
-        assert name in result.output
+    rows = [line.split("│") for line in result.output.splitlines() if "±" in line and "│" in line]
+    assert [row[1].strip() for row in rows] == ["IOKR", "KDE", "OEL₀", "OEL"]
+    for row in rows:
+        loss, error = map(float, row[2].split("±"))
+        assert 0 < error < loss < 2
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

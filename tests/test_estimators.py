@@ -86,6 +86,9 @@ def test_median_width_is_taken_from_the_training_data():
     model = OEL().fit(problem.X, problem.Y)
     squared = ((problem.X[:, None] - problem.X[None]) ** 2).sum(axis=2)[np.triu_indices(40, 1)]
     assert model.input_kernel_.gamma_ == pytest.approx(1 / np.median(squared))
+    squared = ((problem.Y[:, None] - problem.Y[None]) ** 2).sum(axis=2)[np.triu_indices(40, 1)]
+    model = OEL().fit(problem.X, problem.Y, unlabeled=100 * problem.unlabeled)  # which set no width
+    assert model.output_kernel_.gamma_ == pytest.approx(1 / np.median(squared))
 
 
 def test_clone_and_pickle(problem):
@@ -111,7 +114,8 @@ def test_grid_search_in_a_pipeline_with_nested_names_and_unlabeled_outputs():
     grid = {"oel__input_kernel__gamma": [0.1, 1.0], "oel__supervision": [0.2, 1.0], "oel__alpha": [1e-3]}
     search = GridSearchCV(pipeline, grid, cv=3, scoring=make_scorer(f1_score), error_score="raise")
     search.fit(problem.X, problem.Y, oel__unlabeled=problem.unlabeled)
-    assert search.best_params_["oel__input_kernel__gamma"] in (0.1, 1.0)
+    assert set(search.cv_results_["param_oel__input_kernel__gamma"]) == {0.1, 1.0}
+    assert len(set(search.cv_results_["mean_test_score"])) > 1  # the nested parameters reach the kernel
     best = search.best_estimator_.named_steps["oel"]
     assert set(map(bytes, problem.unlabeled)) <= set(map(bytes, best.candidates_.outputs))
 
@@ -167,6 +171,22 @@ def test_no_unlabeled_outputs_is_an_empty_collection_of_them(problem):
     without = clone(model).fit(problem.X, problem.Y)
     empty = clone(model).fit(problem.X, problem.Y, unlabeled=problem.unlabeled[:0])
     np.testing.assert_array_equal(without.embed(problem.X_test), empty.embed(problem.X_test))
+
+
+def test_predictions_keep_the_form_of_y_whatever_the_form_of_the_unlabeled_outputs():
+    dense, csr = make("tags"), make("sparse tags")
+    mixed = OEL(KERNEL_X, Dice(), 1e-3, 4, 0.3).fit(dense.X, dense.Y, csr.unlabeled).predict(dense.X)
+    assert isinstance(mixed, np.ndarray)
+    np.testing.assert_array_equal(
+        mixed, OEL(KERNEL_X, Dice(), 1e-3, 4, 0.3).fit(dense.X, dense.Y, dense.unlabeled).predict(dense.X)
+    )
+    assert sparse.issparse(OEL(KERNEL_X, Dice(), 1e-3, 4, 0.3).fit(csr.X, csr.Y, dense.unlabeled).predict(csr.X))
+
+
+def test_refitting_on_other_inputs_forgets_the_old_columns():
+    model = OEL(alpha=1e-3).fit(pd.DataFrame(make("tags").X, columns=list("abc")), make("tags").Y)
+    model.set_params(input_kernel=Precomputed(np.eye(40))).fit(np.arange(40), make("tags").Y)
+    assert not hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")
 
 
 def test_outputs_of_length_zero():

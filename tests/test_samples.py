@@ -178,10 +178,24 @@ def test_words_of_a_list_match_words_of_an_array():
     assert match(np.array(["b", "z"]), ["a", "b"]).tolist() == [1, -1]
 
 
-def test_what_cannot_be_hashed_is_never_shared():
-    first, inverse = distinct([[1], [1], {"a": 1}])
-    assert first.tolist() == inverse.tolist() == [0, 1, 2]
-    assert match([[1]], [[1]]).tolist() == [-1]
+def test_lists_sets_dicts_and_arrays_are_equal_by_what_they_hold():
+    things = [[1, [2]], {1, 2}, {"a": [1]}, np.array([1.0, 2.0])]
+    copies = [[1, [2]], {2, 1}, {"a": [1]}, np.array([1.0, 2.0])]
+    assert distinct(things + copies).inverse.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert match([[1, [3]], {1}, {"a": [2]}, np.array([[1.0, 2.0]])], things).tolist() == [-1] * 4
+
+
+def test_what_cannot_be_hashed_is_equal_to_itself_alone():
+    class Graph:
+        __hash__ = None
+
+    one, other = Graph(), Graph()
+    assert distinct([one, other, one]).inverse.tolist() == [0, 1, 0]
+
+
+def test_single_precision_matches_the_double_it_came_from():
+    Y = np.random.default_rng(0).standard_normal((5, 3))
+    assert match(Y, Y.astype(np.float32)).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_rows_of_an_object_array_are_not_mixed_up():

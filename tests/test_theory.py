@@ -86,6 +86,26 @@ def test_terms_move_as_the_theorem_says():
     assert comparison_constant(1.0) == 4.0
 
 
+def test_terms_computed_by_hand():
+    # n = 10⁴, λ = 10⁻², so λn = 100; κ = Q = R = 1, δ = 0.1, r = 2, ω = 0.1, Ω = 0.2, p = 9, c = ½.
+    b = bound(n=10**4, m=10**4, alpha=1e-2, n_components=9, delta=0.1)
+    log_100, log_20 = 4.605170186, 2.995732274
+    C = 4 * (1 + np.sqrt(4 / 10))
+    assert b.variance == pytest.approx(C * 2 / 10 * log_100**2)
+    assert b.bias == pytest.approx(0.1)
+    # Γ(½)Γ(3/2)Γ(½) = π^{3/2}/2
+    assert b.reconstruction == pytest.approx(np.sqrt(0.2 * 36 * np.pi**1.5 / 2 / 9))
+    u = 4 * log_20 / 100
+    v = (b.variance + b.bias) ** 2
+    w = 100 * u * 2 + 0.01
+    t = 5 * max(v, v, 2 * w * u, w**2 * u, 2 * u)  # 4c²v = 2cv = v, 4cRwu, 2cw²u, 2R²u
+    from_unlabeled = 0.1 * 10**4 / (9 * 0.5 * np.log(10**5))
+    assert b.max_components == pytest.approx(np.sqrt(min(from_unlabeled, 0.1 / (8 * 0.5 * t))))
+    # with hardly any noise in h, the last term of t decides
+    quiet = bound(supervision=1e-9, n=10**4, m=10**12, alpha=1e-2, n_components=1, delta=0.1)
+    assert quiet.max_components == pytest.approx(np.sqrt(0.1 / (8e-9 * 5 * max(2 * u, 2e-9 * v))), rel=1e-6)
+
+
 def test_condition_on_p():
     # c = 0: only the unlabeled outputs limit p, pʳ ≤ ωm / (9 log(m/δ)).
     limit = np.sqrt(0.1 * 10**6 / (9 * np.log(10**6 / 0.01)))

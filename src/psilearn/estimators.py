@@ -6,6 +6,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -20,11 +21,11 @@ from psilearn.embed import (
     kernel_pca,
     output_embedding_learning,
 )
-from psilearn.kernels.base import Kernel, as_kernel
+from psilearn.kernels.base import Kernel, as_kernel, block, diagonal
 from psilearn.linalg import Array
 from psilearn.metrics import kernel_loss
 from psilearn.regress import KernelRidge
-from psilearn.samples import Samples, describe, n_columns, n_samples, take
+from psilearn.samples import Samples, describe, is_empty, n_columns, n_samples, take
 
 
 class _OutputKernelRegression(BaseEstimator):
@@ -42,8 +43,10 @@ class _OutputKernelRegression(BaseEstimator):
         X : array, CSR matrix or sequence of n inputs
         y : array (1-D or 2-D), CSR matrix or sequence of n outputs
         unlabeled : same form as y, optional
-            m ≥ 0 outputs of which the input is not known. They join the default candidates, and shape the embedding
-            unless it is fully supervised.
+            m ≥ 0 outputs of which the input is not known. They join the default candidates. In KDE, and in OEL
+            below full supervision, they also take the place of y in the outputs' moment 1/m Σ ψ(yⱼ)ψ(yⱼ)ᵀ, so give
+            a sample that stands for the outputs, not a few odd ones. (scikit-learn's searches cut a fit parameter
+            that is exactly as long as X together with X; :class:`~psilearn.OELCV` does not.)
         """
         self._check_parameters()
         kernel_x, kernel_y = (
@@ -65,10 +68,12 @@ class _OutputKernelRegression(BaseEstimator):
         g = psi.values if subspace.directions is None else psi.values @ subspace.directions  # (d, p)
         if d < n_samples(known.outputs):  # unlabeled outputs that were no part of the coordinates
             g = np.concatenate([g, embedding(take(known.outputs, slice(d, None)))])
+        for stale in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(stale, None)
         if n_columns(X) is not None:
             validate_data(self, given, skip_check_array=True)  # remembers the number and the names of the columns
         self.embedding_ = embedding
-        self.candidates_ = CandidateSet(known.outputs, embedding, kernel_y.diag(known.outputs), g)
+        self.candidates_ = CandidateSet(known.outputs, embedding, diagonal(kernel_y, known.outputs, "output_kernel"), g)
         self.dual_coef_ = regressor.solve(g[known.labeled])  # (n, p)  z(x) = k_x(x, X) @ dual_coef_
         self.X_fit_ = X
         self.input_kernel_ = kernel_x
@@ -85,7 +90,7 @@ class _OutputKernelRegression(BaseEstimator):
             validate_data(self, given, reset=False, skip_check_array=True)
         Z = np.empty((n_samples(X), self.n_components_))
         for rows in row_blocks(len(Z), 8 * len(self.dual_coef_)):
-            Z[rows] = self.input_kernel_(take(X, rows), self.X_fit_) @ self.dual_coef_
+            Z[rows] = block(self.input_kernel_, take(X, rows), self.X_fit_, "input_kernel") @ self.dual_coef_
         return Z
 
     def transform_outputs(self, Y: Samples) -> Array:
@@ -107,22 +112,30 @@ class _OutputKernelRegression(BaseEstimator):
     def predict_topk(self, X: Samples, k: int = 10, candidates: Any = None) -> TopK:
         """Return the k nearest candidates of each input with squared distances in the output space.
 
-        Cost: len(X)·c·p flops for c candidates; never more than ``working_memory`` beside the (len(X), k) answer and
-        the (len(X), p) queries.
+        k is at most the number of candidates. Cost: len(X)·c·p flops for c candidates, and for candidates that are
+        given c·r kernel values and c·r·p flops to embed them; never more than ``working_memory`` beside the (len(X), k)
+        answer and the (len(X), p) queries.
         """
         Z = self.embed(X)
         return nearest(Z, self._prepare(candidates, len(Z)), self.embedding_, checks.count(k, "k"))
 
     def rank(self, X: Samples, y: Samples, candidates: Any = None) -> Ranks:
-        """Return where the true output of each input stands among its candidates, ties counted apart."""
+        """Return where the true output of each input stands among its distinct candidates, ties counted apart."""
         Z = self.embed(X)
         Y = self._check_outputs(y, "y")
         if len(Z) != n_samples(Y):
             raise ValueError(f"X has {len(Z)} examples, y has {n_samples(Y)}.")
-        return rank_of_truth(Z, Y, self._prepare(candidates, len(Z)), self.embedding_)
+        ranks = rank_of_truth(Z, Y, self._prepare(candidates, len(Z)), self.embedding_)
+        if np.isinf(ranks.nearer).all():
+            warnings.warn("No true output of y is among its candidates: every rank is ∞.", UserWarning, stacklevel=2)
+        return ranks
 
     def score(self, X: Samples, y: Samples, candidates: Any = None) -> float:
-        """Return minus the mean output-kernel loss |ψ(ŷ) − ψ(y)|² of the predictions; higher is better."""
+        """Return minus the mean output-kernel loss |ψ(ŷ) − ψ(y)|² of the predictions; higher is better.
+
+        Measured in the model's own output kernel, it cannot compare models with different output kernels: for those
+        use a metric, or ``make_scorer(kernel_loss, kernel=one, greater_is_better=False)``.
+        """
         prediction = self.predict(X, candidates)
         return -float(kernel_loss(self._check_outputs(y, "y"), prediction, self.output_kernel_))
 
@@ -147,10 +160,8 @@ class _OutputKernelRegression(BaseEstimator):
         candidates = as_candidates(candidates, self.candidates_.outputs)
         if isinstance(candidates, CandidateSets):
             return candidates.checked(self._check_outputs, n_examples)
-        if n_samples(candidates) == 0:
-            raise ValueError("candidates is empty: at least one candidate is needed.")
         candidates = self._check_outputs(candidates, "candidates")
-        return CandidateSet(candidates, self.embedding_, self.output_kernel_.diag(candidates))
+        return CandidateSet(candidates, self.embedding_, diagonal(self.output_kernel_, candidates, "output_kernel"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -171,10 +182,12 @@ def check_outputs_of_fit(
         raise ValueError(
             f"X and y must have one row an example: X has {n_inputs}, y has {n_samples(Y)} ({describe(Y)})."
         )
-    if unlabeled is None or n_samples(unlabeled) == 0:
+    if unlabeled is None or is_empty(unlabeled):
         return Y, None
     U = kernel.check(unlabeled, "unlabeled")
     _same_width(U, "unlabeled", Y, "y")
+    if sparse.issparse(U) and isinstance(Y, np.ndarray):
+        U = U.toarray()  # predictions come in the form of y
     return Y, U
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from psilearn import checks
 from psilearn.decode.nearest import Ranks
-from psilearn.kernels.base import Array, Kernel
+from psilearn.kernels.base import Array, Kernel, as_kernel
 from psilearn.kernels.binary import Dice
 from psilearn.kernels.ranking import Kemeny, pair_signs
 from psilearn.samples import Samples, n_samples
@@ -34,8 +34,8 @@ class Mean(float):
 
     def __new__(cls, values: Any) -> Mean:  # noqa: D102
         values = np.asarray(values, dtype=np.float64)
-        if values.size == 0:
-            raise ValueError("A mean needs at least one value.")
+        if values.ndim != 1 or values.size == 0:
+            raise ValueError(f"A mean needs one value an example, at least one; got shape {values.shape}.")
         self = super().__new__(cls, np.mean(values))
         self.values = values
         self.standard_error = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
@@ -60,6 +60,8 @@ def kernel_loss(Y_true: Samples, Y_pred: Samples, kernel: Kernel) -> Mean:
     2.0000 ± 2.0000
     """
     _same_length(Y_true, Y_pred)
+    if not isinstance(kernel, Kernel):
+        kernel = as_kernel(kernel, "kernel")
     return Mean(kernel.paired_squared_distances(kernel.check(Y_true, "Y_true"), kernel.check(Y_pred, "Y_pred")))
 
 
@@ -136,6 +138,8 @@ def top_k_accuracy(ranks: Ranks, k: int, ties: str = "expected") -> Mean:
     [0.5, 1.0, 0.0]
     """
     checks.count(k, "k")
+    if not isinstance(ranks, Ranks):
+        raise TypeError(f"ranks must be what model.rank returns; got {type(ranks).__name__}.")
     if ties not in TIES:
         raise ValueError(f"ties must be one of {', '.join(TIES)}; got {ties!r}.")
     tied = np.maximum(ranks.tied, 1)  # 0 only where the truth is no candidate, and then nearer = ∞

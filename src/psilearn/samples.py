@@ -20,6 +20,11 @@ def n_samples(A: Samples) -> int:
     return int(A.shape[0]) if hasattr(A, "shape") else len(A)
 
 
+def is_empty(A: Samples) -> bool:
+    """Return whether something is a collection of no objects."""
+    return (hasattr(A, "shape") or hasattr(A, "__len__")) and n_samples(A) == 0
+
+
 def n_columns(A: Samples) -> int | None:
     """Return the width of a collection of rows; None where objects are not rows."""
     return int(A.shape[1]) if getattr(A, "ndim", 0) == 2 else None
@@ -58,8 +63,8 @@ class Distinct(NamedTuple):
 def distinct(A: Samples) -> Distinct:
     """Find the distinct objects of a collection.
 
-    Rows are equal when all their entries are; other objects when they are hashable and equal. An object that cannot
-    be hashed counts as distinct: correct, only not shared.
+    Rows are equal when all their entries are; other objects when they are hashable and equal, or are lists, sets,
+    dicts or arrays of equal things. Any other object that cannot be hashed is equal to itself alone.
     """
     seen: dict[Hashable, int] = {}
     first: list[int] = []
@@ -74,6 +79,8 @@ def distinct(A: Samples) -> Distinct:
 
 def match(A: Samples, B: Samples) -> Index:
     """Return, for each object of A, the first place of an equal one in B; −1 where there is none."""
+    if isinstance(A, np.ndarray) and isinstance(B, np.ndarray) and np.issubdtype(B.dtype, np.floating):
+        A = A.astype(B.dtype)  # a float32 and the float64 it came from are one number
     first, inverse = distinct(concat([B, A]))  # an object of B stands before its equals of A
     place = first[inverse[n_samples(B) :]]
     return np.where(place < n_samples(B), place, -1)
@@ -90,13 +97,19 @@ def _keys(A: Samples) -> list[Hashable]:
         if np.issubdtype(A.dtype, np.floating):
             A = A + 0.0  # −0.0 and 0.0 are one number
         return [row.tobytes() for row in np.ascontiguousarray(A)]
-    if getattr(A, "ndim", 1) == 2:  # rows of objects
-        return [tuple(row) for row in A]
     items = list(A)  # all alive at once, so that no two share an id
     return [_object_key(item) for item in items]
 
 
 def _object_key(item: Any) -> Hashable:
+    if isinstance(item, np.ndarray):
+        return ("array", item.shape, tuple(map(_object_key, item.ravel().tolist())))
+    if isinstance(item, list | tuple):
+        return (type(item), tuple(map(_object_key, item)))
+    if isinstance(item, set | frozenset):
+        return ("set", frozenset(map(_object_key, item)))
+    if isinstance(item, dict):
+        return ("dict", frozenset((_object_key(key), _object_key(value)) for key, value in item.items()))
     try:
         hash(item)
     except TypeError:

@@ -113,8 +113,10 @@ def test_one_set_an_example_is_many_shared_sets(model, problem):
     top = model.predict_topk(problem.X_test, k=4, candidates=CandidateSets(sets))
     for i, one in enumerate(sets):
         alone = model.predict_topk(problem.X_test[i : i + 1], k=4, candidates=one)
-        np.testing.assert_array_equal(top.indices[i], alone.indices[0])
-        np.testing.assert_allclose(top.distances[i], alone.distances[0], atol=1e-10)
+        size = alone.indices.shape[1]
+        np.testing.assert_array_equal(top.indices[i, :size], alone.indices[0])
+        np.testing.assert_allclose(top.distances[i, :size], alone.distances[0], atol=1e-10)
+        assert (top.indices[i, size:] == -1).all()
     nearest = concat([take(one, slice(j, j + 1)) for one, j in zip(sets, top.indices[:, 0], strict=True)])
     prediction = model.predict(problem.X_test, candidates=sets)
     assert type(prediction) is type(nearest)
@@ -131,8 +133,8 @@ def test_a_set_smaller_than_k_is_padded():
     assert np.isinf(top.distances[0, 1:]).all() and np.isfinite(top.distances[1]).all()
     assert [len(outputs) for outputs in top.outputs] == [1, 3]
     assert top.margins[0] == np.inf and 0 <= top.margins[1] < np.inf
-    shared = model.predict_topk(problem.X_test, k=9, candidates=problem.candidates[:4])
-    np.testing.assert_array_equal(shared.indices[:, 4:], -1)
+    shared = model.predict_topk(problem.X_test, k=10**10, candidates=problem.candidates[:4])
+    np.testing.assert_array_equal(np.sort(shared.indices, axis=1), np.tile(np.arange(4), (15, 1)))
 
 
 def test_a_tie_goes_to_the_lowest_index(model, problem):
@@ -151,8 +153,9 @@ def test_rank_counts_nearer_and_tied_candidates(model, problem):
     D = brute_force(model, problem.X_test, problem.candidates)
     own = D[np.arange(15), np.arange(15)][:, None]
     ranks = model.rank(problem.X_test, truth, problem.candidates)
-    np.testing.assert_array_equal(ranks.nearer, (own - 1e-9 > D).sum(axis=1))
-    np.testing.assert_array_equal(ranks.tied, (np.abs(own - D) <= 1e-9).sum(axis=1))
+    is_distinct = np.isin(np.arange(25), distinct(problem.candidates).first)
+    np.testing.assert_array_equal(ranks.nearer, ((own - 1e-9 > D) & is_distinct).sum(axis=1))
+    np.testing.assert_array_equal(ranks.tied, ((np.abs(own - D) <= 1e-9) & is_distinct).sum(axis=1))
     in_sets = model.rank(problem.X_test, truth, CandidateSets([problem.candidates] * 15))
     np.testing.assert_array_equal(in_sets.nearer, ranks.nearer)
     np.testing.assert_array_equal(in_sets.tied, ranks.tied)
@@ -185,4 +188,49 @@ def test_linear_outputs_decode_to_the_nearest_vector_of_a_plain_ridge():
 )
 def test_smallest_is_a_stable_sort(D, k):
     k = min(k, D.shape[1])
-    np.testing.assert_array_equal(smallest(D, k), np.argsort(D, axis=1, kind="stable")[:, :k])
+    noise = 1e-12 * np.sin(np.arange(D.size)).reshape(D.shape)  # what rounding does to equal distances
+    columns, values = smallest(D + noise, np.full(D.shape, 1e-9), k)
+    np.testing.assert_array_equal(columns, np.argsort(D, axis=1, kind="stable")[:, :k])
+    assert (np.diff(values, axis=1) >= 0).all()
+    np.testing.assert_allclose(values, np.sort(D, axis=1)[:, :k], atol=1e-11)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e5, 1e7])
+def test_one_long_candidate_does_not_blur_the_others(size):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((30, 2)), rng.standard_normal((30, 2))
+    model = IOKR(KERNEL_X, Linear(), 1e-3).fit(X, Y)
+    candidates = np.vstack([rng.standard_normal((40, 2)), [[size, size]]])
+    np.testing.assert_array_equal(
+        model.predict_topk(X, 3, candidates).indices, model.predict_topk(X, 3, candidates[:-1]).indices
+    )
+    ranks = model.rank(X, candidates[:30], candidates)
+    np.testing.assert_array_equal(ranks.nearer, model.rank(X, candidates[:30], candidates[:-1]).nearer)
+    assert (ranks.tied == 1).all()
+
+
+def test_a_common_offset_of_the_outputs_is_survived():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((30, 2)), rng.standard_normal((30, 2)) + 1e4
+    prediction = IOKR(KERNEL_X, Linear(), 1e-12).fit(X, Y).predict(X)  # no ridge to speak of: the training outputs
+    np.testing.assert_array_equal(prediction, Y)
+
+
+def test_repeated_candidates_do_not_change_a_rank(problem):
+    model = MODELS["OEL"](problem.kernel).fit(problem.X, problem.Y)
+    once = concat([problem.candidates])
+    twice = concat([problem.candidates, problem.candidates])
+    truth = take(problem.candidates, np.arange(15))
+    a, b = (model.rank(problem.X_test, truth, given_) for given_ in (once, twice))
+    np.testing.assert_array_equal(a.tied, b.tied)
+    np.testing.assert_array_equal(a.nearer, b.nearer)
+    c = model.rank(problem.X_test, truth, CandidateSets([twice] * 15))
+    np.testing.assert_array_equal(a.nearer, c.nearer)
+
+
+def test_outputs_of_several_depths_are_one_shared_list():
+    trees = ["a", ("a", "b"), ("a", ("b", "c")), ("b", "c")]
+    model = IOKR(KERNEL_X, lambda s, t: float(s == t), 1e-3).fit(np.eye(4), trees)
+    assert model.predict(np.eye(4), candidates=[("a", "b")] * 4) == [("a", "b")] * 4
+    own = model.predict(np.eye(4), candidates=CandidateSets([[tree, "z"] for tree in trees]))
+    assert own == trees

@@ -18,8 +18,8 @@ from psilearn.kernels import (
     Scaled,
     Tanimoto,
     as_kernel,
-    gram,
 )
+from psilearn.kernels.base import gram
 from tests.kernels.kernel_cases import MATRIX
 
 ON_ROWS = [
@@ -78,10 +78,16 @@ def test_rows_must_be_of_one_width_and_the_message_names_both_shapes(kernel, eva
 
 
 @every_kernel_on_rows
-@pytest.mark.parametrize("words", [["one", "two"], "word"], ids=repr)
-def test_words_are_no_rows(kernel, words):
-    with pytest.raises(ValueError, match=r"strings|2D array"):
-        kernel(words)
+def test_words_are_no_rows(kernel):
+    with pytest.raises(ValueError, match=r"(?s)A does not suit .* give a kernel that understands them"):
+        kernel(["one", "two"])
+
+
+@every_kernel_on_rows
+@pytest.mark.parametrize("thing", ["word", {"a": 1}, {1, 2}], ids=repr)
+def test_a_word_a_dict_and_a_set_are_no_collections(kernel, thing):
+    with pytest.raises(TypeError, match="A must be an array or a sequence of objects; got"):
+        kernel(thing)
 
 
 @every_kernel_on_rows
@@ -154,7 +160,7 @@ def test_a_ranking_has_two_items():
 @pytest.mark.parametrize("gamma", [0, -1.0, np.nan, np.inf, "auto", None, True, [1.0]], ids=repr)
 @pytest.mark.parametrize("kernel", [Gaussian, Laplacian, GaussianTanimoto, lambda gamma: Polynomial(gamma=gamma)])
 def test_gamma_is_a_positive_number(kernel, gamma):
-    with pytest.raises(ValueError, match="gamma must be a finite number > 0; got"):
+    with pytest.raises(ValueError, match=r"gamma.* must be a (finite )?number > 0"):
         kernel(gamma)(ROWS)
 
 
@@ -234,7 +240,7 @@ def test_precomputed_demands_one_integer_an_object(places):
 
 @pytest.mark.parametrize("matrix", [np.ones((2, 3)), np.ones(4), [[1.0]], None], ids=["2×3", "1-D", "list", "None"])
 def test_a_precomputed_matrix_is_a_square_array(matrix):
-    with pytest.raises(ValueError, match="matrix must be a square array; got"):
+    with pytest.raises(ValueError, match="matrix must be a square NumPy array; got"):
         Precomputed(matrix)([0])
 
 
@@ -308,5 +314,5 @@ def test_gram_refuses_an_asymmetric_kernel(place):
 
 def test_gram_refuses_what_memory_cannot_hold_before_it_is_computed(monkeypatch):
     monkeypatch.setattr("psilearn.backend.available_bytes", lambda: 10**6)
-    with pytest.raises(MemoryError, match=r"input_kernel over 1000 objects.*8,000,000 bytes.*Use less\."):
+    with pytest.raises(MemoryError, match=r"input_kernel over 1000 objects.*16,000,000 bytes.*Use less\."):
         gram(Nothing(), range(1000), "input_kernel", "Use less.")

@@ -27,8 +27,8 @@ from psilearn.kernels import (
     Sum,
     Tanimoto,
     as_kernel,
-    gram,
 )
+from psilearn.kernels.base import gram
 from tests.kernels.kernel_cases import MATRIX, PROPERTY, rankings, rows, sets, shared_letters
 
 X = np.random.default_rng(0).normal(size=(12, 4))

@@ -12,7 +12,7 @@ from scipy import sparse
 from psilearn.backend import row_blocks
 from psilearn.embed import Embedding
 from psilearn.linalg import Array
-from psilearn.samples import Samples, concat, n_samples, take
+from psilearn.samples import Samples, concat, distinct, n_samples, take
 
 BLOCK_ROWS = 8192  # candidates that are scored together at the most
 
@@ -40,6 +40,14 @@ class CandidateSet:
             for start in range(outer.start, outer.stop, BLOCK_ROWS):
                 rows = slice(start, min(start + BLOCK_ROWS, outer.stop))
                 yield rows, self.embedding(take(self.outputs, rows)) if self.g is None else self.g[rows]
+
+    def distinct(self) -> CandidateSet:
+        """Return the set without repetitions."""
+        first = distinct(self.outputs).first
+        if len(first) == len(self):
+            return self
+        g = None if self.g is None else self.g[first]
+        return CandidateSet(take(self.outputs, first), self.embedding, self.squared_norms[first], g)
 
     def points(self) -> Array:
         """Return [g(y), r(y)] for each candidate, shape (c, p+1)."""
@@ -99,17 +107,19 @@ def as_candidates(candidates: Any, known_outputs: Samples) -> Any:
     """Return :class:`CandidateSets` if a list holds one collection an example, else the shared collection itself.
 
     Told apart by depth: an item of a shared list is as deep as a known output (a row of numbers: 1, a number or a
-    string: 0), an item of a list of sets one deeper.
+    string: 0), an item of a list of sets one deeper. Where known outputs are of several depths a list is one shared
+    set, and only :class:`CandidateSets` says otherwise.
     """
     if isinstance(candidates, CandidateSets) or not isinstance(candidates, list | tuple) or not candidates:
         return candidates
-    output_depth = known_outputs.ndim - 1 if hasattr(known_outputs, "shape") else _depth(known_outputs[0])
-    return CandidateSets(candidates) if max(map(_depth, candidates)) > output_depth else candidates
+    depths = {known_outputs.ndim - 1} if hasattr(known_outputs, "shape") else set(map(_depth, known_outputs))
+    one_deeper = max(map(_depth, candidates)) > max(depths)
+    return CandidateSets(candidates) if one_deeper and len(depths) == 1 else candidates
 
 
 def _depth(item: Any) -> int:
     if isinstance(item, np.ndarray) or sparse.issparse(item) or hasattr(item, "iloc"):
         return int(item.ndim)
     if isinstance(item, list | tuple):
-        return 1 + max(map(_depth, item), default=0)
+        return 1 + max((_depth(part) for part in item), default=0)
     return 0

@@ -1,8 +1,8 @@
 """Exact nearest candidates by streaming: blocks of distances, the best k kept, never all of them at once.
 
 A distance is |G*z − ψ(y)|² = |z|² − 2⟨z, g(y)⟩ + k(y, y), the squared distance in the output space. Rounding makes
-equal distances differ in the last bits, so each is put on a grid of 2⁻³⁶ of its scale first: what is equal there is a
-tie, and a tie goes to the lowest index, whatever the block sizes and the order of summation.
+equal distances differ in the last bits, by a few ε(|z|² + k(y, y)): what differs by less than 32 times that is a tie,
+and a tie goes to the lowest index, whatever the block sizes and the order of summation.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from psilearn.backend import row_blocks
 from psilearn.decode.candidates import CandidateSet, CandidateSets
 from psilearn.embed import Embedding
 from psilearn.linalg import Array
-from psilearn.samples import Index, Samples, concat, match, take
+from psilearn.samples import Index, Samples, concat, distinct, match, n_samples, take
 
-GRID = 2.0**-36
+TIE = 32 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
 class TopK:
     """The k nearest candidates of each example, nearest first.
 
-    Where an example has fewer than k candidates its row ends in index −1 and distance ∞.
+    k is at most the size of the (largest) candidate set; where an example has fewer candidates its row ends in index −1
+    and distance ∞.
     """
 
     indices: Index  # (q, k)  places in the candidates as they were given; in the example's own set where it has one
@@ -57,7 +58,7 @@ class TopK:
 
 
 class Ranks(NamedTuple):
-    """Where the true output stands among the candidates of each example."""
+    """Where the true output stands among the distinct candidates of each example."""
 
     nearer: Array  # (q,)  candidates strictly nearer than the truth; ∞ where the truth is no candidate
     tied: Array  # (q,)  candidates at the truth's distance, the truth included
@@ -70,100 +71,117 @@ def nearest(Z: Array, candidates: CandidateSet | CandidateSets, embedding: Embed
     the answer.
     """
     if isinstance(candidates, CandidateSets):
-        indices, distances = _blank(len(Z), k)
-        for i, D in _distances_in_sets(Z, candidates, embedding):
-            best = smallest(D, min(k, D.shape[1]))
+        k = min(k, max(map(n_samples, candidates.sets)))
+        indices, distances = np.full((len(Z), k), -1, dtype=np.intp), np.full((len(Z), k), np.inf)
+        for i, D, slack in _distances_in_sets(Z, candidates, embedding):
+            best, values = smallest(D, slack, min(k, D.shape[1]))
             indices[i, : best.shape[1]] = best[0]
-            distances[i, : best.shape[1]] = D[0, best[0]]
+            distances[i, : best.shape[1]] = values[0]
         return TopK(indices, distances, candidates)
-    indices, distances = _blank(len(Z), k)
-    for queries, rows, D in _distances_shared(Z, candidates):
-        best = smallest(D, min(k, D.shape[1]))
+    k = min(k, len(candidates))
+    indices, distances = np.full((len(Z), k), -1, dtype=np.intp), np.full((len(Z), k), np.inf)
+    slacks = np.zeros((len(Z), k))
+    for queries, rows, D, slack in _distances_shared(Z, candidates):
+        best, values = smallest(D, slack, min(k, D.shape[1]))
         # earlier candidates stand first, so that a tie stays with the lower index
-        merged = np.concatenate([distances[queries], np.take_along_axis(D, best, axis=1)], axis=1)
+        merged = np.concatenate([distances[queries], values], axis=1)
         places = np.concatenate([indices[queries], best + rows.start], axis=1)
-        order = smallest(merged, k)
-        distances[queries] = np.take_along_axis(merged, order, axis=1)
+        merged_slacks = np.concatenate([slacks[queries], np.take_along_axis(slack, best, axis=1)], axis=1)
+        order, distances[queries] = smallest(merged, merged_slacks, k)
         indices[queries] = np.take_along_axis(places, order, axis=1)
+        slacks[queries] = np.take_along_axis(merged_slacks, order, axis=1)
     return TopK(indices, distances, candidates.outputs)
 
 
 def rank_of_truth(Z: Array, truth: Samples, candidates: CandidateSet | CandidateSets, embedding: Embedding) -> Ranks:
-    """Count, for each query, the candidates nearer than the true output and those at its distance."""
+    """Count, for each query, the distinct candidates nearer than the true output and those at its distance."""
     nearer, tied = np.full(len(Z), np.inf), np.zeros(len(Z))
     if isinstance(candidates, CandidateSets):
-        for i, D in _distances_in_sets(Z, candidates, embedding):
+        candidates = CandidateSets([take(one, distinct(one).first) for one in candidates.sets])
+        for i, D, slack in _distances_in_sets(Z, candidates, embedding):
             place = int(match(take(truth, slice(i, i + 1)), candidates.sets[i])[0])
             if place >= 0:
-                own_distance = D[0, place]
-                nearer[i], tied[i] = np.sum(own_distance > D), np.sum(own_distance == D)
+                nearer[i], tied[i] = (count[0] for count in count_nearer(D, slack, D[:, [place]], slack[:, [place]]))
         return Ranks(nearer, tied)
+    candidates = candidates.distinct()
     places = match(truth, candidates.outputs)
-    own = np.full((len(Z), 1), np.nan)  # distance to the truth, found on a first pass
-    for queries, rows, D in _distances_shared(Z, candidates):
+    own, own_slack = np.full((len(Z), 1), np.nan), np.zeros((len(Z), 1))  # of the truth, found on a first pass
+    for queries, rows, D, slack in _distances_shared(Z, candidates):
         here = np.flatnonzero((places[queries] >= rows.start) & (places[queries] < rows.stop))
-        own[queries][here, 0] = D[here, places[queries][here] - rows.start]
-    found = places >= 0
-    nearer[found] = 0
-    for queries, _, D in _distances_shared(Z, candidates):
-        nearer[queries] += np.sum(own[queries] > D, axis=1)
-        tied[queries] += np.sum(own[queries] == D, axis=1)
+        columns = places[queries][here] - rows.start
+        own[queries][here, 0], own_slack[queries][here, 0] = D[here, columns], slack[here, columns]
+    nearer[places >= 0] = 0
+    for queries, _, D, slack in _distances_shared(Z, candidates):
+        counts = count_nearer(D, slack, own[queries], own_slack[queries])
+        nearer[queries] += counts[0]
+        tied[queries] += counts[1]
     return Ranks(nearer, tied)
 
 
-def smallest(D: Array, k: int) -> Index:
-    """Return the columns of the k smallest entries of each row, ascending; equal entries by the lower column.
+def smallest(D: Array, slack: Array, k: int) -> tuple[Index, Array]:
+    """Return the columns and values of the k smallest entries of each row, ascending; ties by the lower column.
 
-    ``numpy.argpartition`` alone would break ties at random.
+    Two entries tie where they differ by less than the slack of either. Tied entries get the value of the smallest of
+    them, so that what is returned ascends. ``numpy.argpartition`` alone would break ties at random.
+
+    Parameters
+    ----------
+    D, slack : arrays (q, c)
     """
     if k == 1:
-        return np.argmin(D, axis=1)[:, None]
+        least = D.min(axis=1, keepdims=True)
+        column = np.argmax(D - slack <= least, axis=1)[:, None]  # the first that ties with the least
+        return column, least
     if k < D.shape[1]:
         border = np.partition(D, k - 1, axis=1)[:, k - 1 : k]  # (q, 1)  the k-th smallest value
-        below, at = border > D, border == D
+        below = D + slack < border
+        at = ~below & (D - slack <= border)
         kept = below | (at & (np.cumsum(at, axis=1) <= k - np.sum(below, axis=1, keepdims=True)))
         columns = np.nonzero(kept)[1].reshape(len(D), k)
     else:
         columns = np.broadcast_to(np.arange(k), D.shape)
-    order = np.argsort(np.take_along_axis(D, columns, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(columns, order, axis=1)
+    values, room = (np.take_along_axis(part, columns, axis=1) for part in (D, slack))
+    order = np.argsort(values, axis=1, kind="stable")
+    values, room = (np.take_along_axis(part, order, axis=1) for part in (values, room))
+    with np.errstate(invalid="ignore"):  # ∞ − ∞, where a row has no more candidates
+        starts = np.diff(values, axis=1, prepend=-np.inf) > room
+    group = np.cumsum(starts, axis=1)  # neighbours closer than their slack are one group
+    by_column = np.lexsort((np.take_along_axis(columns, order, axis=1), group), axis=1)
+    first = np.maximum.accumulate(np.where(starts, np.arange(k), 0), axis=1)
+    return (
+        np.take_along_axis(columns, np.take_along_axis(order, by_column, axis=1), axis=1),
+        np.take_along_axis(values, first, axis=1),
+    )
 
 
-def _blank(q: int, k: int) -> tuple[Index, Array]:
-    return np.full((q, k), -1, dtype=np.intp), np.full((q, k), np.inf)
+def count_nearer(D: Array, slack: Array, own: Array, own_slack: Array) -> tuple[Array, Array]:
+    """Return how many entries of each row lie below ``own`` (q, 1), and how many tie with it; none for NaN."""
+    room = np.maximum(slack, own_slack)
+    return np.sum(own - room > D, axis=1), np.sum(np.abs(D - own) <= room, axis=1)
 
 
-def _distances_shared(Z: Array, candidates: CandidateSet) -> Iterator[tuple[slice, slice, Array]]:
-    """Yield blocks of queries × candidates with their distances."""
+def _distances_shared(Z: Array, candidates: CandidateSet) -> Iterator[tuple[slice, slice, Array, Array]]:
+    """Yield blocks of queries × candidates with their distances and what may be rounding in them."""
     z_norms = np.einsum("ij,ij->i", Z, Z)
-    largest = float(candidates.squared_norms.max())
     for rows, g in candidates.blocks():
-        for queries in row_blocks(len(Z), 4 * 8 * len(g)):  # the block and what selection makes of it
-            yield queries, rows, _distances(Z[queries], z_norms[queries], g, candidates.squared_norms[rows], largest)
+        for queries in row_blocks(len(Z), 6 * 8 * len(g)):  # the block and what selection makes of it
+            norms = candidates.squared_norms[rows]
+            yield queries, rows, *distances_and_slack(Z[queries] @ g.T, z_norms[queries], norms)
 
 
-def _distances_in_sets(Z: Array, candidates: CandidateSets, embedding: Embedding) -> Iterator[tuple[int, Array]]:
+def _distances_in_sets(Z: Array, candidates: CandidateSets, embedding: Embedding) -> Iterator[tuple[int, Array, Array]]:
     """Yield each example with the distances (1, cᵢ) to its own candidates."""
     z_norms = np.einsum("ij,ij->i", Z, Z)
     for examples, gs, norms in candidates.groups(embedding):
         for i, g, norm in zip(examples, gs, norms, strict=True):
-            yield i, _distances(Z[i : i + 1], z_norms[i : i + 1], g, norm, float(norm.max()))
+            yield i, *distances_and_slack(Z[i : i + 1] @ g.T, z_norms[i : i + 1], norm)
 
 
-def _distances(Z: Array, z_norms: Array, g: Array, squared_norms: Array, largest: float) -> Array:
-    """Return |z|² − 2⟨z, g⟩ + k(y, y) on the grid of ties, (q, c)."""
-    D = Z @ g.T
-    D *= -2
-    D += z_norms[:, None]
-    D += squared_norms
-    return on_grid(D, z_norms + largest)
-
-
-def on_grid(D: Array, scale: Array) -> Array:
-    """Put the distances of each query, in place, on a grid of 2⁻³⁶ of its scale (q,); below 0 they become 0."""
-    np.maximum(D, 0, out=D)
-    grid = GRID * np.exp2(np.ceil(np.log2(np.maximum(scale, np.finfo(float).tiny))))[:, None]
-    D /= grid  # by a power of two: exact
-    np.rint(D, out=D)
-    D *= grid
-    return D
+def distances_and_slack(products: Array, z_norms: Array, squared_norms: Array) -> tuple[Array, Array]:
+    """Return |z|² − 2⟨z, g⟩ + k(y, y), at least 0, and 32ε(|z|² + k(y, y)), both (q, c); products are overwritten."""
+    lengths = z_norms[:, None] + squared_norms
+    products *= -2
+    products += lengths
+    np.maximum(products, 0, out=products)
+    lengths *= TIE
+    return products, lengths

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from psilearn.backend import row_blocks
-from psilearn.decode.nearest import Ranks, on_grid
+from psilearn.decode.nearest import Ranks, count_nearer, distances_and_slack
 from psilearn.linalg import Array
 from psilearn.samples import Index
 
@@ -27,46 +27,42 @@ def nearest_path(Z: Array, g: Array, squared_norms: Array, sizes: Sequence[int])
     """
     best = np.zeros((len(sizes), len(Z)), dtype=np.intp)
     distance = np.full((len(sizes), len(Z)), np.inf)
-    for j, queries, rows, D in _distance_path(Z, g, squared_norms, sizes):
-        here = np.argmin(D, axis=1)
-        found = D[np.arange(len(D)), here]
-        closer = found < distance[j, queries]
+    for j, queries, rows, D, slack in _distance_path(Z, g, squared_norms, sizes):
+        least = D.min(axis=1)
+        here = np.argmax(D - slack <= least[:, None], axis=1)  # the first that ties with the least
+        closer = least + slack[np.arange(len(D)), here] < distance[j, queries]
         best[j, queries] = np.where(closer, here + rows.start, best[j, queries])
-        distance[j, queries] = np.where(closer, found, distance[j, queries])
+        distance[j, queries] = np.minimum(least, distance[j, queries])
     return best
 
 
 def rank_path(Z: Array, g: Array, squared_norms: Array, sizes: Sequence[int], places: Index) -> list[Ranks]:
     """Return where the true candidate of each query, ``places`` (q,), stands for each p; −1 is no candidate."""
     ranks = [Ranks(np.where(places >= 0, 0.0, np.inf), np.zeros(len(Z))) for _ in sizes]
-    largest = squared_norms.max()
-    truth = np.maximum(places, 0)
-    products = np.cumsum(Z * g[truth], axis=1)
-    z_norms = np.cumsum(Z**2, axis=1)
-    own = np.full((len(sizes), len(Z), 1), np.nan)
-    for j, p in enumerate(sizes):
-        raw = z_norms[:, p - 1] + squared_norms[truth] - 2 * products[:, p - 1]
-        own[j] = on_grid(raw[:, None].copy(), z_norms[:, p - 1] + largest)
-    own[:, places < 0] = np.nan
-    for j, queries, _, D in _distance_path(Z, g, squared_norms, sizes):
-        ranks[j].nearer[queries] += np.sum(own[j, queries] > D, axis=1)
-        ranks[j].tied[queries] += np.sum(own[j, queries] == D, axis=1)
+    own = np.full((len(sizes), len(Z), 1), np.nan)  # of the truth, found on a first pass
+    own_slack = np.zeros_like(own)
+    for j, queries, rows, D, slack in _distance_path(Z, g, squared_norms, sizes):
+        here = np.flatnonzero((places[queries] >= rows.start) & (places[queries] < rows.stop))
+        columns = places[queries][here] - rows.start
+        own[j, queries][here, 0], own_slack[j, queries][here, 0] = D[here, columns], slack[here, columns]
+    for j, queries, _, D, slack in _distance_path(Z, g, squared_norms, sizes):
+        nearer, tied = count_nearer(D, slack, own[j, queries], own_slack[j, queries])
+        ranks[j].nearer[queries] += nearer
+        ranks[j].tied[queries] += tied
     return ranks
 
 
 def _distance_path(
     Z: Array, g: Array, squared_norms: Array, sizes: Sequence[int]
-) -> Iterator[tuple[int, slice, slice, Array]]:
-    """Yield (which p, queries, candidates, distances), candidates ascending, each block within ``working_memory``."""
+) -> Iterator[tuple[int, slice, slice, Array, Array]]:
+    """Yield (which p, queries, candidates, distances, slack), candidates ascending, within ``working_memory``."""
     z_norms = np.concatenate([np.zeros((len(Z), 1)), np.cumsum(Z**2, axis=1)], axis=1)  # (q, p_max + 1)
-    largest = squared_norms.max()
     for start in range(0, len(g), BLOCK_ROWS):
         rows = slice(start, min(start + BLOCK_ROWS, len(g)))
-        for queries in row_blocks(len(Z), 3 * 8 * (rows.stop - rows.start)):
+        for queries in row_blocks(len(Z), 5 * 8 * (rows.stop - rows.start)):
             products = np.zeros((queries.stop - queries.start, rows.stop - rows.start))
             done = 0
             for j, p in enumerate(sizes):
                 products += Z[queries, done:p] @ g[rows, done:p].T
                 done = p
-                D = squared_norms[rows] - 2 * products + z_norms[queries, p][:, None]
-                yield j, queries, rows, on_grid(D, z_norms[queries, p] + largest)
+                yield j, queries, rows, *distances_and_slack(products.copy(), z_norms[queries, p], squared_norms[rows])

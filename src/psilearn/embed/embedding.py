@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psilearn.backend import row_blocks
-from psilearn.kernels.base import Kernel
+from psilearn.kernels.base import Kernel, block
 from psilearn.linalg import Array
 from psilearn.samples import Samples, n_samples, take
 
@@ -30,5 +30,9 @@ class Embedding:
         """Return g(y) for each output, shape (len(Y), p); the block k(Y, landmarks) is streamed."""
         g = np.empty((n_samples(Y), self.n_components))
         for rows in row_blocks(len(g), 8 * len(self.basis)):
-            g[rows] = self.kernel(take(Y, rows), self.landmarks) @ self.basis if len(self.basis) else 0.0
+            g[rows] = (
+                block(self.kernel, take(Y, rows), self.landmarks, "output_kernel") @ self.basis
+                if len(self.basis)
+                else 0.0
+            )
         return g

@@ -4,7 +4,7 @@ They add and multiply (``0.5 * k1 + k2``, ``k1 * k2``), normalise (``k.normalize
 searched like any scikit-learn estimator.
 """
 
-from psilearn.kernels.base import Kernel, as_kernel, gram
+from psilearn.kernels.base import Kernel, as_kernel
 from psilearn.kernels.binary import Dice, Tanimoto
 from psilearn.kernels.combine import Normalized, Product, Scaled, Sum
 from psilearn.kernels.objects import Pairwise, Precomputed
@@ -28,5 +28,4 @@ __all__ = [
     "Sum",
     "Tanimoto",
     "as_kernel",
-    "gram",
 ]

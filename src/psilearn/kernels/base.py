@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array
 
 from psilearn.backend import require_memory
+from psilearn.linalg import Array
 from psilearn.samples import Samples, describe, n_samples, take
-
-Array = NDArray[np.float64]
 
 
 class Kernel(BaseEstimator):
@@ -79,6 +78,8 @@ class Kernel(BaseEstimator):
         array with at least one object; kernels on rows demand two dimensions unless ``allow_1d``.
         """
         _refuse_empty(A, name)
+        if sparse.issparse(A):
+            return A.tocsr()
         return A.to_numpy() if hasattr(A, "iloc") else A
 
     def fit(self, A: Samples) -> Self:
@@ -99,6 +100,9 @@ class Kernel(BaseEstimator):
 
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
+    def __radd__(self, other: Any) -> Kernel:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # sum() starts with 0
+
     def __mul__(self, other: Kernel | float) -> Kernel:
         from psilearn.kernels.combine import Product, Scaled
 
@@ -117,14 +121,16 @@ class RowKernel(Kernel):
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
         """Demand finite numbers; keep the form and the dtype in which they came."""
         _refuse_empty(A, name)
-        return check_array(
-            A,
-            accept_sparse="csr" if self._accepts_sparse else False,
-            dtype="numeric",
-            ensure_2d=not allow_1d,
-            input_name=name,
-            estimator=f"the kernel {self!r}",
-        )
+        accept_sparse = "csr" if self._accepts_sparse else False
+        try:
+            return check_array(A, accept_sparse=accept_sparse, dtype="numeric", ensure_2d=not allow_1d, input_name=name)
+        except (TypeError, ValueError) as error:
+            if re.search(rf"\b{re.escape(name)}\b", str(error)):
+                raise
+            raise type(error)(
+                f"{name} does not suit {type(self).__name__}, a kernel on rows of numbers: {error} For other objects "
+                f"give a kernel that understands them, or a function k(a, b)."
+            ) from error
 
     def _rows(self, A: Samples, name: str = "A") -> Any:
         """Return float64 rows, shape (len(A), d)."""
@@ -148,7 +154,9 @@ def _refuse_empty(A: Samples, name: str) -> None:
     try:
         size = n_samples(A)
     except (TypeError, IndexError):
-        raise TypeError(f"{name} must be an array or a sequence of objects; got {type(A).__name__}.") from None
+        size = -1
+    if size < 0 or (isinstance(A, str | bytes | dict | set | frozenset) and not hasattr(A, "shape")):
+        raise TypeError(f"{name} must be an array or a sequence of objects; got {type(A).__name__}.")
     if size == 0:
         raise ValueError(f"{name} is empty: at least one object is needed.")
 
@@ -201,15 +209,39 @@ def gram(kernel: Kernel, A: Samples, name: str, remedy: str) -> Array:
     ``name`` is the parameter that the kernel came from; ``remedy`` says what to change when memory does not suffice.
     """
     n = n_samples(A)
-    require_memory((n, n), f"The Gram matrix of {name} over {n} objects", remedy)
-    K = np.asarray(kernel(A), dtype=np.float64)
-    if K.shape != (n, n):
-        raise ValueError(f"{name} = {kernel!r} returned shape {K.shape} for {describe(A)}; expected {(n, n)}.")
+    require_memory((2, n, n), f"The Gram matrix of {name} over {n} objects, with its factor,", remedy)
+    K = block(kernel, A, None, name)
+    step = max(1, 2**20 // n)  # rows of K and columns of Kᵀ that stay in the cache together
+    gap = max(float(np.abs(K[i : i + step] - K[:, i : i + step].T).max()) for i in range(0, n, step))
+    scale = max(float(K.max()), -float(K.min()), float(np.finfo(float).tiny))
+    if gap > 1e-6 * scale:
+        raise ValueError(f"{name} = {kernel!r} is not symmetric: k(a, b) and k(b, a) differ by up to {gap:.3g}.")
+    off = float(np.abs(diagonal(kernel, A, name) - np.diagonal(K)).max())
+    if off > 1e-6 * scale:
+        raise ValueError(f"{name} = {kernel!r} contradicts itself: diag(A) and k(A, A) differ by up to {off:.3g}.")
+    return K
+
+
+def block(kernel: Kernel, A: Samples, B: Samples | None, name: str) -> Array:
+    """Return k(A, B), known to be finite and of the right shape; ``name`` is the parameter the kernel came from."""
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is named below
+        K = np.asarray(kernel(A, B), dtype=np.float64)
+    expected = (n_samples(A), n_samples(A if B is None else B))
+    if K.shape != expected:
+        raise ValueError(f"{name} = {kernel!r} returned shape {K.shape} for {describe(A)}; expected {expected}.")
     if not np.isfinite(K).all():
         i, j = np.argwhere(~np.isfinite(K))[0]
         raise ValueError(f"{name} = {kernel!r} returned {K[i, j]} for objects {i} and {j}; a kernel must be finite.")
-    step = max(1, 2**20 // n)  # rows of K and columns of Kᵀ that stay in the cache together
-    gap = max(float(np.abs(K[i : i + step] - K[:, i : i + step].T).max()) for i in range(0, n, step))
-    if gap > 1e-6 * max(np.abs(K).max(), np.finfo(float).tiny):
-        raise ValueError(f"{name} = {kernel!r} is not symmetric: k(a, b) and k(b, a) differ by up to {gap:.3g}.")
     return K
+
+
+def diagonal(kernel: Kernel, A: Samples, name: str) -> Array:
+    """Return k(a, a) for each object, known to be finite and of the right shape."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.asarray(kernel.diag(A), dtype=np.float64)
+    if values.shape != (n_samples(A),) or not np.isfinite(values).all():
+        raise ValueError(
+            f"{name} = {kernel!r}: diag must give one finite number an object; got shape {values.shape} with "
+            f"{int(np.sum(~np.isfinite(values)))} not finite, for {describe(A)}."
+        )
+    return values

@@ -56,8 +56,9 @@ class Precomputed(Kernel):
 
     def _index(self, A: Samples, name: str = "A") -> Index:
         matrix = self.matrix
-        if getattr(matrix, "ndim", 0) != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise ValueError(f"matrix must be a square array; got {getattr(matrix, 'shape', type(matrix).__name__)}.")
+        if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            shape = f" of shape {matrix.shape}" if hasattr(matrix, "shape") else ""
+            raise ValueError(f"matrix must be a square NumPy array; got {type(matrix).__name__}{shape}.")
         A = np.asarray(A)
         if A.ndim == 2 and A.shape[1] == 1:
             A = A[:, 0]
@@ -73,7 +74,7 @@ class Precomputed(Kernel):
         return A.astype(np.intp)
 
     def __sklearn_clone__(self) -> Precomputed:
-        return Precomputed(self.matrix)
+        return type(self)(self.matrix)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return f"Precomputed(matrix of shape {getattr(self.matrix, 'shape', None)})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
 
 from psilearn import checks
@@ -38,6 +39,14 @@ class Linear(RowKernel):
         """Return ⟨aᵢ, bᵢ⟩."""
         same_length(A, B)
         return paired_inner_products(*self._row_pair(A, B))
+
+    def squared_distances(self, A: Samples, B: Samples | None = None) -> Array:
+        """Return |a − b|²; dense rows are centred first, so that a common offset costs no digits."""
+        rows, others = self._row_pair(A, B)
+        if sparse.issparse(rows) or sparse.issparse(others):
+            return super().squared_distances(A, B)
+        centre = rows.mean(axis=0)
+        return super().squared_distances(rows - centre, None if B is None else others - centre)
 
 
 class Polynomial(Kernel):
@@ -105,8 +114,10 @@ class _WidthFromData(Kernel):
         return 0.0
 
     def _width(self) -> float:
+        if isinstance(self.gamma, str) and self.gamma != "median":
+            raise ValueError(f'gamma of {type(self).__name__} must be a number > 0 or "median"; got {self.gamma!r}.')
         if self.gamma != "median":
-            return checks.positive(self.gamma, "gamma")
+            return checks.positive(self.gamma, f"gamma of {type(self).__name__}")
         if not hasattr(self, "gamma_"):
             raise ValueError(
                 f"{type(self).__name__}(gamma='median') takes its width from data: call fit(A) first, or give a number."
@@ -165,6 +176,8 @@ class Gaussian(_WidthFromData):
         return self._base().check(A, name, allow_1d=allow_1d)
 
     def _base(self) -> Kernel:
+        if self.base is not None and not isinstance(self.base, Kernel):
+            raise TypeError(f"base of Gaussian must be a kernel or None; got {self.base!r}.")
         return Linear() if self.base is None else self.base
 
     def _distances(self, A: Samples, B: Samples | None = None) -> Array:

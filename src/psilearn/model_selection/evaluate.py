@@ -13,11 +13,12 @@ from psilearn.decode.path import nearest_path, rank_path
 from psilearn.embed import KnownOutputs, OutputCoordinates
 from psilearn.embed.path import DiagonalMoment, SubspacePath
 from psilearn.kernels import Kernel
+from psilearn.kernels.base import diagonal
 from psilearn.linalg import Array
 from psilearn.metrics import top_k_accuracy
 from psilearn.model_selection.scoring import Scoring
 from psilearn.regress import RidgePath
-from psilearn.samples import Index, Samples, concat, match, n_samples, take
+from psilearn.samples import Index, Samples, concat, distinct, match, n_samples, take
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class OutputSide:
         self._mixes = min(supervisions) < 1
         self.n_spanning = n_samples(known.outputs) if self._mixes else known.n_labeled
         self.psi = OutputCoordinates(kernel, take(known.outputs, slice(0, self.n_spanning)))
-        self.squared_norms = kernel.diag(known.outputs)  # (d,)
+        self.squared_norms = diagonal(kernel, known.outputs, "output_kernel")  # (d,)
         self._shared: DiagonalMoment | None = None
 
     @property
@@ -91,11 +92,18 @@ class OutputSide:
             return Candidates(take(self.known.outputs, index), values, self.squared_norms[index])
         slices = None
         if isinstance(given, CandidateSets):
-            ends = np.cumsum([n_samples(one) for one in given.sets])
-            slices = [slice(int(b) - n_samples(one), int(b)) for one, b in zip(given.sets, ends, strict=True)]
-            given = concat(given.sets)
+            sets = [_without_repetitions(one) for one in given.sets]
+            ends = np.cumsum([n_samples(one) for one in sets])
+            slices = [slice(int(b) - n_samples(one), int(b)) for one, b in zip(sets, ends, strict=True)]
+            given = concat(sets)
+        else:
+            given = _without_repetitions(given)
         values = self.psi.embedding()(given) @ moment.rotation
-        return Candidates(given, values, self.kernel.diag(given), slices)
+        return Candidates(given, values, diagonal(self.kernel, given, "output_kernel"), slices)
+
+
+def _without_repetitions(outputs: Samples) -> Samples:
+    return take(outputs, distinct(outputs).first)
 
 
 @dataclass(frozen=True)

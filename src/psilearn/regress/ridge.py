@@ -36,8 +36,9 @@ class KernelRidge:
             self._cholesky = ShiftedCholesky(K, self._ridge)
         except NotPositiveSemidefiniteError as error:
             raise NotPositiveSemidefiniteError(
-                f"input_kernel = {self.kernel!r} is not positive semi-definite on X: K_x + n·alpha·I with alpha="
-                f"{self.alpha:g} has no Cholesky factor ({error})."
+                f"input_kernel = {self.kernel!r} is not positive semi-definite on X, or alpha={self.alpha:g} is below "
+                f"the rounding errors of K_x: K_x + n·alpha·I has no Cholesky factor ({error}). Choose another kernel, "
+                f"raise alpha, or scale X."
             ) from error
         return self
 
