@@ -14,6 +14,7 @@ from psilearn.cli import app
 def small_demo(monkeypatch):
     monkeypatch.setattr(demo, "N_LABELED", 60)
     monkeypatch.setattr(demo, "N_UNLABELED", 100)
+    monkeypatch.setattr(demo, "SIZES", [4, 16])
 
 
 def test_demo_compares_the_methods_and_draws_a_picture(small_demo, tmp_path):
@@ -26,6 +27,11 @@ def test_demo_compares_the_methods_and_draws_a_picture(small_demo, tmp_path):
         loss, error = map(float, row[2].split("±"))
         assert 0 < error < loss < 2
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_refuses_a_folder_that_is_not_there(tmp_path):
+    result = CliRunner().invoke(app, ["demo", "--picture", str(tmp_path / "nowhere" / "p.png")])
+    assert result.exit_code == 2 and "does not exist" in result.output
 
 
 def test_demo_without_matplotlib_says_how_to_get_the_picture(small_demo, tmp_path, monkeypatch):
@@ -44,7 +50,7 @@ def test_demo_without_matplotlib_says_how_to_get_the_picture(small_demo, tmp_pat
 
 def test_demo_methods_learn_something(small_demo):
     digits = demo.halves(0)
-    shuffled = demo.kernel_loss(digits.Y_test, digits.Y_test[::-1], demo.Gaussian(0.2))
+    shuffled = demo.kernel_loss(digits.Y_test, digits.Y_test[::-1], demo.OUTPUT_KERNEL)
     for row in demo.run(digits, 0, lambda text: None):
         assert row.loss < shuffled - 5 * shuffled.standard_error
 

@@ -203,7 +203,8 @@ class IOKR(_OutputKernelRegression):
 
     ĥ(x) = Σᵢ αᵢ(x) ψ(yᵢ), α(x) = (K_x + nλI)⁻¹ k_x(X, x);   ŷ(x) = argmin_y |ĥ(x) − ψ(y)|².
 
-    Fit costs n³/3 + d²r flops and n² + d² numbers for d distinct outputs of rank r; decoding r flops a candidate.
+    Fit costs n³/3 + d²r flops, and at its peak about 2n² + 4d² numbers, for d distinct outputs of rank r; decoding r
+    flops a candidate.
 
     Parameters
     ----------
@@ -260,8 +261,8 @@ class KDE(_OutputKernelRegression):
     G spans the p leading eigenvectors of 1/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ (uncentred), over the unlabeled outputs, or over Y where
     there are none. The inputs play no part in choosing G: it is :class:`OEL` with ``supervision=0``.
 
-    Fit costs n³/3 + d²r flops and the leading p eigenvectors of an (r, r) moment, n² + 2d² numbers, for d distinct
-    outputs of rank r; decoding p flops a candidate.
+    Fit costs n³/3 + d²r flops and the leading p eigenvectors of an (r, r) moment, and at its peak about 2n² + 4d²
+    numbers, for d distinct outputs (labeled and unlabeled) of rank r; decoding p flops a candidate.
 
     Parameters
     ----------
@@ -325,8 +326,9 @@ class OEL(KDE):
     of the regression's fitted values ĥ(xᵢ) and of the outputs yⱼ, unlabeled ones where given, Y otherwise. The
     prediction is argmin_y |G*Gĥ(x) − ψ(y)|². The paper's OEL₀ is ``supervision=1``.
 
-    Fit costs n³/3 + n²r + d²r flops and the leading p eigenvectors of an (r, r) moment, n² + 2d² + nr numbers, for d
-    distinct outputs (labeled and unlabeled) of rank r; decoding p flops a candidate instead of IOKR's r.
+    Fit costs n³/3 + n²r + d²r flops and the leading p eigenvectors of an (r, r) moment, and at its peak about 2n² + 4d²
+    + nr numbers, for d distinct outputs (labeled and unlabeled) of rank r; decoding p flops a candidate instead of
+    IOKR's r, once candidates are embedded (r·p flops each).
 
     Parameters
     ----------

@@ -81,14 +81,14 @@ class SubspacePath:
         for alpha in alphas:
             weights = self.ridge.shrinkage(alpha) ** 2 / n
             if max(supervisions) > 0:
-                supervised = self._supervised(weights, 2 * k)
+                supervised = self._supervised(weights, k)
             if iterate and any(0 < c < 1 for c in supervisions):
-                space = RitzSpace(self.sigma, self.B, 3 * k, supervised[1])
+                space = RitzSpace(self.sigma, self.B, 2 * k, supervised[1])
             for c in supervisions:
                 if c == 0:
                     values, V = self.sigma[:k], np.eye(r, k)
                 elif c == 1:
-                    values, V = (part[..., :k] for part in supervised)
+                    values, V = supervised
                 elif iterate:
                     values, V = space.top_eigh(1 - c, c * weights, k)
                 else:
@@ -120,31 +120,41 @@ class RitzSpace:
     """
 
     def __init__(self, sigma: Array, B: Array, n_axes: int, directions: Array) -> None:
+        # The basis is W = [first axes | T], T zero on the axes, so that products with the axes cost nothing.
         self.sigma = sigma
         self.B = B
-        self.W = np.eye(len(sigma), n_axes)  # (r, K) orthonormal
-        self.BW = B[:, :n_axes]  # (n, K)
-        self.WsW = np.diag(sigma[:n_axes])  # (K, K)
+        self.n_axes = n_axes
+        self.T = np.empty((len(sigma), 0))  # (r, t) orthonormal
+        self.BW = B[:, :n_axes]  # (n, K), K = n_axes + t
+        self.TsT = np.empty((0, 0))  # (t, t)  Tᵀ diag(σ) T
         self._widen(directions)
 
     def top_eigh(self, a: float, weights: Array, k: int) -> tuple[Array, Array]:
         """Return the k largest eigenvalues and eigenvectors of a·diag(σ) + Bᵀ diag(weights) B."""
         d = a * self.sigma
         while True:
-            values, S = dense_top_eigh(a * self.WsW + (self.BW.T * weights) @ self.BW, k)
-            V = self.W @ S
+            projected = (self.BW.T * weights) @ self.BW  # (K, K)  Wᵀ M W
+            axes = np.arange(self.n_axes)
+            projected[axes, axes] += d[: self.n_axes]
+            projected[self.n_axes :, self.n_axes :] += a * self.TsT
+            values, S = dense_top_eigh(projected, k)
+            V = self.T @ S[self.n_axes :]
+            V[: self.n_axes] += S[: self.n_axes]
             residual = d[:, None] * V + self.B.T @ (weights[:, None] * (self.BW @ S)) - V * values
             missed = np.linalg.norm(residual, axis=0) > RESIDUAL * values[0]
-            if not missed.any() or self.W.shape[1] + missed.sum() > len(d):
+            if not missed.any() or len(projected) + missed.sum() > len(d):
                 return values, V
             gap = np.maximum(values[missed] - d[:, None], 0.1 * values[missed])
             self._widen(residual[:, missed] / gap)
 
     def _widen(self, E: Array) -> None:
+        E = E.copy()
+        E[: self.n_axes] = 0
         for _ in range(2):
-            E = np.linalg.qr(E - self.W @ (self.W.T @ E))[0]
-        cross = self.W.T @ (self.sigma[:, None] * E)
-        own = E.T @ (self.sigma[:, None] * E)
-        self.WsW = np.block([[self.WsW, cross], [cross.T, own]])
-        self.W = np.concatenate([self.W, E], axis=1)
+            E /= np.maximum(np.linalg.norm(E, axis=0), np.finfo(float).tiny)
+            E -= self.T @ (self.T.T @ E)
+        E = np.linalg.qr(E)[0]
+        cross, own = self.T.T @ (self.sigma[:, None] * E), E.T @ (self.sigma[:, None] * E)
+        self.TsT = np.block([[self.TsT, cross], [cross.T, own]])
+        self.T = np.concatenate([self.T, E], axis=1)
         self.BW = np.concatenate([self.BW, self.B @ E], axis=1)
