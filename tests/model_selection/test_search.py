@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from psilearn import IOKR, IOKRCV, KDE, KDECV, OEL, OELCV, CandidateSets
@@ -184,6 +184,16 @@ def test_random_state_makes_the_default_splits_repeatable():
     np.testing.assert_array_equal(first["split4_test_score"], second["split4_test_score"])
     other = clone(search).set_params(random_state=4).fit(problem.X, problem.Y).cv_results_
     assert np.any(other["split4_test_score"] != first["split4_test_score"])
+
+
+def test_splitters_that_look_at_labels_or_groups():
+    problem = make("vectors")
+    groups = np.arange(40) // 4
+    search = IOKRCV(KERNELS_X, Gaussian(0.3), ALPHAS, cv=GroupKFold(5)).fit(problem.X, problem.Y, groups=groups)
+    by_hand = IOKRCV(KERNELS_X, Gaussian(0.3), ALPHAS, cv=list(GroupKFold(5).split(problem.X, groups=groups)))
+    np.testing.assert_array_equal(scores(search), scores(by_hand.fit(problem.X, problem.Y)))
+    classes = np.arange(40) % 2
+    assert IOKRCV(KERNELS_X, Gaussian(0.3), ALPHAS, cv=StratifiedKFold(4)).fit(problem.X, classes).best_score_ <= 0
 
 
 def test_a_tie_goes_to_the_simpler_model():

@@ -13,7 +13,7 @@ from sklearn.model_selection import ShuffleSplit, check_cv
 
 from psilearn.kernels import Gaussian, Kernel, as_kernel
 from psilearn.linalg import Array
-from psilearn.samples import Index, Samples
+from psilearn.samples import Index, Samples, n_samples
 from psilearn.theory import fit_decay, suggest
 
 WIDTH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # around the median heuristic
@@ -63,10 +63,13 @@ def default_n_components(n: int, eigenvalues: Array) -> list[int]:
     return sorted(grid)
 
 
-def splits_of(cv: Any, n: int, random_state: Any) -> list[tuple[Index, Index]]:
+def splits_of(cv: Any, y: Samples, groups: Any, random_state: Any) -> list[tuple[Index, Index]]:
     """Return the training and validation indices of each split; the paper's five random 80/20 splits by default."""
+    n = n_samples(y)
     splitter = ShuffleSplit(5, test_size=0.2, random_state=random_state) if cv is None else check_cv(cv)
-    splits = [(np.asarray(a, dtype=np.intp), np.asarray(b, dtype=np.intp)) for a, b in splitter.split(np.zeros((n, 1)))]
+    labels = y if isinstance(y, np.ndarray) else None  # stratified splitters look at them
+    pairs = splitter.split(np.zeros((n, 1)), labels, groups)
+    splits = [(np.asarray(a, dtype=np.intp), np.asarray(b, dtype=np.intp)) for a, b in pairs]
     if not splits:
         raise ValueError("cv gives no split.")
     for i, (train, held) in enumerate(splits):

@@ -25,7 +25,9 @@ from psilearn.samples import Samples, n_samples
 class _PathSearch(BaseEstimator):
     """What the three searches share; they differ in the grid and in the estimator."""
 
-    def fit(self, X: Samples, y: Samples, unlabeled: Samples | None = None, candidates: Any = None) -> Self:
+    def fit(
+        self, X: Samples, y: Samples, unlabeled: Samples | None = None, candidates: Any = None, groups: Any = None
+    ) -> Self:
         """Score every setting of the grid on every split, and fit the best on all data.
 
         Parameters
@@ -35,6 +37,8 @@ class _PathSearch(BaseEstimator):
         candidates : collection, list of collections or CandidateSets, optional
             what decoded scores decode to: one set for all, or one an example of X. By default each split decodes to
             the outputs that its model knows. Not used by ``scoring="mse"``.
+        groups : array (n,), optional
+            for splitters that keep groups of examples together.
         """
         scoring = as_scoring(self.scoring)
         input_kernels = (
@@ -57,7 +61,7 @@ class _PathSearch(BaseEstimator):
             grids.default_alphas(n) if self.alphas is None else grids.numbers(self.alphas, "alphas", checks.positive)
         )
         supervisions, sizes = self._subspace_grid()
-        splits = grids.splits_of(self.cv, n, self.random_state)
+        splits = grids.splits_of(self.cv, Y, groups, self.random_state)
         known = KnownOutputs.of(Y, U)
         if sizes:
             grids.check_components(

@@ -1,0 +1,67 @@
+"""Subspaces along λ and c against the moment of each setting, formed and decomposed anew."""
+
+import numpy as np
+import pytest
+
+from psilearn.embed.path import DiagonalMoment, RitzSpace, SubspacePath
+from psilearn.kernels import Gaussian
+from psilearn.regress import KernelRidge, RidgePath
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((30, 3))
+VALUES = RNG.standard_normal((120, 50)) * np.arange(1, 51) ** -0.7  # coordinates of 120 outputs, the first 30 labeled
+FREQUENCIES = np.r_[np.zeros(30), np.full(90, 1 / 90)]
+ALPHAS, SUPERVISIONS = [1e-5, 1e-2], [0.0, 0.2, 0.7, 1.0]
+
+
+def formed(moment, alpha, c):
+    """M_c by its definition, from the smoothed outputs."""
+    H = KernelRidge(Gaussian(0.5), alpha).fit(X).smooth(moment.values[:30])
+    return c / 30 * H.T @ H + (1 - c) * (moment.values.T * FREQUENCIES) @ moment.values
+
+
+def test_the_outputs_moment_becomes_diagonal():
+    moment = DiagonalMoment.of(VALUES, FREQUENCIES)
+    np.testing.assert_allclose((moment.values.T * FREQUENCIES) @ moment.values, np.diag(moment.sigma), atol=1e-12)
+    np.testing.assert_allclose(moment.values @ moment.values.T, VALUES @ VALUES.T, atol=1e-10)
+    np.testing.assert_allclose(VALUES @ moment.rotation, moment.values, atol=1e-12)
+    assert (np.diff(moment.sigma) <= 0).all()
+
+
+@pytest.mark.parametrize(("small", "atol"), [(500, 1e-9), (5, 1e-6)], ids=["dense", "iterated"])
+@pytest.mark.parametrize("k", [1, 4, 8])
+def test_every_point_holds_the_leading_eigenvectors(monkeypatch, small, atol, k):
+    monkeypatch.setattr("psilearn.embed.path.SMALL", small)
+    moment = DiagonalMoment.of(VALUES, FREQUENCIES)
+    path = SubspacePath(moment, RidgePath(Gaussian(0.5)).fit(X), moment.values[:30])
+    points = list(path.points(ALPHAS, SUPERVISIONS, k))
+    assert [(p.alpha, p.supervision) for p in points] == [(a, c) for a in ALPHAS for c in SUPERVISIONS]
+    for point in points:
+        M = formed(moment, point.alpha, point.supervision)
+        exact = np.linalg.eigvalsh(M)[::-1][:k]
+        np.testing.assert_allclose(point.eigenvalues, exact, atol=atol * exact[0])
+        V = point.directions
+        np.testing.assert_allclose(V.T @ V, np.eye(k), atol=1e-9)
+        assert np.linalg.norm(M @ V - V * point.eigenvalues, axis=0).max() <= 2 * max(atol, 1e-9) * exact[0]
+        np.testing.assert_allclose(point.labeled, path.ridge.vectors_.T @ moment.values[:30] @ V, atol=1e-9)
+
+
+def test_more_components_than_pairs_stop_at_the_rank():
+    moment = DiagonalMoment.of(VALUES, FREQUENCIES)
+    path = SubspacePath(moment, RidgePath(Gaussian(0.5)).fit(X), moment.values[:30])
+    supervised, mixed = path.points([1e-3], [1.0, 0.5][::-1], 45)
+    assert supervised.directions.shape == (50, 45) and mixed.directions.shape[1] <= 30
+
+
+def test_a_space_keeps_what_it_found():
+    moment = DiagonalMoment.of(VALUES, FREQUENCIES)
+    path = SubspacePath(moment, RidgePath(Gaussian(0.5)).fit(X), moment.values[:30])
+    weights = path.ridge.shrinkage(1e-4) ** 2 / 30
+    space = RitzSpace(moment.sigma, path.B, 6, path._supervised(weights, 3)[1])
+    space.top_eigh(0.6, 0.4 * weights, 3)
+    size = space.T.shape[1]
+    values, _ = space.top_eigh(0.6, 0.4 * weights, 3)
+    assert space.T.shape[1] == size  # nothing to add for the same problem
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(formed(moment, 1e-4, 0.4))[::-1][:3], rtol=1e-6)
+    W = np.column_stack([np.eye(50, 6), space.T])
+    np.testing.assert_allclose(W.T @ W, np.eye(W.shape[1]), atol=1e-10)
