@@ -37,11 +37,12 @@ def plot_validation(search: Any, iokr: Any = None, ax: Any = None) -> Any:
     colors = _colors(len(sizes))
     for p, color in zip(sizes, colors, strict=True):
         rows = here & (results["param_n_components"] == p)
-        _curve(ax, results["param_alpha"][rows], results["mean_test_score"][rows], color=color, label=f"p = {p}")
+        scores = _sign(search) * results["mean_test_score"][rows]
+        _curve(ax, results["param_alpha"][rows], scores, color=color, label=f"p = {p}")
     if iokr is not None:
         rows = _matching(iokr, ("input_kernel", "output_kernel"))
         alphas, scores = iokr.cv_results_["param_alpha"][rows], iokr.cv_results_["mean_test_score"][rows]
-        _curve(ax, alphas, scores, color="black", label="IOKR", linewidth=2)
+        _curve(ax, alphas, _sign(search) * scores, color="black", label="IOKR", linewidth=2)
     ax.set_xscale("log")
     ax.set_xlabel("λ")
     ax.set_ylabel(_score_name(search))
@@ -63,7 +64,7 @@ def plot_components(search: Any, iokr: Any = None, ax: Any = None) -> Any:
     ax.errorbar(sizes, _sign(search) * results["mean_test_score"][best], yerr=error, color=GREEN, marker="o", capsize=3)
     ax.axvline(search.best_params_["n_components"], color=GREEN, linestyle=":", label="chosen")
     if iokr is not None:
-        ax.axhline(_sign(iokr) * iokr.best_score_, color="black", label="IOKR")
+        ax.axhline(_sign(search) * iokr.best_score_, color="black", label="IOKR")
     ax.set_xscale("log")
     ax.set_xlabel("p")
     ax.set_ylabel(_score_name(search))
@@ -141,12 +142,12 @@ def _colors(n: int) -> Any:
 
 def _curve(ax: Any, alphas: Array, scores: Array, **style: Any) -> None:
     order = np.argsort(alphas)
-    sign = -1 if np.max(scores) <= 0 else 1  # losses are drawn as losses
-    ax.plot(alphas[order], sign * scores[order], marker=".", **{"linewidth": 1} | style)
+    ax.plot(alphas[order], scores[order], marker=".", **{"linewidth": 1} | style)
 
 
 def _sign(search: Any) -> int:
-    return -1 if np.max(search.cv_results_["mean_test_score"]) <= 0 else 1
+    """Losses are drawn as losses: these scores are minus one."""
+    return -1 if search.scoring in ("mse", "loss", "hamming") else 1
 
 
 def _score_name(search: Any) -> str:

@@ -44,7 +44,9 @@ def _too_late(*args):
         ({"scoring": None}, "scoring must be one of"),
         ({"cv": [(np.arange(40), [])]}, "Split 0 of cv has 40 training and 0 validation"),
         ({"cv": [([0, 1], [2]), ([], [1])]}, "Split 1 of cv has 0 training and 1 validation"),
-        ({"cv": [([0, 1], [99])]}, "Split 0 of cv names example 99; there are 40"),
+        ({"cv": [([0, 1], [99])]}, "Split 0 of cv names examples 0 to 99; they go from 0 to 39"),
+        ({"cv": [([0, -1], [2])]}, "Split 0 of cv names examples -1 to 2"),
+        ({"cv": [([0.5, 1.0], [2])]}, "integer indices or masks"),
         ({"cv": []}, "cv gives no split"),
     ],
 )

@@ -138,7 +138,31 @@ def test_iterated_path_agrees_with_the_dense_one(monkeypatch):
     dense = scores(clone(search).fit(X, Y, U))
     monkeypatch.setattr("psilearn.embed.path.SMALL", 10)
     np.testing.assert_allclose(scores(clone(search).fit(X, Y, U)), dense, atol=1e-6)
-    np.testing.assert_allclose(scores(clone(search).fit(X, Y)), scores(clone(search).fit(X, Y)))
+
+
+@pytest.mark.parametrize("k", [5, 30])
+def test_iterated_path_where_few_directions_are_there_to_find(monkeypatch, k):
+    # Classes as one-hot rows: the moment has many equal eigenvalues and the labeled outputs fill a few axes.
+    rng = np.random.default_rng(0)
+    classes = np.eye(400)
+    Y, U = classes[rng.integers(0, 40, 60)], classes[rng.integers(0, 400, 900) % rng.integers(1, 400, 900)]
+    X = rng.standard_normal((60, 3))
+    search = OELCV(KERNELS_X[0], Linear(), ALPHAS, [2, k], [0.3, 0.7], cv=CV)
+    dense = scores(clone(search).fit(X, Y, U))
+    monkeypatch.setattr("psilearn.embed.path.SMALL", 10)
+    np.testing.assert_allclose(scores(clone(search).fit(X, Y, U)), dense, atol=1e-5)
+
+
+def test_outputs_of_length_zero_and_masks():
+    X = np.random.default_rng(0).standard_normal((12, 2))
+    assert (
+        OELCV(KERNELS_X, Linear(), ALPHAS, supervisions=[0.0, 0.5, 1.0], cv=2).fit(X, np.zeros((12, 2))).best_score_
+        == 0
+    )
+    held = np.arange(12) < 4
+    by_mask = IOKRCV(KERNELS_X, Linear(), ALPHAS, cv=[(~held, held)]).fit(X, X)
+    by_index = IOKRCV(KERNELS_X, Linear(), ALPHAS, cv=[(np.flatnonzero(~held), np.flatnonzero(held))]).fit(X, X)
+    np.testing.assert_array_equal(by_mask.cv_results_["mean_test_score"], by_index.cv_results_["mean_test_score"])
 
 
 def test_the_best_setting_is_refitted_on_all_data(problem):

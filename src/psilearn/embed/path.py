@@ -13,12 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import qr
 
 from psilearn.linalg import Array, dense_top_eigh
 from psilearn.regress import RidgePath
 
 RESIDUAL = 1e-6  # |Mv − μv| / μ₁ at which an eigenpair of the path counts as found
-SMALL = 500  # up to this order every eigenproblem is solved densely
+SMALL = 1500  # up to this order every eigenproblem is solved densely
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ class SubspacePath:
         :class:`RitzSpace`.
         """
         n, r = self.B.shape
-        k = min(k, r)
-        iterate = r > max(SMALL, 6 * k)
+        k = min(k, r)  # 0 where all outputs have length zero
+        iterate = r > max(SMALL, 10 * k)
         for alpha in alphas:
             weights = self.ridge.shrinkage(alpha) ** 2 / n
             if max(supervisions) > 0:
@@ -93,7 +94,7 @@ class SubspacePath:
                     values, V = space.top_eigh(1 - c, c * weights, k)
                 else:
                     values, V = dense_top_eigh(np.diag((1 - c) * self.sigma) + (self.B.T * (c * weights)) @ self.B, k)
-                rank = int(np.sum(values > r * np.finfo(float).eps * values[0]))
+                rank = int(np.sum(values > r * np.finfo(float).eps * values[0])) if k else 0
                 yield PathPoint(alpha, c, values[:rank], V[:, :rank], self.B @ V[:, :rank])
 
     def _supervised(self, weights: Array, k: int) -> tuple[Array, Array]:
@@ -142,18 +143,29 @@ class RitzSpace:
             V[: self.n_axes] += S[: self.n_axes]
             residual = d[:, None] * V + self.B.T @ (weights[:, None] * (self.BW @ S)) - V * values
             missed = np.linalg.norm(residual, axis=0) > RESIDUAL * values[0]
-            if not missed.any() or len(projected) + missed.sum() > len(d):
+            if not missed.any():
                 return values, V
+            if len(projected) + missed.sum() > len(d):  # the space would be everything: no point in searching it
+                return dense_top_eigh(np.diag(d) + (self.B.T * weights) @ self.B, k)
             gap = np.maximum(values[missed] - d[:, None], 0.1 * values[missed])
+            before = self.T.shape[1]
             self._widen(residual[:, missed] / gap)
+            if self.T.shape[1] == before:  # nothing new: the residual is rounding
+                return values, V
 
     def _widen(self, E: Array) -> None:
-        E = E.copy()
-        E[: self.n_axes] = 0
+        """Add the directions of E that the basis does not hold yet."""
         for _ in range(2):
-            E /= np.maximum(np.linalg.norm(E, axis=0), np.finfo(float).tiny)
+            E = E.copy()
+            E[: self.n_axes] = 0
             E -= self.T @ (self.T.T @ E)
-        E = np.linalg.qr(E)[0]
+            lengths = np.linalg.norm(E, axis=0)
+            E = E[:, lengths > 0] / lengths[lengths > 0]
+            if not E.shape[1]:
+                return
+            # Pivoted, so that columns which add nothing new are dropped: QR would make up directions for them.
+            E, R, _ = qr(E, mode="economic", pivoting=True, check_finite=False)
+            E = E[:, np.abs(np.diagonal(R)) > 1e-8]
         cross, own = self.T.T @ (self.sigma[:, None] * E), E.T @ (self.sigma[:, None] * E)
         self.TsT = np.block([[self.TsT, cross], [cross.T, own]])
         self.T = np.concatenate([self.T, E], axis=1)

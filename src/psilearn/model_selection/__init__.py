@@ -1,4 +1,4 @@
-"""Choosing λ, p, c and the kernels by validation, for nearly nothing: OELCV, KDECV and IOKRCV.
+"""Choosing λ, p, c and the kernels by validation, along paths: OELCV, KDECV and IOKRCV.
 
 One eigendecomposition of K_x serves every λ, one set of eigenvectors every p, and c changes only weights in a problem
 that is nearly solved already.

@@ -69,7 +69,7 @@ def splits_of(cv: Any, y: Samples, groups: Any, random_state: Any) -> list[tuple
     splitter = ShuffleSplit(5, test_size=0.2, random_state=random_state) if cv is None else check_cv(cv)
     labels = y if isinstance(y, np.ndarray) else None  # stratified splitters look at them
     pairs = splitter.split(np.zeros((n, 1)), labels, groups)
-    splits = [(np.asarray(a, dtype=np.intp), np.asarray(b, dtype=np.intp)) for a, b in pairs]
+    splits = [(_indices(a), _indices(b)) for a, b in pairs]
     if not splits:
         raise ValueError("cv gives no split.")
     for i, (train, held) in enumerate(splits):
@@ -77,9 +77,22 @@ def splits_of(cv: Any, y: Samples, groups: Any, random_state: Any) -> list[tuple
             raise ValueError(
                 f"Split {i} of cv has {len(train)} training and {len(held)} validation examples: both sides need one."
             )
-        if max(train.max(), held.max()) >= n:
-            raise ValueError(f"Split {i} of cv names example {max(train.max(), held.max())}; there are {n}.")
+        everything = np.concatenate([train, held])
+        if everything.min() < 0 or everything.max() >= n:
+            raise ValueError(
+                f"Split {i} of cv names examples {everything.min()} to {everything.max()}; they go from 0 to {n - 1}."
+            )
     return splits
+
+
+def _indices(side: Any) -> Index:
+    """Return one side of a split as indices; scikit-learn allows masks too."""
+    side = np.asarray(side)
+    if side.dtype == bool:
+        side = np.flatnonzero(side)
+    if side.ndim != 1 or (side.size and not np.issubdtype(side.dtype, np.integer)):
+        raise ValueError(f"A split of cv must hold integer indices or masks; got shape {side.shape}, {side.dtype}.")
+    return side.astype(np.intp)
 
 
 def warn_of_edges(grid: dict[str, Sequence[Any]], best: dict[str, Any], limits: dict[str, tuple[float, float]]) -> None:

@@ -77,7 +77,7 @@ class _PathSearch(BaseEstimator):
                 grids.check_components(sizes, outputs.rank, f"the outputs span {outputs.rank} dimensions by {kernel!r}")
             outputs.turn()
             if sizes is not None and not sizes:
-                sizes = grids.default_n_components(n, outputs.spectrum())
+                sizes = grids.default_n_components(n, outputs.spectrum())  # later kernels of lower rank are cut there
             tasks = [
                 Task(outputs, kernel_x, checked_X, Y, train, held, scoring, given)
                 for kernel_x, (train, held) in product(input_kernels, splits)
@@ -178,7 +178,7 @@ class _PathSearch(BaseEstimator):
         return self._best().score(X, y, candidates)
 
     def _best(self) -> Any:
-        check_is_fitted(self)
+        check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
     def __sklearn_tags__(self) -> Any:
@@ -211,7 +211,8 @@ class OELCV(_PathSearch):
     input_kernels : kernel or list of kernels, optional
         default: Gaussian kernels of five widths around the median heuristic.
     output_kernels : kernel or list of kernels, optional
-        default: a Gaussian kernel with the median width. Several can be compared by a decoded metric only.
+        default: a Gaussian kernel with the median width, taken once from all of y. Several can be compared by a
+        decoded metric only.
     alphas : float or list, optional
         λ; default: from 1e-5/√n to 10/√n.
     n_components : int or list, optional

@@ -7,9 +7,10 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import eigh
 
-from psilearn.kernels.base import Kernel, gram
+from psilearn import checks
+from psilearn.kernels.base import Kernel, block, gram
 from psilearn.linalg import INDEFINITE, Array, NotPositiveSemidefiniteError
-from psilearn.samples import Samples, n_samples
+from psilearn.samples import Samples
 
 
 class RidgePath:
@@ -51,12 +52,12 @@ class RidgePath:
         return 1 / (self.spectrum_ + len(self.spectrum_) * alpha)
 
     def solve(self, V: Array, alpha: float) -> Array:
-        """Return (K_x + nλI)⁻¹ V."""
+        """Return (K_x + nλI)⁻¹ V for V (n, r)."""
         return self.vectors_ @ (self.inverse(alpha)[:, None] * (self.vectors_.T @ V))
 
     def rotated(self, X: Samples) -> Array:
         """Return k_x(x, X_fit) U, shape (len(X), n): times ``inverse(alpha)`` and Uᵀ it is α(x)."""
-        return self.kernel(X, self.X_fit_) @ self.vectors_
+        return block(self.kernel, X, self.X_fit_, "input_kernel") @ self.vectors_
 
     def leave_one_out(self, V: Array, alphas: Any) -> Array:
         """Return the squared leave-one-out errors |vᵢ − ĥ₋ᵢ(xᵢ)|² for each λ, shape (len(alphas), n).
@@ -65,8 +66,9 @@ class RidgePath:
         W = (K_x + nλI)⁻¹: no refit. With V = Ψ(Y), output coordinates, it is the error in the output space. Cost: n²r
         flops once and nr·n a λ.
         """
-        if n_samples(V) != len(self.spectrum_):
-            raise ValueError(f"V has {n_samples(V)} rows; the path was fitted on {len(self.spectrum_)} inputs.")
+        if V.ndim != 2 or len(V) != len(self.spectrum_):
+            raise ValueError(f"V must be (n, r) with n = {len(self.spectrum_)}, as fitted; got shape {V.shape}.")
+        alphas = [checks.positive(alpha, "each value of alphas") for alpha in alphas]
         U = self.vectors_
         rotated = U.T @ V  # (n, r)
         errors = np.empty((len(alphas), len(U)))
