@@ -23,7 +23,7 @@ OUTPUT_KERNEL = Gaussian(0.2)  # fixed: it is the loss
 GRID: dict[str, Any] = {
     "input_kernels": [Gaussian(gamma) for gamma in (0.02, 0.06, 0.2)],
     "output_kernels": OUTPUT_KERNEL,
-    "alphas": np.logspace(-5, -2, 7),
+    "alphas": np.logspace(-4, -1.5, 6),
 }
 SIZES = [5, 8, 13, 20, 32, 50, 80]
 

@@ -121,10 +121,12 @@ def top_eigh(matmat: Callable[[Array], Array], size: int, k: int) -> tuple[Array
 def dense_top_eigh(M: Array, k: int) -> tuple[Array, Array]:
     """Return the k largest eigenvalues (descending) and eigenvectors of a symmetric matrix."""
     size = len(M)
-    subset = None if 2 * k > size else (size - k, size - 1)
-    values, vectors = eigh((M + M.T) / 2, subset_by_index=subset, check_finite=False)
-    if len(values) < k:  # LAPACK loses some of a repeated eigenvalue in a subset
-        values, vectors = eigh((M + M.T) / 2, check_finite=False)
+    M = (M + M.T) / 2
+    values = np.empty(0)
+    if size > 1000 and 2 * k <= size:  # below that, divide and conquer finds all of them sooner
+        values, vectors = eigh(M, subset_by_index=(size - k, size - 1), check_finite=False)
+    if len(values) < k:  # LAPACK may lose some of a repeated eigenvalue in a subset
+        values, vectors = eigh(M, driver="evd", check_finite=False)
     return values[::-1][:k], vectors[:, ::-1][:, :k]
 
 

@@ -10,10 +10,12 @@ from joblib import Parallel, delayed
 from rich.progress import track
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from psilearn import checks
 from psilearn.decode import CandidateSets, Ranks, TopK, as_candidates
 from psilearn.embed import KnownOutputs
+from psilearn.embed.path import SMALL
 from psilearn.estimators import IOKR, KDE, OEL, check_outputs_of_fit
 from psilearn.linalg import Array
 from psilearn.model_selection import grids
@@ -107,12 +109,16 @@ class _PathSearch(BaseEstimator):
         return self
 
     def _run(self, tasks: list[Task], alphas: list[float], supervisions: list[float], sizes: list[int] | None) -> Array:
-        """Evaluate the tasks, in parallel where asked; joblib shares large arrays and limits BLAS threads."""
-        parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
-        results = parallel(delayed(task.scores)(alphas, supervisions, sizes) for task in tasks)
-        if self.verbose:
-            results = track(results, f"{type(self).__name__}: kernels × splits", total=len(tasks))
-        return np.stack(list(results))
+        """Evaluate the tasks, in parallel where asked; joblib shares large arrays and limits BLAS threads.
+
+        Small eigenproblems are solved sooner by one BLAS thread than by several.
+        """
+        with threadpool_limits(1 if tasks[0].outputs.rank <= SMALL else None):
+            parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
+            results = parallel(delayed(task.scores)(alphas, supervisions, sizes) for task in tasks)
+            if self.verbose:
+                results = track(results, f"{type(self).__name__}: kernels × splits", total=len(tasks))
+            return np.stack(list(results))
 
     def _choose(self, grid: dict[str, list[Any]], table: Array) -> None:
         """Fill ``cv_results_`` and name the best setting; a tie goes to the simpler model."""
