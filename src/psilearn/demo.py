@@ -21,7 +21,7 @@ N_LABELED = 150  # images whose upper and lower half are both known
 N_UNLABELED = 450  # images of which only the lower half is known
 OUTPUT_KERNEL = Gaussian(0.2)  # fixed: it is the loss
 GRID: dict[str, Any] = {
-    "input_kernels": [Gaussian(gamma) for gamma in (0.02, 0.06, 0.2)],
+    "input_kernels": [Gaussian(gamma) for gamma in (0.06, 0.2, 0.6)],
     "output_kernels": OUTPUT_KERNEL,
     "alphas": np.logspace(-4, -1.5, 6),
 }

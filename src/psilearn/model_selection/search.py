@@ -27,6 +27,28 @@ from psilearn.samples import Samples, n_samples
 class _PathSearch(BaseEstimator):
     """What the three searches share; they differ in the grid and in the estimator."""
 
+    def __init__(
+        self,
+        input_kernels: Any,
+        output_kernels: Any,
+        alphas: Any,
+        cv: Any,
+        scoring: Any,
+        one_standard_error: bool,
+        n_jobs: int | None,
+        verbose: int,
+        random_state: Any,
+    ) -> None:
+        self.input_kernels = input_kernels
+        self.output_kernels = output_kernels
+        self.alphas = alphas
+        self.cv = cv
+        self.scoring = scoring
+        self.one_standard_error = one_standard_error
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
     def fit(
         self, X: Samples, y: Samples, unlabeled: Samples | None = None, candidates: Any = None, groups: Any = None
     ) -> Self:
@@ -282,17 +304,11 @@ class OELCV(_PathSearch):
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
-        self.input_kernels = input_kernels
-        self.output_kernels = output_kernels
-        self.alphas = alphas
+        super().__init__(
+            input_kernels, output_kernels, alphas, cv, scoring, one_standard_error, n_jobs, verbose, random_state
+        )
         self.n_components = n_components
         self.supervisions = supervisions
-        self.cv = cv
-        self.scoring = scoring
-        self.one_standard_error = one_standard_error
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
 
     def _subspace_grid(self) -> tuple[list[float], list[int] | None]:
         supervisions = grids.SUPERVISIONS if self.supervisions is None else self.supervisions
@@ -321,16 +337,10 @@ class KDECV(_PathSearch):
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
-        self.input_kernels = input_kernels
-        self.output_kernels = output_kernels
-        self.alphas = alphas
+        super().__init__(
+            input_kernels, output_kernels, alphas, cv, scoring, one_standard_error, n_jobs, verbose, random_state
+        )
         self.n_components = n_components
-        self.cv = cv
-        self.scoring = scoring
-        self.one_standard_error = one_standard_error
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
 
     def _subspace_grid(self) -> tuple[list[float], list[int] | None]:
         return [0.0], _sizes(self.n_components)
@@ -356,15 +366,9 @@ class IOKRCV(_PathSearch):
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
-        self.input_kernels = input_kernels
-        self.output_kernels = output_kernels
-        self.alphas = alphas
-        self.cv = cv
-        self.scoring = scoring
-        self.one_standard_error = one_standard_error
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+        super().__init__(
+            input_kernels, output_kernels, alphas, cv, scoring, one_standard_error, n_jobs, verbose, random_state
+        )
 
     def _subspace_grid(self) -> tuple[list[float], list[int] | None]:
         return [1.0], None
