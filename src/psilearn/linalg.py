@@ -122,7 +122,7 @@ def dense_top_eigh(M: Array, k: int) -> tuple[Array, Array]:
     """Return the k largest eigenvalues (descending) and eigenvectors of a symmetric matrix."""
     size = len(M)
     M = (M + M.T) / 2
-    values = np.empty(0)
+    values, vectors = np.empty(0), np.empty((size, 0))
     if size > 1000 and 2 * k <= size:  # below that, divide and conquer finds all of them sooner
         values, vectors = eigh(M, subset_by_index=(size - k, size - 1), check_finite=False)
     if len(values) < k:  # LAPACK may lose some of a repeated eigenvalue in a subset
