@@ -16,9 +16,9 @@ def test_solve_smooth_and_weights_are_one_regression(alpha):
     ridge = KernelRidge(kernel, alpha).fit(X)
     W = np.linalg.inv(kernel(X) + 25 * alpha * np.eye(25))
     np.testing.assert_allclose(ridge.solve(V), W @ V, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(ridge.smooth(V), kernel(X) @ W @ V, atol=1e-8)
+    np.testing.assert_allclose(ridge.regress(V).moment.parts[0][0], kernel(X) @ W @ V, atol=1e-8)
     np.testing.assert_allclose(ridge.weights(X_NEW) @ V, kernel(X_NEW, X) @ ridge.solve(V), atol=1e-8)
-    np.testing.assert_allclose(ridge.weights(X) @ V, ridge.smooth(V), atol=1e-8)
+    np.testing.assert_allclose(ridge.weights(X) @ V, ridge.regress(V).moment.parts[0][0], atol=1e-8)
 
 
 def test_the_ridge_is_n_times_lambda():

@@ -8,12 +8,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from psilearn.decode import CandidateSets
+    from psilearn.decode import CandidateSet, CandidateSets
     from psilearn.estimators import IOKR, KDE, OEL
+    from psilearn.landmarks import Landmarks
     from psilearn.model_selection import IOKRCV, KDECV, OELCV
 
 __version__ = "0.1.0"
-__all__ = ["IOKR", "IOKRCV", "KDE", "KDECV", "OEL", "OELCV", "CandidateSets", "__version__"]
+__all__ = [
+    "IOKR",
+    "IOKRCV",
+    "KDE",
+    "KDECV",
+    "OEL",
+    "OELCV",
+    "CandidateSet",
+    "CandidateSets",
+    "Landmarks",
+    "__version__",
+]
 
 _HOME = {
     "IOKR": "psilearn.estimators",
@@ -22,7 +34,9 @@ _HOME = {
     "IOKRCV": "psilearn.model_selection",
     "KDECV": "psilearn.model_selection",
     "OELCV": "psilearn.model_selection",
+    "CandidateSet": "psilearn.decode",
     "CandidateSets": "psilearn.decode",
+    "Landmarks": "psilearn.landmarks",
 }
 _ROOMS = {
     "datasets",
@@ -30,6 +44,7 @@ _ROOMS = {
     "embed",
     "estimators",
     "kernels",
+    "landmarks",
     "linalg",
     "metrics",
     "model_selection",

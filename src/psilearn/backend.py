@@ -21,7 +21,7 @@ __all__ = [
     "working_dtype",
 ]
 
-_PRECISION: ContextVar[np.dtype[Any]] = ContextVar("psilearn_precision", default=np.dtype(np.float64))
+_PRECISION: ContextVar[Any] = ContextVar("psilearn_precision", default=np.float64)
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def precision(dtype: Any) -> Iterator[None]:
 
 def working_dtype() -> np.dtype[Any]:
     """Return the dtype of blocks: float64 outside :func:`precision`."""
-    return _PRECISION.get()
+    return np.dtype(_PRECISION.get())
 
 
 def block_rows(bytes_per_row: int, n_rows: int) -> int:

@@ -4,6 +4,8 @@ from math import inf, nan
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 
 def positive(value: Any, name: str) -> float:
     """Return a finite number > 0, or say that ``name`` must be one."""
@@ -31,6 +33,17 @@ def count(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name} must be an integer ≥ 1; got {value!r}.")
     return int(value)
+
+
+def precision(value: Any, name: str) -> np.dtype[Any]:
+    """Return the dtype float64 or float32, or say that ``name`` must be one of them."""
+    try:
+        dtype = np.dtype(value)
+    except TypeError:
+        dtype = None
+    if value is None or dtype not in (np.float64, np.float32):
+        raise ValueError(f'{name} must be "float64" or "float32"; got {value!r}.')
+    return dtype
 
 
 def _number(value: Any) -> float:

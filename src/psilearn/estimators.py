@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilearn import checks
-from psilearn.backend import row_blocks
+from psilearn.backend import precision, row_blocks, working_dtype
 from psilearn.decode import CandidateSet, CandidateSets, Ranks, TopK, as_candidates, nearest, rank_of_truth
-from psilearn.embed import (
-    KnownOutputs,
-    OutputCoordinates,
-    Subspace,
-    keep_everything,
-    kernel_pca,
-    output_embedding_learning,
-)
+from psilearn.embed import LandmarkOutputs, OutputStream, SpannedOutputs
 from psilearn.kernels.base import Kernel, as_kernel, block, diagonal
+from psilearn.landmarks import as_landmarks
 from psilearn.linalg import Array
 from psilearn.metrics import kernel_loss
-from psilearn.regress import KernelRidge
+from psilearn.moments import MixedMoment, Subspace
+from psilearn.progress import reporting, track
+from psilearn.regress import KernelRidge, NystromRidge, Regression
 from psilearn.samples import Samples, describe, is_empty, n_columns, n_samples, take
 
 
@@ -34,69 +33,102 @@ class _OutputKernelRegression(BaseEstimator):
     input_kernel: Any
     output_kernel: Any
     alpha: float
+    input_landmarks: Any
+    output_landmarks: Any
+    dtype: Any
+    verbose: int
 
-    def fit(self, X: Samples, y: Samples, unlabeled: Samples | None = None) -> Self:
+    def fit(self, X: Samples, y: Samples, unlabeled: Any = None) -> Self:
         """Learn from pairs (xᵢ, yᵢ) and from further outputs without inputs.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of n inputs
         y : array (1-D or 2-D), CSR matrix or sequence of n outputs
-        unlabeled : same form as y, optional
-            m ≥ 0 outputs of which the input is not known. They join the default candidates. In KDE, and in OEL
-            below full supervision, they also take the place of y in the outputs' moment 1/m Σ ψ(yⱼ)ψ(yⱼ)ᵀ, so give
-            a sample that stands for the outputs, not a few odd ones. (scikit-learn's searches cut a fit parameter
-            that is exactly as long as X together with X; :class:`~psilearn.OELCV` does not.)
+        unlabeled : same form as y, path to a .npy or .parquet file, or iterator of batches; optional
+            m ≥ 0 outputs of which the input is not known. In KDE, and in OEL below full supervision, they take the
+            place of y in the outputs' moment 1/m Σ ψ(yⱼ)ψ(yⱼ)ᵀ, so give a sample that stands for the outputs, not a
+            few odd ones. With ``output_landmarks`` they are read once, batch by batch; without, all of them are held.
+            Outputs that are in memory (no memory-mapped array, path or iterator) also join the default candidates,
+            as all do without ``output_landmarks``. (scikit-learn's searches cut a fit parameter that is exactly as
+            long as X together with X; :class:`~psilearn.OELCV` does not.)
         """
         self._check_parameters()
-        kernel_x, kernel_y = (
-            as_kernel(self.input_kernel, "input_kernel"),
-            as_kernel(self.output_kernel, "output_kernel"),
-        )
-        given, X = X, kernel_x.check(X, "X", allow_1d=False)
-        Y, U = check_outputs_of_fit(type(self).__name__, kernel_y, y, unlabeled, n_samples(X))
-        kernel_x.fit(X)
-        kernel_y.fit(Y)
+        with self._numerics():
+            kernel_x, kernel_y = (
+                as_kernel(self.input_kernel, "input_kernel"),
+                as_kernel(self.output_kernel, "output_kernel"),
+            )
+            given, X = X, kernel_x.check(X, "X", allow_1d=False)
+            Y, stream = check_outputs_of_fit(type(self).__name__, kernel_y, y, unlabeled, n_samples(X))
+            kernel_x.fit(X)
+            kernel_y.fit(Y)
+            outputs = self._output_side(kernel_y, Y, stream)
+            regression = self._regressor(kernel_x).fit(X).regress(outputs.labeled)
+            if isinstance(outputs, LandmarkOutputs):
+                regression = replace(regression, moment=regression.moment.summed())
+            fitted = self._from_subspace(outputs, regression)
 
-        known = KnownOutputs.of(Y, U)
-        regressor = KernelRidge(kernel_x, float(self.alpha)).fit(X)
-        d = n_samples(known.outputs) if self._looks_at_unlabeled() else known.n_labeled
-        psi = OutputCoordinates(kernel_y, take(known.outputs, slice(0, d)))
-        subspace = self._choose_subspace(psi, known, regressor)
-        embedding = psi.embedding(subspace.directions)
-
-        g = psi.values if subspace.directions is None else psi.values @ subspace.directions  # (d, p)
-        if d < n_samples(known.outputs):  # unlabeled outputs that were no part of the coordinates
-            g = np.concatenate([g, embedding(take(known.outputs, slice(d, None)))])
-        for stale in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(stale, None)
-        if n_columns(X) is not None:
-            validate_data(self, given, skip_check_array=True)  # remembers the number and the names of the columns
-        self.embedding_ = embedding
-        self.candidates_ = CandidateSet(known.outputs, embedding, diagonal(kernel_y, known.outputs, "output_kernel"), g)
-        self.dual_coef_ = regressor.solve(g[known.labeled])  # (n, p)  z(x) = k_x(x, X) @ dual_coef_
-        self.X_fit_ = X
-        self.input_kernel_ = kernel_x
-        self.output_kernel_ = kernel_y
-        self.eigenvalues_ = subspace.eigenvalues
-        self.n_components_ = self.embedding_.n_components
+            for stale in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(stale, None)
+            if n_columns(X) is not None:
+                validate_data(self, given, skip_check_array=True)  # remembers the number and the names of the columns
+            self.X_fit_ = regression.anchors
+            self.input_kernel_ = kernel_x
+            self.output_kernel_ = kernel_y
+            self.input_approximation_error_ = regression.approximation_error
+            self.__dict__.update(fitted)
         return self
+
+    def _from_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> dict[str, Any]:
+        """Return the fitted attributes that depend on the chosen directions V (r, p)."""
+        eigenvalues, V = self._choose_subspace(outputs, regression)
+        embedding = outputs.embedding(V)
+        g = outputs.embedded(V, embedding)  # (d, p)
+        norms = diagonal(embedding.kernel, outputs.outputs, "output_kernel")
+        coef = regression.coef if V is None else regression.coef @ V  # (a, p)  z(x) = k_x(x, X_fit_) @ dual_coef_
+        return {
+            "embedding_": embedding,
+            "candidates_": CandidateSet(outputs.outputs, embedding, norms, g),
+            "dual_coef_": coef.astype(working_dtype(), copy=False),
+            "eigenvalues_": eigenvalues,
+            "n_components_": embedding.n_components,
+            "approximation_error_": outputs.approximation_error,
+            "_continuation": (outputs, regression) if isinstance(outputs, LandmarkOutputs) else None,
+        }
 
     def embed(self, X: Samples) -> Array:
         """Return z(x) = Gĥ(x), the predicted embedding, shape (len(X), p)."""
         check_is_fitted(self)
-        given, X = X, self.input_kernel_.check(X, "X", allow_1d=False)
-        if n_columns(X) is not None:
-            validate_data(self, given, reset=False, skip_check_array=True)
-        Z = np.empty((n_samples(X), self.n_components_))
-        for rows in row_blocks(len(Z), 8 * len(self.dual_coef_)):
-            Z[rows] = block(self.input_kernel_, take(X, rows), self.X_fit_, "input_kernel") @ self.dual_coef_
-        return Z
+        with self._numerics():
+            given, X = X, self.input_kernel_.check(X, "X", allow_1d=False)
+            if n_columns(X) is not None:
+                validate_data(self, given, reset=False, skip_check_array=True)
+            Z = np.empty((n_samples(X), self.n_components_), dtype=working_dtype())
+            blocks = list(row_blocks(len(Z), 3 * Z.itemsize * len(self.dual_coef_)))
+            for rows in track(blocks, "embedding of inputs", len(blocks)):
+                Z[rows] = block(self.input_kernel_, take(X, rows), self.X_fit_, "input_kernel") @ self.dual_coef_
+            return Z
 
     def transform_outputs(self, Y: Samples) -> Array:
         """Return g(y) = Gψ(y), the learned embedding of outputs, shape (len(Y), p)."""
         check_is_fitted(self)
-        return self.embedding_(self._check_outputs(Y, "Y"))
+        with self._numerics():
+            return self.embedding_(self._check_outputs(Y, "Y"))
+
+    def candidate_set(self, outputs: Samples, path: Any = None) -> CandidateSet:
+        """Embed candidates once, for many calls of ``predict`` and ``predict_topk``.
+
+        Parameters
+        ----------
+        outputs : c candidates, in the form of y
+        path : folder, optional
+            where to keep [g(y), k(y, y)] and the outputs, memory-mapped, instead of c·p numbers in memory;
+            ``CandidateSet.load(path, model.embedding_)`` finds them again.
+        """
+        check_is_fitted(self)
+        with self._numerics():
+            return CandidateSet.build(self._check_outputs(outputs, "outputs"), self.embedding_, path)
 
     def predict(self, X: Samples, candidates: Any = None) -> Samples:
         """Return the nearest candidate of each input, in the form in which the candidates came.
@@ -104,8 +136,9 @@ class _OutputKernelRegression(BaseEstimator):
         Parameters
         ----------
         X : inputs
-        candidates : collection, list of collections or CandidateSets, optional
-            one set for all inputs, or one set an input; the distinct known outputs by default.
+        candidates : collection, CandidateSet, list of collections or CandidateSets, optional
+            one set for all inputs (embedded already, with :meth:`candidate_set`), or one set an input; the distinct
+            known outputs by default.
         """
         return self.predict_topk(X, 1, candidates).nearest
 
@@ -117,7 +150,8 @@ class _OutputKernelRegression(BaseEstimator):
         answer and the (len(X), p) queries.
         """
         Z = self.embed(X)
-        return nearest(Z, self._prepare(candidates, len(Z)), self.embedding_, checks.count(k, "k"))
+        with self._numerics():
+            return nearest(Z, self._prepare(candidates, len(Z)), self.embedding_, checks.count(k, "k"))
 
     def rank(self, X: Samples, y: Samples, candidates: Any = None) -> Ranks:
         """Return where the true output of each input stands among its distinct candidates, ties counted apart."""
@@ -125,7 +159,8 @@ class _OutputKernelRegression(BaseEstimator):
         Y = self._check_outputs(y, "y")
         if len(Z) != n_samples(Y):
             raise ValueError(f"X has {len(Z)} examples, y has {n_samples(Y)}.")
-        ranks = rank_of_truth(Z, Y, self._prepare(candidates, len(Z)), self.embedding_)
+        with self._numerics():
+            ranks = rank_of_truth(Z, Y, self._prepare(candidates, len(Z)), self.embedding_)
         if np.isinf(ranks.nearer).all():
             warnings.warn("No true output of y is among its candidates: every rank is ∞.", UserWarning, stacklevel=2)
         return ranks
@@ -141,12 +176,32 @@ class _OutputKernelRegression(BaseEstimator):
 
     def _check_parameters(self) -> None:
         checks.positive(self.alpha, "alpha")
+        checks.precision(self.dtype, "dtype")
+        as_landmarks(self.input_landmarks, "input_landmarks", "uniform")
+        as_landmarks(self.output_landmarks, "output_landmarks", "pivoted")
+
+    @contextmanager
+    def _numerics(self) -> Iterator[None]:
+        with precision(checks.precision(self.dtype, "dtype")), reporting(self.verbose):
+            yield
 
     def _looks_at_unlabeled(self) -> bool:
         """Whether the coordinates must span the unlabeled outputs too."""
         return False
 
-    def _choose_subspace(self, psi: OutputCoordinates, known: KnownOutputs, regressor: KernelRidge) -> Subspace:
+    def _output_side(self, kernel: Kernel, Y: Samples, stream: OutputStream | None) -> SpannedOutputs | LandmarkOutputs:
+        landmarks = as_landmarks(self.output_landmarks, "output_landmarks", "pivoted")
+        if landmarks is None:
+            return SpannedOutputs(kernel, Y, stream, self._looks_at_unlabeled())
+        return LandmarkOutputs(kernel, Y, stream, self._looks_at_unlabeled(), landmarks, float(self.alpha))
+
+    def _regressor(self, kernel: Kernel) -> KernelRidge | NystromRidge:
+        landmarks = as_landmarks(self.input_landmarks, "input_landmarks", "uniform")
+        if landmarks is None:
+            return KernelRidge(kernel, float(self.alpha))
+        return NystromRidge(kernel, float(self.alpha), landmarks)
+
+    def _choose_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> Subspace:
         raise NotImplementedError
 
     def _check_outputs(self, Y: Samples, name: str) -> Samples:
@@ -157,6 +212,9 @@ class _OutputKernelRegression(BaseEstimator):
     def _prepare(self, candidates: Any, n_examples: int) -> CandidateSet | CandidateSets:
         if candidates is None:
             return self.candidates_
+        if isinstance(candidates, CandidateSet):
+            candidates.require(self.embedding_)
+            return candidates
         candidates = as_candidates(candidates, self.candidates_.outputs)
         if isinstance(candidates, CandidateSets):
             return candidates.checked(self._check_outputs, n_examples)
@@ -172,9 +230,9 @@ class _OutputKernelRegression(BaseEstimator):
 
 
 def check_outputs_of_fit(
-    estimator: str, kernel: Kernel, y: Samples, unlabeled: Samples | None, n_inputs: int
-) -> tuple[Samples, Samples | None]:
-    """Return the outputs and the unlabeled outputs (None for none) as the kernel takes them, one output an input."""
+    estimator: str, kernel: Kernel, y: Samples, unlabeled: Any, n_inputs: int
+) -> tuple[Samples, OutputStream | None]:
+    """Return the outputs as the kernel takes them, one an input, and the unlabeled outputs (None for none)."""
     if y is None:
         raise ValueError(f"{estimator} requires y to be passed, but the target y is None.")
     Y = kernel.check(y, "y")
@@ -184,11 +242,7 @@ def check_outputs_of_fit(
         )
     if unlabeled is None or is_empty(unlabeled):
         return Y, None
-    U = kernel.check(unlabeled, "unlabeled")
-    _same_width(U, "unlabeled", Y, "y")
-    if sparse.issparse(U) and isinstance(Y, np.ndarray):
-        U = U.toarray()  # predictions come in the form of y
-    return Y, U
+    return Y, OutputStream(unlabeled, kernel, Y)
 
 
 def _same_width(A: Samples, name: str, B: Samples, other: str) -> None:
@@ -246,13 +300,32 @@ class IOKR(_OutputKernelRegression):
            [0, 1, 1]])
     """
 
-    def __init__(self, input_kernel: Any = None, output_kernel: Any = None, alpha: float = 1e-4) -> None:
+    def __init__(
+        self,
+        input_kernel: Any = None,
+        output_kernel: Any = None,
+        alpha: float = 1e-4,
+        input_landmarks: Any = None,
+        output_landmarks: Any = None,
+        dtype: Any = "float64",
+        verbose: int = 0,
+    ) -> None:
         self.input_kernel = input_kernel
         self.output_kernel = output_kernel
         self.alpha = alpha
+        self.input_landmarks = input_landmarks
+        self.output_landmarks = output_landmarks
+        self.dtype = dtype
+        self.verbose = verbose
 
-    def _choose_subspace(self, psi: OutputCoordinates, known: KnownOutputs, regressor: KernelRidge) -> Subspace:
-        return keep_everything()
+    def _choose_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> Subspace:
+        return Subspace(np.empty(0), None)
+
+
+def _needs_output_landmarks(estimator: Any) -> bool:
+    if estimator.output_landmarks is None:
+        raise AttributeError("partial_fit needs output_landmarks: without them every output is held, and fit is exact.")
+    return True
 
 
 class KDE(_OutputKernelRegression):
@@ -298,11 +371,40 @@ class KDE(_OutputKernelRegression):
         output_kernel: Any = None,
         alpha: float = 1e-4,
         n_components: int | None = None,
+        input_landmarks: Any = None,
+        output_landmarks: Any = None,
+        dtype: Any = "float64",
+        verbose: int = 0,
     ) -> None:
         self.input_kernel = input_kernel
         self.output_kernel = output_kernel
         self.alpha = alpha
         self.n_components = n_components
+        self.input_landmarks = input_landmarks
+        self.output_landmarks = output_landmarks
+        self.dtype = dtype
+        self.verbose = verbose
+
+    @available_if(_needs_output_landmarks)
+    def partial_fit(self, unlabeled: Any) -> Self:
+        """Take further unlabeled outputs into the embedding, as if ``fit`` had seen them too; needs output_landmarks.
+
+        The landmarks and the regression stay as they are; ``approximation_error_`` says how well the landmarks span
+        what has been seen since. Where ``fit`` saw no unlabeled outputs, these take the place of y in the moment. Cost:
+        m·r kernel values, 2m·r² flops and the leading eigenvectors of an (r, r) matrix.
+
+        Parameters
+        ----------
+        unlabeled : as in ``fit``
+        """
+        check_is_fitted(self)
+        if self._continuation is None:
+            raise ValueError("This model was fitted without output_landmarks: fit it again before partial_fit.")
+        outputs, regression = self._continuation
+        with self._numerics():
+            outputs = outputs.with_unlabeled(OutputStream(unlabeled, self.output_kernel_, outputs.outputs))
+            self.__dict__.update(self._from_subspace(outputs, regression))
+        return self
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -312,8 +414,20 @@ class KDE(_OutputKernelRegression):
     def _looks_at_unlabeled(self) -> bool:
         return True
 
-    def _choose_subspace(self, psi: OutputCoordinates, known: KnownOutputs, regressor: KernelRidge) -> Subspace:
-        return _warn_of_rank(kernel_pca(psi, known, self.n_components), self.n_components)
+    def _choose_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> Subspace:
+        return self._top(outputs.moment())
+
+    def _top(self, moment: MixedMoment) -> Subspace:
+        subspace = moment.top(self.n_components)
+        rank = len(subspace.eigenvalues)
+        if self.n_components is not None and rank < self.n_components:
+            warnings.warn(
+                f"n_components={self.n_components} is more than the rank of the output moment: {rank} components are "
+                f"used.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return subspace
 
 
 class OEL(KDE):
@@ -370,8 +484,14 @@ class OEL(KDE):
         alpha: float = 1e-4,
         n_components: int | None = None,
         supervision: float = 0.5,
+        input_landmarks: Any = None,
+        output_landmarks: Any = None,
+        dtype: Any = "float64",
+        verbose: int = 0,
     ) -> None:
-        super().__init__(input_kernel, output_kernel, alpha, n_components)
+        super().__init__(
+            input_kernel, output_kernel, alpha, n_components, input_landmarks, output_landmarks, dtype, verbose
+        )
         self.supervision = supervision
 
     def _check_parameters(self) -> None:
@@ -381,17 +501,9 @@ class OEL(KDE):
     def _looks_at_unlabeled(self) -> bool:
         return self.supervision < 1
 
-    def _choose_subspace(self, psi: OutputCoordinates, known: KnownOutputs, regressor: KernelRidge) -> Subspace:
-        subspace = output_embedding_learning(psi, known, regressor, float(self.supervision), self.n_components)
-        return _warn_of_rank(subspace, self.n_components)
-
-
-def _warn_of_rank(subspace: Subspace, n_components: int | None) -> Subspace:
-    rank = len(subspace.eigenvalues)
-    if n_components is not None and rank < n_components:
-        warnings.warn(
-            f"n_components={n_components} is more than the rank of the output moment: {rank} components are used.",
-            UserWarning,
-            stacklevel=4,
-        )
-    return subspace
+    def _choose_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> Subspace:
+        c = float(self.supervision)
+        if c == 0:
+            return super()._choose_subspace(outputs, regression)
+        supervised = c * regression.moment
+        return self._top(supervised if c == 1 else supervised + (1 - c) * outputs.moment())

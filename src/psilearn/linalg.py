@@ -1,7 +1,7 @@
 """Plain linear algebra: no kernel, no estimator, no data.
 
 Three problems carry the library: a shifted positive definite system (ridge), a rank-revealing factor of a Gram matrix
-(output coordinates) and the leading eigenvectors of a second-moment matrix (the learned embedding).
+(coordinates) and the leading eigenvectors of a second-moment matrix (the learned embedding).
 """
 
 from collections.abc import Callable
@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg.blas import dtrsm, strsm
+from scipy.linalg.lapack import dpotrf, dpstrf
 
 from psilearn.backend import array_namespace
 
@@ -54,12 +55,12 @@ class PivotedCholesky(NamedTuple):
         return self.factor[self.pivots]
 
 
-def pivoted_cholesky(K: Array) -> PivotedCholesky:
+def pivoted_cholesky(K: Array, tolerance: float = 0.0) -> PivotedCholesky:
     """Factor a positive semi-definite K = Ψ Ψᵀ with as many columns as K has rank.
 
-    LAPACK's ``dpstrf``: n²r flops, in place on one copy of K. It stops when the largest remaining pivot is below
-    n·ε·max k(y,y), so each row of K is reproduced to about that accuracy. A matrix that is a Gram matrix only to single
-    precision is factored to that precision instead.
+    LAPACK's ``dpstrf``: n²r flops, in place on one copy of K. It stops when the largest remaining pivot is below the
+    tolerance, at least n·ε·max k(y,y), so each row of K is reproduced to about that accuracy. A matrix that is a Gram
+    matrix only to single precision is factored to that precision instead.
 
     Raises
     ------
@@ -72,8 +73,9 @@ def pivoted_cholesky(K: Array) -> PivotedCholesky:
         if np.any(K):
             raise NotPositiveSemidefiniteError(f"the largest diagonal entry is {scale:.3g}, yet the matrix is not zero")
         return PivotedCholesky(np.zeros((n, 0)), np.empty(0, dtype=np.intp))
-    exact, exact_error = _pivoted(K, n * np.finfo(float).eps * scale)
-    if exact_error <= INDEFINITE * scale:
+    tolerance = max(tolerance, n * np.finfo(float).eps * scale)
+    exact, exact_error = _pivoted(K, tolerance)
+    if exact_error <= max(INDEFINITE * scale, 4 * tolerance):
         return exact
     coarse = 2 * np.sqrt(n) * SINGLE * scale
     rounded, error = _pivoted(K, coarse)
@@ -89,8 +91,7 @@ def _pivoted(K: Array, tolerance: float) -> tuple[PivotedCholesky, float]:
     n = len(K)
     packed, order, rank, _ = dpstrf(np.array(K, order="F"), tol=tolerance, lower=1, overwrite_a=1)
     order = order.astype(np.intp) - 1  # LAPACK counts from one
-    for column in range(1, rank):
-        packed[:column, column] = 0  # what LAPACK leaves above the diagonal
+    _clear_above_diagonal(packed[:, :rank])  # LAPACK leaves something there
     factor = np.empty((n, rank))
     factor[order] = packed[:, :rank]
     # K − ΨΨᵀ is itself a Gram matrix when K is: no negative diagonal, nothing beside a zero diagonal.
@@ -98,6 +99,44 @@ def _pivoted(K: Array, tolerance: float) -> tuple[PivotedCholesky, float]:
     probe = np.random.default_rng(0).standard_normal(n)
     beside = np.abs(K @ probe - factor @ (factor.T @ probe)) / np.sqrt(n)
     return PivotedCholesky(factor, order[:rank]), max(-float(np.min(remainder)), float(np.max(beside)))
+
+
+class SpanningCholesky(NamedTuple):
+    """LLᵀ = K[kept][:, kept], where the rows ``kept`` span all others up to a tolerance."""
+
+    kept: NDArray[np.intp]  # (r,)
+    triangle: Array  # (r, r)  L, lower triangular, in Fortran order
+
+
+def spanning_cholesky(K: Array, tolerance: float) -> SpanningCholesky:
+    """Factor a Gram matrix and drop the rows that others span; K is overwritten.
+
+    Plain Cholesky, n³/3 flops in place, where every pivot is above the tolerance; else with pivoting, which stops at
+    the tolerance and is about twice as slow. Either way no triangular solve with L amplifies an error by more than
+    about 1/√tolerance: that is the whole policy, no jitter is added to K.
+    """
+    diagonal = np.diagonal(K).copy()
+    factor, failed = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)  # K.T: the same matrix in Fortran order
+    if not failed and np.min(np.diagonal(factor)) ** 2 > tolerance:
+        _clear_above_diagonal(factor)
+        return SpanningCholesky(np.arange(len(K)), factor)
+    for j in range(len(K)):  # what lies above the diagonal is still K
+        factor[j + 1 :, j] = factor[j, j + 1 :]
+        factor[j, j] = diagonal[j]
+    pivoted = pivoted_cholesky(factor, tolerance)
+    return SpanningCholesky(pivoted.pivots, np.asfortranarray(pivoted.triangle))
+
+
+def _clear_above_diagonal(factor: Array) -> None:
+    for column in range(1, factor.shape[1]):
+        factor[:column, column] = 0
+
+
+def solve_lower(L: Array, B: Any) -> Any:
+    """Return L⁻¹ B for a lower triangle L (r, r) and B (r, b), both in Fortran order; B is overwritten."""
+    if 0 in B.shape:
+        return B
+    return (strsm if B.dtype == np.float32 else dtrsm)(1.0, L, B, lower=1, overwrite_b=1)
 
 
 def top_eigh(matmat: Callable[[Array], Array], size: int, k: int) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ ALPHAS, SUPERVISIONS = [1e-5, 1e-2], [0.0, 0.2, 0.7, 1.0]
 
 def formed(moment, alpha, c):
     """M_c by its definition, from the smoothed outputs."""
-    H = KernelRidge(Gaussian(0.5), alpha).fit(X).smooth(moment.values[:30])
+    H = KernelRidge(Gaussian(0.5), alpha).fit(X).regress(moment.values[:30]).moment.parts[0][0]
     return c / 30 * H.T @ H + (1 - c) * (moment.values.T * FREQUENCIES) @ moment.values
 
 

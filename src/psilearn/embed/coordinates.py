@@ -9,6 +9,7 @@ from scipy.linalg import solve_triangular
 
 from psilearn.embed.embedding import Embedding
 from psilearn.kernels.base import Kernel, gram
+from psilearn.landmarks import LandmarkFeatures
 from psilearn.linalg import Array, NotPositiveSemidefiniteError, pivoted_cholesky
 from psilearn.samples import Index, Samples, concat, distinct, n_samples, take
 
@@ -56,8 +57,7 @@ class OutputCoordinates:
     """
 
     def __init__(self, kernel: Kernel, outputs: Samples) -> None:
-        self.kernel = kernel
-        K = gram(kernel, outputs, "output_kernel", "Give fewer unlabeled outputs or fewer distinct training outputs.")
+        K = gram(kernel, outputs, "output_kernel", "Set output_landmarks, or give fewer distinct outputs.")
         try:
             cholesky = pivoted_cholesky(K)
         except NotPositiveSemidefiniteError as error:
@@ -65,8 +65,12 @@ class OutputCoordinates:
                 f"output_kernel = {kernel!r} is not positive semi-definite on the outputs: {error}."
             ) from error
         self.values = cholesky.factor
-        self.landmarks = take(outputs, cholesky.pivots)
-        self._triangle = cholesky.triangle
+        self.features = LandmarkFeatures(kernel, take(outputs, cholesky.pivots), cholesky.triangle)
+
+    @property
+    def landmarks(self) -> Samples:
+        """S, r outputs that span all given ones."""
+        return self.features.landmarks
 
     @property
     def rank(self) -> int:
@@ -75,6 +79,11 @@ class OutputCoordinates:
 
     def embedding(self, V: Array | None = None) -> Embedding:
         """Return y ↦ Vᵀ L⁻¹ k(S, y) for orthonormal directions V (r, p); the coordinates themselves without V."""
-        directions = np.eye(self.rank) if V is None else V
-        basis = solve_triangular(self._triangle, directions, trans="T", lower=True, check_finite=False)  # L⁻ᵀ V
-        return Embedding(self.kernel, self.landmarks, basis)
+        return embedding_in(self.features, V)
+
+
+def embedding_in(features: LandmarkFeatures, V: Array | None) -> Embedding:
+    """Return y ↦ Vᵀφ(y) for orthonormal directions V (r, p) in landmark coordinates; φ itself without V."""
+    directions = np.eye(features.rank) if V is None else V
+    basis = solve_triangular(features.triangle, directions, trans="T", lower=True, check_finite=False)  # L⁻ᵀ V
+    return Embedding(features.kernel, features.landmarks, basis)

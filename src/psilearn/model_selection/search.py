@@ -80,7 +80,8 @@ class _PathSearch(BaseEstimator):
         for kernel in input_kernels:
             checked_X = kernel.check(X, "X", allow_1d=False)
         n = n_samples(checked_X)
-        Y, U = check_outputs_of_fit(type(self).__name__, output_kernels[0], y, unlabeled, n)
+        Y, stream = check_outputs_of_fit(type(self).__name__, output_kernels[0], y, unlabeled, n)
+        U = None if stream is None else stream.collect()
         alphas = (
             grids.default_alphas(n) if self.alphas is None else grids.numbers(self.alphas, "alphas", checks.positive)
         )

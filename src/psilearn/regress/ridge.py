@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Self
 
+import numpy as np
+
 from psilearn.kernels.base import Kernel, gram
 from psilearn.linalg import Array, NotPositiveSemidefiniteError, ShiftedCholesky
+from psilearn.moments import MixedMoment
+from psilearn.regress.regression import Regression, Targets
 from psilearn.samples import Samples, n_samples
 
 
@@ -13,7 +17,7 @@ class KernelRidge:
     """ĥ(x) = Σᵢ αᵢ(x) ψ(yᵢ) with α(x) = (K_x + nλI)⁻¹ k_x(X, x).
 
     One Cholesky factorisation, n³/3 flops and n² numbers; no inverse is ever formed. The targets enter only through
-    :meth:`smooth` and :meth:`solve`, in whatever coordinates they have.
+    :meth:`regress`, in whatever coordinates they have.
 
     Parameters
     ----------
@@ -31,7 +35,7 @@ class KernelRidge:
         """Factor K_x + nλI."""
         self.X_fit_ = X
         self._ridge = n_samples(X) * self.alpha
-        K = gram(self.kernel, X, "input_kernel", "Train on fewer rows of X.")
+        K = gram(self.kernel, X, "input_kernel", "Set input_landmarks, or train on fewer rows of X.")
         try:
             self._cholesky = ShiftedCholesky(K, self._ridge)
         except NotPositiveSemidefiniteError as error:
@@ -42,13 +46,16 @@ class KernelRidge:
             ) from error
         return self
 
+    def regress(self, V: Targets) -> Regression:
+        """Regress onto the targets V (n, r); 2n²r flops, 2nr numbers."""
+        targets = np.asarray(V[:], dtype=np.float64)
+        coef = self.solve(targets)
+        fitted = targets - self._ridge * coef  # ĥ(xᵢ) = K_x (K_x + nλI)⁻¹ V
+        return Regression(coef, self.X_fit_, MixedMoment(((fitted, 1 / len(fitted)),)), 0.0)
+
     def solve(self, V: Array) -> Array:
         """Return (K_x + nλI)⁻¹ V, shape (n, r)."""
         return self._cholesky.solve(V)
-
-    def smooth(self, V: Array) -> Array:
-        """Return K_x (K_x + nλI)⁻¹ V = V − nλ (K_x + nλI)⁻¹ V: the fitted values at the training inputs."""
-        return V - self._ridge * self.solve(V)
 
     def weights(self, X: Samples) -> Array:
         """Return α(x) for each row, shape (len(X), n)."""

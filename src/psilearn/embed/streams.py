@@ -1,0 +1,151 @@
+"""Unlabeled outputs that come in batches: from memory, from a file, or from an iterator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from psilearn.backend import row_blocks
+from psilearn.kernels.base import Kernel
+from psilearn.samples import Samples, concat, describe, is_empty, n_columns, n_samples, take
+
+BLOCK_ROWS = 8192  # outputs that are taken together at the most
+
+
+class OutputStream:
+    """Outputs of which the input is not known, read batch by batch and checked as they come.
+
+    Parameters
+    ----------
+    source : what a user gave as ``unlabeled``
+        * a collection (array, memory-mapped array, CSR matrix, sequence);
+        * a path: ``.npy`` (memory-mapped) or ``.parquet`` (numeric columns, one column of lists, or one column of
+          objects; needs pyarrow);
+        * any other iterable: of batches, each a collection.
+    kernel : Kernel
+        checks each batch.
+    like : collection
+        the labeled outputs, of the same width.
+    name : str
+        the parameter that ``source`` came from.
+    """
+
+    def __init__(self, source: Any, kernel: Kernel, like: Samples, name: str = "unlabeled") -> None:
+        self.kernel = kernel
+        self.like = like
+        self.name = name
+        self._collection: Samples | None = None
+        self._parquet: Path | None = None
+        self._head: list[Samples] = []
+        on_disk = isinstance(source, np.memmap)
+        if isinstance(source, str | PathLike):
+            path = Path(source)
+            source, on_disk = None, True
+            if not path.is_file():
+                raise FileNotFoundError(f"{name} = {str(path)!r}: no such file.")
+            if path.suffix == ".npy":
+                source = np.load(path, mmap_mode="r", allow_pickle=False)
+            elif path.suffix == ".parquet":
+                self._parquet = path
+            else:
+                raise ValueError(f"{name} = {str(path)!r} must be a .npy or a .parquet file, not {path.suffix!r}.")
+        if hasattr(source, "shape") or hasattr(source, "__len__"):
+            self._collection = self._checked(source, name)
+        elif self._parquet is None:
+            self._rest = self._iterate(source)
+        self.in_memory = None if on_disk else self._collection  # what can join the candidates
+
+    def batches(self, bytes_per_output: int) -> Iterator[Samples]:
+        """Yield all outputs in batches within ``working_memory``; an iterator is used up by it."""
+        for batch in self._batches():
+            for outer in row_blocks(n_samples(batch), bytes_per_output):
+                for start in range(outer.start, outer.stop, BLOCK_ROWS):
+                    yield take(batch, slice(start, min(start + BLOCK_ROWS, outer.stop)))
+
+    def collect(self) -> Samples | None:
+        """Return all outputs as one collection; None where there are none."""
+        if self._collection is not None:
+            return self._collection
+        parts = list(self._batches())
+        return concat(parts) if parts else None
+
+    def sample(self, size: int, rng: np.random.RandomState) -> Samples | None:
+        """Return a random sample; of an iterator, which can be read once only, the outputs that come first."""
+        if self._collection is not None:
+            total = n_samples(self._collection)
+            some = np.sort(rng.choice(total, size, replace=False)) if total > size else slice(None)
+            return take(self._collection, some)
+        if self._parquet is not None:
+            return self._reservoir(size, rng)
+        while sum(map(n_samples, self._head)) < size:
+            batch = next(self._rest, None)
+            if batch is None:
+                break
+            self._head.append(batch)
+        return take(concat(self._head), slice(0, size)) if self._head else None
+
+    def _reservoir(self, size: int, rng: np.random.RandomState) -> Samples | None:
+        """Keep each output of a file with the same probability: those with the ``size`` smallest random numbers."""
+        kept: Samples | None = None
+        keys = np.empty(0)
+        for batch in self._batches():
+            new = rng.random_sample(n_samples(batch))
+            keys = np.concatenate([keys, new])
+            kept = batch if kept is None else concat([kept, batch])
+            if len(keys) > size:
+                chosen = np.argpartition(keys, size - 1)[:size]
+                keys, kept = keys[chosen], take(kept, chosen)
+        return kept
+
+    def _batches(self) -> Iterator[Samples]:
+        if self._collection is not None:
+            yield self._collection
+        elif self._parquet is not None:
+            yield from self._iterate(read_parquet(self._parquet))
+        else:
+            head, self._head = self._head, []
+            yield from head
+            yield from self._rest
+
+    def _iterate(self, source: Any) -> Iterator[Samples]:
+        try:
+            batches = iter(source)
+        except TypeError:
+            raise TypeError(
+                f"{self.name} must be a collection of outputs, a path or an iterable of batches; got "
+                f"{type(source).__name__}."
+            ) from None
+        for i, batch in enumerate(batches):
+            if not is_empty(batch):
+                yield self._checked(batch, f"batch {i} of {self.name}")
+
+    def _checked(self, batch: Samples, name: str) -> Samples:
+        batch = self.kernel.check(batch, name)
+        if n_columns(batch) != n_columns(self.like):
+            raise ValueError(
+                f"{name} must be of the same width as y: {name} has {describe(batch)}, y has {describe(self.like)}."
+            )
+        if sparse.issparse(batch) and isinstance(self.like, np.ndarray):
+            batch = batch.toarray()  # predictions come in the form of y
+        return batch
+
+
+def read_parquet(path: Path) -> Iterator[Samples]:
+    """Yield the rows of a Parquet file in batches: 2-D arrays of its columns, or lists of objects."""
+    try:
+        from pyarrow import parquet, types
+    except ImportError as error:
+        raise ImportError("Reading a .parquet file needs pyarrow: pip install 'psilearn[parquet]'.") from error
+    for batch in parquet.ParquetFile(path).iter_batches(batch_size=BLOCK_ROWS):
+        columns = batch.columns
+        if len(columns) > 1:
+            yield np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
+        elif types.is_list(columns[0].type) or types.is_fixed_size_list(columns[0].type):
+            yield np.array(columns[0].to_pylist())
+        else:
+            yield columns[0].to_pylist()

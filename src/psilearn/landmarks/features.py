@@ -1,0 +1,65 @@
+"""Coordinates on the span of landmarks: a finite feature map of any kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from psilearn.backend import working_dtype
+from psilearn.kernels.base import Kernel, block, gram
+from psilearn.linalg import SINGLE, Array, NotPositiveSemidefiniteError, solve_lower, spanning_cholesky
+from psilearn.samples import Samples, n_samples, take
+
+
+@dataclass(frozen=True)
+class LandmarkFeatures:
+    """φ(a) = L⁻¹ k(S, a) ∈ Rʳ with LLᵀ = k(S, S): the coordinates of ψ(a), projected on the span of the landmarks S.
+
+    ⟨φ(a), φ(b)⟩ = k(a, S) k(S, S)⁻¹ k(S, b), Nyström's approximation of k(a, b); exact where ψ(a) lies in the span.
+    """
+
+    kernel: Kernel
+    landmarks: Samples  # r linearly independent objects
+    triangle: Array  # (r, r)  L
+
+    @classmethod
+    def of(cls, kernel: Kernel, landmarks: Samples, name: str) -> LandmarkFeatures:
+        """Factor k(S, S) in float64, q³/3 flops and 2q² numbers; landmarks that others span are dropped.
+
+        The tolerance of that is q·ε·max k(s, s), or 2√q·ε₃₂·max k(s, s) where features will be computed in float32: it
+        bounds how much the solution with L amplifies what the precision of a block loses.
+        """
+        side = name.removesuffix("_kernel")
+        K = gram(kernel, landmarks, name, f"Lower {side}_landmarks.")
+        scale = float(np.max(np.diagonal(K)))
+        single = working_dtype() == np.float32
+        rounding = 2 * np.sqrt(len(K)) * SINGLE if single else len(K) * float(np.finfo(np.float64).eps)
+        try:
+            kept, triangle = spanning_cholesky(K, rounding * scale)
+        except NotPositiveSemidefiniteError as error:
+            raise NotPositiveSemidefiniteError(
+                f"{name} = {kernel!r} is not positive semi-definite on the landmarks: {error}."
+            ) from error
+        return cls(kernel, take(landmarks, kept) if len(kept) < len(K) else landmarks, triangle)
+
+    @property
+    def rank(self) -> int:
+        """r, the dimension of the span."""
+        return len(self.triangle)
+
+    def columns(self, A: Samples, name: str) -> Any:
+        """Return φ(a) as columns, (r, len(A)) in Fortran order and in the working precision; len(A)·r² flops."""
+        if not self.rank:
+            return np.empty((0, n_samples(A)), dtype=working_dtype(), order="F")
+        return solve_lower(self._working_triangle, np.ascontiguousarray(block(self.kernel, A, self.landmarks, name)).T)
+
+    @property
+    def _working_triangle(self) -> Any:
+        return self._single_triangle if working_dtype() == np.float32 else self.triangle
+
+    @cached_property
+    def _single_triangle(self) -> Any:
+        return self.triangle.astype(np.float32)

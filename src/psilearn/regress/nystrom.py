@@ -1,0 +1,98 @@
+"""Kernel ridge regression in the span of landmarks (Nyström), in one streaming pass over the inputs."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf
+
+from psilearn.backend import row_blocks, working_dtype
+from psilearn.kernels.base import Kernel, diagonal
+from psilearn.landmarks import LandmarkFeatures, Landmarks
+from psilearn.linalg import Array, NotPositiveSemidefiniteError
+from psilearn.moments import GramSum, MixedMoment
+from psilearn.progress import track
+from psilearn.regress.regression import Regression, Targets
+from psilearn.samples import Samples, n_samples, take
+
+BLOCK_ROWS = 4096  # inputs that are taken together at the most
+
+
+class NystromRidge:
+    """ĥ(x) = Bᵀφ(x) with φ(x) = L⁻¹k_x(S, x), LLᵀ = k_x(S, S), for q landmark inputs S.
+
+    B = (ΦᵀΦ + nλI)⁻¹ΦᵀV minimises 1/n Σ|vᵢ − ĥ(xᵢ)|² + λ|ĥ|² over the functions that the landmarks span; with S = X
+    that is exact kernel ridge regression. Working with φ and not with k_x(S, x) itself keeps the condition of the system at
+    1 + |K_x|/nλ, as in the exact problem, instead of its square.
+
+    Cost: n·q kernel values, n·q² + n·q² + q³ flops (solution with L, Gram matrix, two Cholesky factors) and 2nqr for r
+    targets. Memory: L and ΦᵀΦ, 2q² float64 numbers, with float32 blocks as many float32 numbers beside them, 3qr for
+    the targets, and blocks within ``working_memory``: nothing of size n·q.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k_x, fitted where it takes a width from data.
+    alpha : float
+        λ > 0.
+    landmarks : Landmarks
+    """
+
+    def __init__(self, kernel: Kernel, alpha: float, landmarks: Landmarks) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.landmarks = landmarks
+
+    def fit(self, X: Samples) -> Self:
+        """Choose the landmarks and factor k_x(S, S)."""
+        self.X_fit_ = X
+        chosen = self.landmarks.choose(self.kernel, X, self.alpha, "input_kernel")
+        self.features_ = LandmarkFeatures.of(self.kernel, take(X, chosen), "input_kernel")
+        self.landmarks_ = self.features_.landmarks
+        return self
+
+    def regress(self, V: Targets) -> Regression:
+        """Regress onto the targets V (n, r), which are asked for in blocks of rows."""
+        n, q = n_samples(self.X_fit_), self.features_.rank
+        gram, cross = GramSum(q), np.zeros((q, V.shape[1]))
+        per_row = (3 * q + 2 * V.shape[1]) * working_dtype().itemsize
+        blocks = [
+            slice(start, min(start + BLOCK_ROWS, outer.stop))
+            for outer in row_blocks(n, per_row)
+            for start in range(outer.start, outer.stop, BLOCK_ROWS)
+        ]
+        total = 0.0
+        for rows in track(blocks, "regression", len(blocks)):
+            X = take(self.X_fit_, rows)
+            phi = self.features_.columns(X, "input_kernel")  # (q, b)
+            gram.add(phi)
+            cross += phi @ np.asarray(V[rows], dtype=phi.dtype)
+            total += float(np.sum(diagonal(self.kernel, X, "input_kernel")))
+        captured = float(np.trace(gram.lower))
+        gram.lower.flat[:: q + 1] += n * self.alpha
+        return self._solve(gram, cross, max(0.0, 1 - captured / total) if total else 0.0)
+
+    def _solve(self, gram: GramSum, cross: Array, error: float) -> Regression:
+        """Solve with RRᵀ = ΦᵀΦ + nλI: D = R⁻¹ΦᵀV, B = R⁻ᵀD.
+
+        The moment of the fitted values needs no second pass over the inputs: Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ = BᵀΦᵀΦB = DᵀD − nλBᵀB.
+        """
+        n = n_samples(self.X_fit_)
+        if not len(cross):
+            return Regression(cross, self.landmarks_, MixedMoment(((cross, 0.0),)), error)
+        R, failed = dpotrf(gram.lower, lower=1, overwrite_a=1)
+        if failed:
+            raise NotPositiveSemidefiniteError(
+                f"alpha={self.alpha:g} is below the rounding errors of input_kernel = {self.kernel!r} over {n} inputs: "
+                f"ΦᵀΦ + n·alpha·I has no Cholesky factor. Raise alpha, or use dtype='float64'."
+            )
+        D = _solve_triangular(R, cross)
+        B = _solve_triangular(R, D, trans="T")
+        coef = _solve_triangular(self.features_.triangle, B, trans="T")
+        return Regression(coef, self.landmarks_, MixedMoment(((D, 1 / n), (B, -self.alpha))), error)
+
+
+def _solve_triangular(L: Any, B: Array, trans: str = "N") -> Array:
+    return solve_triangular(L, B, lower=True, trans=trans, check_finite=False)
