@@ -28,10 +28,13 @@ class NotPositiveSemidefiniteError(ValueError):
 
 
 class ShiftedCholesky:
-    """Solve (K + shift·I) A = B many times after one Cholesky factorisation; n³/3 flops, n² numbers."""
+    """Solve (K + shift·I) A = B many times after one Cholesky factorisation; n³/3 flops.
 
-    def __init__(self, K: Array, shift: float) -> None:
-        shifted = np.array(K, order="F")  # LAPACK factors it in place
+    n² numbers, none beside K itself with ``overwrite``.
+    """
+
+    def __init__(self, K: Array, shift: float, overwrite: bool = False) -> None:
+        shifted = K.T if overwrite else np.array(K, order="F")  # K.T: the same matrix in the order of LAPACK
         shifted.flat[:: len(K) + 1] += shift
         try:
             self._factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
@@ -55,10 +58,10 @@ class PivotedCholesky(NamedTuple):
         return self.factor[self.pivots]
 
 
-def pivoted_cholesky(K: Array, tolerance: float = 0.0) -> PivotedCholesky:
+def pivoted_cholesky(K: Array, tolerance: float = 0.0, overwrite: bool = False) -> PivotedCholesky:
     """Factor a positive semi-definite K = Ψ Ψᵀ with as many columns as K has rank.
 
-    LAPACK's ``dpstrf``: n²r flops, in place on one copy of K. It stops when the largest remaining pivot is below the
+    LAPACK's ``dpstrf``: n²r flops, in place on one copy of K, or on K itself with ``overwrite``. It stops when the largest remaining pivot is below the
     tolerance, at least n·ε·max k(y,y), so each row of K is reproduced to about that accuracy. A matrix that is a Gram
     matrix only to single precision is factored to that precision instead.
 
@@ -73,12 +76,13 @@ def pivoted_cholesky(K: Array, tolerance: float = 0.0) -> PivotedCholesky:
         if np.any(K):
             raise NotPositiveSemidefiniteError(f"the largest diagonal entry is {scale:.3g}, yet the matrix is not zero")
         return PivotedCholesky(np.zeros((n, 0)), np.empty(0, dtype=np.intp))
+    packed = K.T if overwrite else np.array(K, order="F")
     tolerance = max(tolerance, n * np.finfo(float).eps * scale)
-    exact, exact_error = _pivoted(K, tolerance)
+    exact, exact_error = _pivoted(packed, tolerance)
     if exact_error <= max(INDEFINITE * scale, 4 * tolerance):
         return exact
     coarse = 2 * np.sqrt(n) * SINGLE * scale
-    rounded, error = _pivoted(K, coarse)
+    rounded, error = _pivoted(packed, coarse)
     if error <= 4 * coarse:
         return rounded
     raise NotPositiveSemidefiniteError(
@@ -87,17 +91,25 @@ def pivoted_cholesky(K: Array, tolerance: float = 0.0) -> PivotedCholesky:
 
 
 def _pivoted(K: Array, tolerance: float) -> tuple[PivotedCholesky, float]:
-    """Factor down to pivots of that size; return also how far the rest is from the rest of a Gram matrix."""
+    """Factor down to pivots of that size; return also how far the rest is from the rest of a Gram matrix.
+
+    K, in Fortran order, is the workspace and comes back as it was.
+    """
     n = len(K)
-    packed, order, rank, _ = dpstrf(np.array(K, order="F"), tol=tolerance, lower=1, overwrite_a=1)
+    diagonal = np.diagonal(K).copy()
+    probe = np.random.default_rng(0).standard_normal(n)
+    image = K @ probe
+    packed, order, rank, _ = dpstrf(K, tol=tolerance, lower=1, overwrite_a=1)
     order = order.astype(np.intp) - 1  # LAPACK counts from one
-    _clear_above_diagonal(packed[:, :rank])  # LAPACK leaves something there
     factor = np.empty((n, rank))
     factor[order] = packed[:, :rank]
+    _restore_below_diagonal(K, diagonal)
+    # Row order[i] is row i of a lower triangle; LAPACK leaves something above its diagonal.
+    for i, row in enumerate(order[:rank]):
+        factor[row, i + 1 :] = 0
     # K − ΨΨᵀ is itself a Gram matrix when K is: no negative diagonal, nothing beside a zero diagonal.
-    remainder = np.diagonal(K) - np.einsum("ij,ij->i", factor, factor)
-    probe = np.random.default_rng(0).standard_normal(n)
-    beside = np.abs(K @ probe - factor @ (factor.T @ probe)) / np.sqrt(n)
+    remainder = diagonal - np.einsum("ij,ij->i", factor, factor)
+    beside = np.abs(image - factor @ (factor.T @ probe)) / np.sqrt(n)
     return PivotedCholesky(factor, order[:rank]), max(-float(np.min(remainder)), float(np.max(beside)))
 
 
@@ -118,18 +130,19 @@ def spanning_cholesky(K: Array, tolerance: float) -> SpanningCholesky:
     diagonal = np.diagonal(K).copy()
     factor, failed = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)  # K.T: the same matrix in Fortran order
     if not failed and np.min(np.diagonal(factor)) ** 2 > tolerance:
-        _clear_above_diagonal(factor)
+        for column in range(1, len(K)):
+            factor[:column, column] = 0
         return SpanningCholesky(np.arange(len(K)), factor)
-    for j in range(len(K)):  # what lies above the diagonal is still K
-        factor[j + 1 :, j] = factor[j, j + 1 :]
-        factor[j, j] = diagonal[j]
-    pivoted = pivoted_cholesky(factor, tolerance)
+    _restore_below_diagonal(factor, diagonal)
+    pivoted = pivoted_cholesky(factor.T, tolerance, overwrite=True)
     return SpanningCholesky(pivoted.pivots, np.asfortranarray(pivoted.triangle))
 
 
-def _clear_above_diagonal(factor: Array) -> None:
-    for column in range(1, factor.shape[1]):
-        factor[:column, column] = 0
+def _restore_below_diagonal(K: Array, diagonal: Array) -> None:
+    """Undo what a factorisation did below the diagonal of a symmetric matrix: above it, it is as it was."""
+    for j in range(len(K)):
+        K[j + 1 :, j] = K[j, j + 1 :]
+        K[j, j] = diagonal[j]
 
 
 def solve_lower(L: Array, B: Any) -> Any:

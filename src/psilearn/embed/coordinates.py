@@ -59,7 +59,7 @@ class OutputCoordinates:
     def __init__(self, kernel: Kernel, outputs: Samples) -> None:
         K = gram(kernel, outputs, "output_kernel", "Set output_landmarks, or give fewer distinct outputs.")
         try:
-            cholesky = pivoted_cholesky(K)
+            cholesky = pivoted_cholesky(K, overwrite=True)
         except NotPositiveSemidefiniteError as error:
             raise NotPositiveSemidefiniteError(
                 f"output_kernel = {kernel!r} is not positive semi-definite on the outputs: {error}."

@@ -24,8 +24,8 @@ class NystromRidge:
     """ĥ(x) = Bᵀφ(x) with φ(x) = L⁻¹k_x(S, x), LLᵀ = k_x(S, S), for q landmark inputs S.
 
     B = (ΦᵀΦ + nλI)⁻¹ΦᵀV minimises 1/n Σ|vᵢ − ĥ(xᵢ)|² + λ|ĥ|² over the functions that the landmarks span; with S = X
-    that is exact kernel ridge regression. Working with φ and not with k_x(S, x) itself keeps the condition of the system at
-    1 + |K_x|/nλ, as in the exact problem, instead of its square.
+    that is exact kernel ridge regression. Working with φ and not with k_x(S, x) itself keeps the condition of the
+    system at 1 + |K_x|/nλ, as in the exact problem, instead of its square.
 
     Cost: n·q kernel values, n·q² + n·q² + q³ flops (solution with L, Gram matrix, two Cholesky factors) and 2nqr for r
     targets. Memory: L and ΦᵀΦ, 2q² float64 numbers, with float32 blocks as many float32 numbers beside them, 3qr for

@@ -37,7 +37,7 @@ class KernelRidge:
         self._ridge = n_samples(X) * self.alpha
         K = gram(self.kernel, X, "input_kernel", "Set input_landmarks, or train on fewer rows of X.")
         try:
-            self._cholesky = ShiftedCholesky(K, self._ridge)
+            self._cholesky = ShiftedCholesky(K, self._ridge, overwrite=True)
         except NotPositiveSemidefiniteError as error:
             raise NotPositiveSemidefiniteError(
                 f"input_kernel = {self.kernel!r} is not positive semi-definite on X, or alpha={self.alpha:g} is below "
