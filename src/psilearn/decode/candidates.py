@@ -1,20 +1,23 @@
-"""What is searched: one candidate set for all examples, or one set an example."""
+"""What is searched where one candidate set serves all examples: its outputs, embedded once and perhaps kept on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
-from psilearn.backend import row_blocks
+from psilearn.backend import row_blocks, working_dtype
+from psilearn.decode import store
 from psilearn.embed import Embedding
+from psilearn.embed.embedding import content_hash
+from psilearn.kernels.base import diagonal
 from psilearn.linalg import Array
-from psilearn.samples import Samples, concat, distinct, n_samples, take
+from psilearn.samples import Samples, distinct, n_columns, n_samples, take
 
-BLOCK_ROWS = 8192  # candidates that are scored together at the most
+BLOCK_ROWS = 8192  # candidates that are embedded or converted together at the most
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,18 @@ class CandidateSet:
 
     The point of a candidate is [g(y), r(y)] ∈ Rᵖ⁺¹ and the query [z(x), 0]: the nearest point is the nearest ψ(y) in
     the output space, so any Euclidean index serves. Where ``g`` is None the candidates are embedded block by block
-    while they are searched, and c·p numbers are never held.
+    while they are searched, and c·p numbers are never held; :meth:`build` embeds them once, in memory or in a folder.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn import OEL
+    >>> from psilearn.decode import CandidateSet, nearest
+    >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+    >>> model = OEL(n_components=3).fit(X, np.hstack([X, X**2]))
+    >>> candidates = CandidateSet.build(np.array([[0.0, 0.0], [1.0, 1.0]]), model.embedding_)
+    >>> nearest(model.embed(X[:1]), candidates, model.embedding_, k=1).nearest
+    array([[0., 0.]])
     """
 
     outputs: Samples  # c candidates
@@ -31,15 +45,84 @@ class CandidateSet:
     squared_norms: Array  # (c,)  k(y, y)
     g: Array | None = None  # (c, p)
 
+    @classmethod
+    def build(cls, outputs: Samples, embedding: Embedding, path: str | Path | None = None) -> CandidateSet:
+        """Embed the candidates once, in the working precision.
+
+        Cost: c·r kernel values and 2·c·r·p flops. Memory: ``working_memory`` and c·(p + 1) numbers; with ``path``, a
+        folder that is made and filled as by :meth:`save`, those c·p numbers are written as they come and mapped from
+        the disk, never held.
+        """
+        width = 16 * (n_columns(outputs) or 1)
+        norms = np.empty(n_samples(outputs))
+        for rows in row_blocks(len(norms), width):
+            norms[rows] = diagonal(embedding.kernel, take(outputs, rows), "output_kernel")
+        made = cls(outputs, embedding, norms)
+        if path is None:
+            return cls(outputs, embedding, norms, embedding(outputs))
+        made.save(path)
+        return cls(outputs, embedding, norms, store.mapped(Path(path), "g.npy"))
+
+    def save(self, path: str | Path) -> None:
+        """Write the set into a new folder, embedding it block by block where that is not done yet.
+
+        Outputs that are arrays or CSR matrices are stored too, other sequences are not. The manifest, without which a
+        folder is not a set, comes last; a folder that holds anything but an unfinished set is refused.
+        """
+        dtype = working_dtype() if self.g is None else self.g.dtype
+        columns = {"g.npy": self.embedding.n_components, "squared_norms.npy": None}
+        blocks = ((rows, (g, self.squared_norms[rows])) for rows, g in self.blocks())
+        identity = {"outputs_sha256": self.hash, "embedding_sha256": self.embedding.fingerprint}
+        store.write(Path(path), identity, self.outputs, len(self), columns, dtype, blocks)
+
+    @classmethod
+    def load(cls, path: str | Path, embedding: Embedding, outputs: Samples | None = None) -> CandidateSet:
+        """Open a saved set; g and the outputs are mapped from the disk and read when they are needed.
+
+        Refused are: a folder that is no finished set or of another version, files that are missing, cut off or of
+        another shape, a set embedded by another model, and outputs, stored or given, with another hash. Stored outputs
+        are read once to find their hash; the values of g are not checked. No file is unpickled.
+
+        Parameters
+        ----------
+        outputs : the candidates, where they were not stored (sequences of other objects than rows).
+        """
+        manifest = store.read(Path(path), embedding.fingerprint, embedding.n_components)
+        made = cls(
+            store.outputs(Path(path), manifest) if outputs is None else outputs,
+            embedding,
+            np.array(store.mapped(Path(path), "squared_norms.npy")),
+            store.mapped(Path(path), "g.npy"),
+        )
+        if n_samples(made.outputs) != len(made) or made.hash != manifest["outputs_sha256"]:
+            whose = "The outputs stored in" if outputs is None else "The given outputs are not those of"
+            raise ValueError(f"{whose} {path}{' were changed' if outputs is None else ''}: their hash differs.")
+        return made
+
+    @cached_property
+    def hash(self) -> str:
+        """Provenance: the SHA-256 of the outputs' contents, the same for equal outputs in any layout or process."""
+        return content_hash(self.outputs)
+
+    def require(self, embedding: Embedding) -> None:
+        """Refuse an embedding that is not the one by which the candidates were embedded."""
+        if embedding is not self.embedding and embedding.fingerprint != self.embedding.fingerprint:
+            raise ValueError(
+                "The candidates were embedded by another model: build the set again with "
+                "CandidateSet.build(outputs, model.embedding_)."
+            )
+
     def __len__(self) -> int:
         return len(self.squared_norms)
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Yield consecutive rows and their embeddings g, each block within ``working_memory``."""
-        for outer in row_blocks(len(self), 8 * (len(self.embedding.basis) + self.embedding.n_components)):
+        p = self.embedding.n_components
+        numbers = 2 * p + (len(self.embedding.basis) if self.g is None else 0)  # g, what is made of it, kernel values
+        for outer in row_blocks(len(self), working_dtype().itemsize * numbers):
             for start in range(outer.start, outer.stop, BLOCK_ROWS):
                 rows = slice(start, min(start + BLOCK_ROWS, outer.stop))
-                yield rows, self.embedding(take(self.outputs, rows)) if self.g is None else self.g[rows]
+                yield rows, self.embedding(take(self.outputs, rows)) if self.g is None else np.asarray(self.g[rows])
 
     def distinct(self) -> CandidateSet:
         """Return the set without repetitions."""
@@ -54,72 +137,3 @@ class CandidateSet:
         g = np.concatenate([block for _, block in self.blocks()])
         residual = np.sqrt(np.maximum(self.squared_norms - np.einsum("ij,ij->i", g, g), 0))
         return np.column_stack([g, residual])
-
-
-class CandidateSets:
-    """One candidate set an example; sets may have different sizes.
-
-    A plain list of collections says the same wherever it cannot be mistaken for one shared list of objects.
-
-    Examples
-    --------
-    >>> from psilearn import CandidateSets
-    >>> len(CandidateSets([["a", "b"], ["c"]]))
-    2
-    """
-
-    def __init__(self, sets: Sequence[Samples]) -> None:
-        self.sets = list(sets)
-
-    def __len__(self) -> int:
-        return len(self.sets)
-
-    def checked(self, check: Callable[[Samples, str], Samples], n_examples: int) -> CandidateSets:
-        """Return the sets as the kernel's check gives them; each must hold a candidate, one set an example."""
-        if len(self) != n_examples:
-            raise ValueError(
-                f"candidates holds {len(self)} sets for {n_examples} examples: give one set an example, or one array "
-                f"of candidates for all."
-            )
-        for i, one in enumerate(self.sets):
-            if n_samples(one) == 0:
-                raise ValueError(f"candidates[{i}] is empty: every example needs at least one candidate.")
-        return CandidateSets([check(one, f"candidates[{i}]") for i, one in enumerate(self.sets)])
-
-    def groups(self, embedding: Embedding) -> Iterator[tuple[range, list[Array], list[Array]]]:
-        """Yield examples whose candidates fit into ``working_memory`` together, each with g (cᵢ, p) and k(y, y)."""
-        sizes = [n_samples(one) for one in self.sets]
-        per_candidate = 8 * (len(embedding.basis) + embedding.n_components)
-        limit = next(row_blocks(sum(sizes), per_candidate)).stop
-        start = 0
-        while start < len(sizes):
-            stop, total = start + 1, sizes[start]
-            while stop < len(sizes) and total + sizes[stop] <= limit:
-                total += sizes[stop]
-                stop += 1
-            pool = concat(self.sets[start:stop])
-            cuts = np.cumsum(sizes[start:stop])[:-1]
-            yield range(start, stop), np.split(embedding(pool), cuts), np.split(embedding.kernel.diag(pool), cuts)
-            start = stop
-
-
-def as_candidates(candidates: Any, known_outputs: Samples) -> Any:
-    """Return :class:`CandidateSets` if a list holds one collection an example, else the shared collection itself.
-
-    Told apart by depth: an item of a shared list is as deep as a known output (a row of numbers: 1, a number or a
-    string: 0), an item of a list of sets one deeper. Where known outputs are of several depths a list is one shared
-    set, and only :class:`CandidateSets` says otherwise.
-    """
-    if isinstance(candidates, CandidateSets) or not isinstance(candidates, list | tuple) or not candidates:
-        return candidates
-    depths = {known_outputs.ndim - 1} if hasattr(known_outputs, "shape") else set(map(_depth, known_outputs))
-    one_deeper = max(map(_depth, candidates)) > max(depths)
-    return CandidateSets(candidates) if one_deeper and len(depths) == 1 else candidates
-
-
-def _depth(item: Any) -> int:
-    if isinstance(item, np.ndarray) or sparse.issparse(item) or hasattr(item, "iloc"):
-        return int(item.ndim)
-    if isinstance(item, list | tuple):
-        return 1 + max((_depth(part) for part in item), default=0)
-    return 0

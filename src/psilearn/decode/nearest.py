@@ -1,8 +1,9 @@
-"""Exact nearest candidates by streaming: blocks of distances, the best k kept, never all of them at once.
+"""Exact nearest candidates by streaming: blocks of scores, the best k kept, never all distances at once.
 
 A distance is |G*z − ψ(y)|² = |z|² − 2⟨z, g(y)⟩ + k(y, y), the squared distance in the output space. Rounding makes
 equal distances differ in the last bits, by a few ε(|z|² + k(y, y)): what differs by less than 32 times that is a tie,
-and a tie goes to the lowest index, whatever the block sizes and the order of summation.
+and a tie goes to the lowest index, whatever the block sizes and the order of summation. Shared candidates are
+preselected by float32 bounds (:mod:`psilearn.decode.score`); what is returned is compared in float64 alone.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psilearn.backend import row_blocks
-from psilearn.decode.candidates import CandidateSet, CandidateSets
+from psilearn.decode.candidates import CandidateSet
+from psilearn.decode.score import TIE, Bounds, Queries, Scored, round_down, round_up, score
+from psilearn.decode.sets import CandidateSets
 from psilearn.embed import Embedding
 from psilearn.linalg import Array
-from psilearn.samples import Index, Samples, concat, distinct, match, n_samples, take
+from psilearn.samples import Index, Samples, concat, match, n_samples, take
 
-TIE = 32 * float(np.finfo(float).eps)
+CROWDED = 32  # hits of a row from which on it is worth to look for the k least of them first
 
 
 @dataclass(frozen=True)
@@ -67,55 +69,122 @@ class Ranks(NamedTuple):
 def nearest(Z: Array, candidates: CandidateSet | CandidateSets, embedding: Embedding, k: int) -> TopK:
     """Find the k nearest candidates of each query z(x), rows of Z (q, p).
 
-    Cost: q·c·p flops, and the embedding of candidates that are not embedded yet (c·r·p); memory: ``working_memory`` and
-    the answer.
+    Cost: 2·q·c·p flops in float32 and about p·k·log(c) a query in float64, and the embedding of candidates that are not
+    embedded yet (c·r·p); many exact ties are computed in float64 altogether. Sets of their own cost 2·Σcᵢ·p flops in
+    float64, and sets that are one object are embedded once. Memory: ``working_memory`` and the answer.
     """
-    if isinstance(candidates, CandidateSets):
-        k = min(k, max(map(n_samples, candidates.sets)))
-        indices, distances = np.full((len(Z), k), -1, dtype=np.intp), np.full((len(Z), k), np.inf)
-        for i, D, slack in _distances_in_sets(Z, candidates, embedding):
-            best, values = smallest(D, slack, min(k, D.shape[1]))
-            indices[i, : best.shape[1]] = best[0]
-            distances[i, : best.shape[1]] = values[0]
-        return TopK(indices, distances, candidates)
-    k = min(k, len(candidates))
+    k = min(k, max(map(n_samples, candidates.sets)) if isinstance(candidates, CandidateSets) else len(candidates))
     indices, distances = np.full((len(Z), k), -1, dtype=np.intp), np.full((len(Z), k), np.inf)
+    if isinstance(candidates, CandidateSets):
+        for examples, D, slack in _distances_in_sets(Z, candidates, embedding):
+            best, values = smallest(D, slack, min(k, D.shape[1]))
+            indices[examples, : best.shape[1]] = np.where(np.isfinite(values), best, -1)
+            distances[examples, : best.shape[1]] = values
+        return TopK(indices, distances, candidates)
+    candidates.require(embedding)
     slacks = np.zeros((len(Z), k))
-    for queries, rows, D, slack in _distances_shared(Z, candidates):
-        best, values = smallest(D, slack, min(k, D.shape[1]))
-        # earlier candidates stand first, so that a tie stays with the lower index
-        merged = np.concatenate([distances[queries], values], axis=1)
-        places = np.concatenate([indices[queries], best + rows.start], axis=1)
-        merged_slacks = np.concatenate([slacks[queries], np.take_along_axis(slack, best, axis=1)], axis=1)
-        order, distances[queries] = smallest(merged, merged_slacks, k)
-        indices[queries] = np.take_along_axis(places, order, axis=1)
-        slacks[queries] = np.take_along_axis(merged_slacks, order, axis=1)
+
+    def keep_best(scored: Scored) -> None:
+        i, j = _within_reach(scored, distances[scored.queries, -1], k)
+        if len(i):
+            so_far = tuple(part[scored.queries] for part in (distances, slacks, indices))
+            _merge(so_far, i, scored.places(j), *scored.distances(i, j))
+
+    score(keep_best, Queries(Z), candidates, k)
     return TopK(indices, distances, candidates.outputs)
 
 
+def _within_reach(scored: Scored, farthest: Array, k: int) -> tuple[Index, Index]:
+    """Return the pairs of a block, sorted by row, that may be nearer than the k-th best so far, ``farthest`` (q,)."""
+    bounds, lower = scored.bounds, scored.lower
+    limit = round_up(bounds.limit(farthest, scored.queries), lower.dtype)
+    rows = np.flatnonzero(lower.min(axis=1) <= limit)
+    if len(rows) == 0:
+        return rows, rows
+    lower = lower[rows] if len(rows) < len(lower) else lower
+    hits = lower <= limit[rows, None]
+    crowded = np.flatnonzero(np.count_nonzero(hits, axis=1) > CROWDED + 4 * k)
+    if len(crowded) and k < lower.shape[1]:  # the k least of the block make the limit lower
+        some = lower[crowded]
+        least = some.argmin(axis=1)[:, None] if k == 1 else np.argpartition(some, k - 1, axis=1)[:, :k]
+        queries = rows[crowded] + scored.queries.start
+        spread = bounds.spread(queries[:, None], least + scored.columns.start)
+        farthest = np.max(np.take_along_axis(some, least, axis=1) + spread, axis=1) + bounds.queries.squared[queries]
+        hits[crowded] &= some <= round_up(bounds.limit(farthest, queries), lower.dtype)[:, None]
+    i, j = np.divmod(np.flatnonzero(hits), lower.shape[1])
+    return rows[i], j
+
+
+def _merge(best: tuple[Any, ...], i: Index, places: Index, distances: Array, slacks: Array) -> None:
+    """Put pairs, sorted by row and place, among the best so far: distances, slacks and indices, each (q, k)."""
+    starts = np.flatnonzero(np.diff(i, prepend=-1))
+    counts = np.diff(starts, append=len(i))
+    rows, k = i[starts], best[0].shape[1]
+    to = np.repeat(np.arange(len(rows)), counts), k + np.arange(len(i)) - np.repeat(starts, counts)
+    # earlier candidates stand first, so that a tie stays with the lower index
+    merged = []
+    for part, new, empty in zip(best, (distances, slacks, places), (np.inf, 0, -1), strict=True):
+        wide = np.full((len(rows), k + counts.max()), empty, dtype=part.dtype)
+        wide[:, :k] = part[rows]
+        wide[to] = new
+        merged.append(wide)
+    order, best[0][rows] = smallest(merged[0], merged[1], k)
+    for part, wide in zip(best[1:], merged[1:], strict=True):
+        part[rows] = np.take_along_axis(wide, order, axis=1)
+
+
 def rank_of_truth(Z: Array, truth: Samples, candidates: CandidateSet | CandidateSets, embedding: Embedding) -> Ranks:
-    """Count, for each query, the distinct candidates nearer than the true output and those at its distance."""
+    """Count, for each query, the distinct candidates nearer than the true output and those at its distance.
+
+    Cost and memory are those of :func:`nearest`; candidates that are not embedded yet are embedded twice.
+    """
     nearer, tied = np.full(len(Z), np.inf), np.zeros(len(Z))
     if isinstance(candidates, CandidateSets):
-        candidates = CandidateSets([take(one, distinct(one).first) for one in candidates.sets])
-        for i, D, slack in _distances_in_sets(Z, candidates, embedding):
-            place = int(match(take(truth, slice(i, i + 1)), candidates.sets[i])[0])
-            if place >= 0:
-                nearer[i], tied[i] = (count[0] for count in count_nearer(D, slack, D[:, [place]], slack[:, [place]]))
+        candidates = candidates.distinct()
+        places = candidates.match(truth)
+        nearer[places >= 0] = 0
+        for examples, D, slack in _distances_in_sets(Z, candidates, embedding):
+            at = places[examples, None]
+            own = np.where(at >= 0, np.take_along_axis(D, np.maximum(at, 0), axis=1), np.nan)
+            counts = count_nearer(D, slack, own, np.take_along_axis(slack, np.maximum(at, 0), axis=1))
+            nearer[examples] += counts[0]
+            tied[examples] += counts[1]
         return Ranks(nearer, tied)
-    candidates = candidates.distinct()
+    candidates.require(embedding)
+    candidates, queries = candidates.distinct(), Queries(Z)
     places = match(truth, candidates.outputs)
-    own, own_slack = np.full((len(Z), 1), np.nan), np.zeros((len(Z), 1))  # of the truth, found on a first pass
-    for queries, rows, D, slack in _distances_shared(Z, candidates):
-        here = np.flatnonzero((places[queries] >= rows.start) & (places[queries] < rows.stop))
-        columns = places[queries][here] - rows.start
-        own[queries][here, 0], own_slack[queries][here, 0] = D[here, columns], slack[here, columns]
+    own, own_slack = np.full(len(Z), -np.inf), np.zeros(len(Z))  # of the truth, found on a first pass
+    for rows, g in candidates.blocks():
+        here = np.flatnonzero((places >= rows.start) & (places < rows.stop))
+        bounds = Bounds(queries, g, candidates.squared_norms[rows], rows.start)
+        own[here], own_slack[here] = bounds.distances(here, places[here] - rows.start)
     nearer[places >= 0] = 0
-    for queries, _, D, slack in _distances_shared(Z, candidates):
-        counts = count_nearer(D, slack, own[queries], own_slack[queries])
-        nearer[queries] += counts[0]
-        tied[queries] += counts[1]
+
+    def count(scored: Scored) -> None:
+        closer, equal = _count_block(scored, own[scored.queries], own_slack[scored.queries])
+        nearer[scored.queries] += closer
+        tied[scored.queries] += equal
+
+    score(count, queries, candidates)
     return Ranks(nearer, tied)
+
+
+def _count_block(scored: Scored, own: Array, own_slack: Array) -> tuple[Index, Index]:
+    """Return how many candidates of a block are nearer than ``own`` (q,) and how many tie; bounds decide most."""
+    bounds, lower, queries = scored.bounds, scored.lower, scored.queries
+    squared = bounds.queries.squared[queries]
+    high = own + own_slack - squared + 2 * TIE * squared + bounds.tiny  # −∞ where there is no truth
+    spread = bounds.largest_spread(np.where(own >= 0, high, 0), queries)
+    low = own - own_slack - squared - 2 * TIE * squared - spread
+    clear = lower < round_down(low, lower.dtype)[:, None]
+    doubtful = lower <= round_up(high, lower.dtype)[:, None]
+    doubtful &= ~clear
+    i, j = np.divmod(np.flatnonzero(doubtful), lower.shape[1])
+    D, slack = scored.distances(i, j)
+    room = np.maximum(slack, own_slack[i])
+    nearer = np.bincount(i[own[i] - room > D], minlength=len(lower))
+    tied = np.bincount(i[np.abs(D - own[i]) <= room], minlength=len(lower))
+    return np.count_nonzero(clear, axis=1) + nearer, tied
 
 
 def smallest(D: Array, slack: Array, k: int) -> tuple[Index, Array]:
@@ -160,21 +229,15 @@ def count_nearer(D: Array, slack: Array, own: Array, own_slack: Array) -> tuple[
     return np.sum(own - room > D, axis=1), np.sum(np.abs(D - own) <= room, axis=1)
 
 
-def _distances_shared(Z: Array, candidates: CandidateSet) -> Iterator[tuple[slice, slice, Array, Array]]:
-    """Yield blocks of queries × candidates with their distances and what may be rounding in them."""
-    z_norms = np.einsum("ij,ij->i", Z, Z)
-    for rows, g in candidates.blocks():
-        for queries in row_blocks(len(Z), 6 * 8 * len(g)):  # the block and what selection makes of it
-            norms = candidates.squared_norms[rows]
-            yield queries, rows, *distances_and_slack(Z[queries] @ g.T, z_norms[queries], norms)
-
-
-def _distances_in_sets(Z: Array, candidates: CandidateSets, embedding: Embedding) -> Iterator[tuple[int, Array, Array]]:
-    """Yield each example with the distances (1, cᵢ) to its own candidates."""
-    z_norms = np.einsum("ij,ij->i", Z, Z)
-    for examples, gs, norms in candidates.groups(embedding):
-        for i, g, norm in zip(examples, gs, norms, strict=True):
-            yield i, *distances_and_slack(Z[i : i + 1] @ g.T, z_norms[i : i + 1], norm)
+def _distances_in_sets(
+    Z: Array, candidates: CandidateSets, embedding: Embedding
+) -> Iterator[tuple[Index, Array, Array]]:
+    """Yield examples with the distances to their own candidates (m, c), ∞ beyond the end of a set, and slacks."""
+    z_norms = Queries(Z).squared
+    for examples, products, norms in candidates.products(Z, embedding):
+        D, slack = distances_and_slack(products, z_norms[examples], norms)
+        slack[np.isinf(slack)] = 0
+        yield examples, D, slack
 
 
 def distances_and_slack(products: Array, z_norms: Array, squared_norms: Array) -> tuple[Array, Array]:
