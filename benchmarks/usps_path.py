@@ -1,6 +1,6 @@
 """The whole hyper-parameter grid on USPS against one single fit, and what validation chooses.
 
-    PSILEARN_DATA=... python benchmarks/usps_path.py
+    PSILEARN_DATA=... python -m benchmarks.usps_path
 
 The paper's protocol: 1000 pairs, 6000 lower halves alone, five random 80/20 splits of the 1000 pairs, closed-form
 validation error; then one fit with the chosen parameters and one look at the 2007 test images. 6 widths × 12 λ × 12 p ×

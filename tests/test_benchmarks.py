@@ -1,0 +1,147 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks import bookmarks, million, report
+from benchmarks.child import child
+from benchmarks.naive import NaiveIOKR, NaiveOEL0, dice, gaussian
+from scipy import sparse
+
+from psilearn import IOKR, OEL
+from psilearn.kernels import Dice, Gaussian
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(*arguments, data=None):
+    command = [sys.executable, "-m", "benchmarks", *map(str, arguments)]
+    environment = {
+        "PATH": "",
+        "OMP_NUM_THREADS": "1",
+        "COLUMNS": "200",
+        **({"PSILEARN_DATA": str(data)} if data else {}),
+    }
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
+
+
+@pytest.fixture
+def bits():
+    rng = np.random.default_rng(0)
+    Y = (rng.random((80, 6)) < 0.4).astype(float)
+    Y[:, 0] = 1  # no empty set
+    return rng.standard_normal((80, 4)), Y
+
+
+def test_a_run_prints_tables_and_appends_to_the_history(tmp_path):
+    for _ in range(2):
+        done = run("bibtex", "--quick", "--output", tmp_path, "--repeats", 1, data=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert "float32" in done.stdout and "bibtex: skipped, not in the data home" in done.stdout
+    first, second = json.loads((tmp_path / "history.json").read_text())
+    assert first["quick"] and second["figures"]["machine"]["float64"]["best_gflops"] > 0
+    assert "bibtex" not in second["figures"]
+
+
+@pytest.mark.data("mulan/bibtex/bibtex-train.arff", "mulan/bibtex/bibtex-test.arff", "mulan/bibtex/bibtex.xml")
+def test_bibtex_at_quick_sizes(tmp_path):
+    from psilearn.datasets import data_home
+
+    done = run("bibtex", "--quick", "--output", tmp_path, "--repeats", 1, data=data_home())
+    assert done.returncode == 0, done.stderr
+    assert "not judged at quick sizes" in done.stdout
+    figures = json.loads((tmp_path / "history.json").read_text())[0]["figures"]["bibtex"]
+    for name in ("IOKR", "OEL₀"):
+        assert figures[name]["f1"] == pytest.approx(figures[f"naive {name}"]["f1"], abs=1e-3)
+
+
+def test_unknown_parts_are_refused(tmp_path):
+    done = run("nonsense", "--output", tmp_path)
+    assert done.returncode == 2 and "nonsense" in done.stderr and not list(tmp_path.iterdir())
+
+
+def test_naive_code_predicts_the_same(bits):
+    X, Y = bits
+    np.testing.assert_allclose(gaussian(X, X[:9], 0.3), Gaussian(0.3)(X, X[:9]), atol=1e-12)
+    np.testing.assert_allclose(dice(Y, Y[:9]), Dice()(Y, Y[:9]))
+    for naive, ours in (
+        (NaiveIOKR(0.3, 1e-3), IOKR(Gaussian(0.3), Dice(), 1e-3)),
+        (NaiveOEL0(0.3, 1e-3, 5), OEL(Gaussian(0.3), Dice(), 1e-3, 5, supervision=1.0)),
+    ):
+        np.testing.assert_array_equal(
+            naive.fit(X[:60], Y[:60]).predict(X[60:]), ours.fit(X[:60], Y[:60]).predict(X[60:])
+        )
+
+
+def test_dense_algorithm_1_predicts_the_same():
+    from benchmarks import usps
+
+    rng = np.random.default_rng(0)
+    X, Y, U, X_test = rng.random((30, 8)), rng.random((30, 5)), rng.random((40, 5)), rng.random((10, 8))
+    ours = OEL(usps.INPUT, usps.OUTPUT, usps.ALPHA, 6, usps.SUPERVISION).fit(X, Y, unlabeled=U).predict(X_test)
+    np.testing.assert_array_equal(usps.algorithm_1_dense(report.Clock(), X, Y, U, X_test, 6), ours)
+
+
+def test_falkon_converges_to_the_solution():
+    from benchmarks import falkon
+
+    X, V, X_new, _ = falkon.problem(300, 3)
+    S = X[:40]
+    K, K_s = falkon.gaussian(X, S), falkon.gaussian(S, S)
+    exact = np.linalg.solve(K.T @ K + 300 * 1e-4 * K_s, K.T @ V)
+    found = falkon.falkon(X, V, S, 1e-4, 60)
+    K_new = falkon.gaussian(X_new, S)
+    np.testing.assert_allclose(K_new @ found, K_new @ exact, atol=1e-6)
+
+
+def test_a_child_reports_its_memory():
+    result = child("tests.test_benchmarks", "allocate", mebibytes=200)
+    assert result["answer"] == 200
+    assert 150 * 2**20 < result["peak_bytes"] - result["baseline_bytes"] < 400 * 2**20
+    with pytest.raises(RuntimeError, match=r"allocate.*ValueError: negative"):
+        child("tests.test_benchmarks", "allocate", mebibytes=-1)
+
+
+def allocate(mebibytes):
+    return {"answer": int(np.ones((mebibytes, 2**17)).shape[0])}
+
+
+def test_turns_alternate_and_medians_are_of_stages():
+    order = []
+
+    def method(name):
+        def turn(clock):
+            with clock("fit"):
+                order.append(name)
+            return name
+
+        return turn
+
+    measured = report.in_turns({"a": method("a"), "b": method("b")}, 2)
+    assert order == ["a", "b", "a", "b"]
+    assert measured["b"].result == "b" and set(measured["a"].seconds) == {"fit", "total"}
+    assert report.slope([1, 2, 4], [3.0, 12.0, 48.0]) == pytest.approx(2)
+
+
+def test_growth_is_drawn(tmp_path):
+    assert report.draw_growth({"n": {"fit": [(10, 0.1), (100, 1.0)]}}, tmp_path / "growth.png")
+    assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_operations_of_bookmarks_are_led_by_the_landmarks():
+    sizes = bookmarks.FULL
+    flops = bookmarks.operations(sizes["n"], sizes["q"], sizes["r"], 13779, sizes["p"])
+    assert sum(flops.values()) > 2 * sizes["n"] * sizes["q"] ** 2
+
+
+def test_outputs_of_million_repeat_their_prototypes(tmp_path):
+    million.write(tmp_path / "outputs.npy", 300)
+    rows = np.load(tmp_path / "outputs.npy", mmap_mode="r")
+    assert rows.shape == (300, million.BITS) and set(np.unique(rows)) == {0, 1}
+    X, Y = million.pairs(50)
+    distances = Dice().squared_distances(
+        sparse.csr_matrix(rows), sparse.csr_matrix(million.world()[0].astype(np.uint8))
+    )
+    assert np.all(distances.min(axis=1) < 0.6) and len(X) == len(Y) == 50
