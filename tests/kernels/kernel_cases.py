@@ -48,6 +48,7 @@ rows = repeated(st.floats(-3, 3).map(lambda value: round(value, 2)))
 grid_rows = repeated(st.integers(-12, 12).map(lambda value: value / 4))  # inner products without rounding
 sets = repeated(st.sampled_from([0.0, 1.0]))
 rankings = repeated(st.integers(1, 5).map(float), min_width=2)
+packed_sets = sets.map(lambda A: np.packbits(A.astype(bool), axis=1))
 words = st.lists(st.text("abc", max_size=4), min_size=2, max_size=9)
 places = st.lists(st.integers(0, 6), min_size=2, max_size=9).map(np.array)
 
@@ -81,6 +82,9 @@ CASES = [
     Case("dice", Dice(), sets, sparse=True),
     Case("gaussian tanimoto", GaussianTanimoto(), sets, sparse=True),
     Case("gaussian tanimoto median", GaussianTanimoto("median"), sets, sparse=True),
+    Case("tanimoto packed", Tanimoto(packed=True), packed_sets),
+    Case("dice packed", Dice(packed=True), packed_sets),
+    Case("gaussian tanimoto packed", GaussianTanimoto(packed=True), packed_sets),
     Case("kemeny", Kemeny(), rankings),
     Case("precomputed", Precomputed(MATRIX), places),
     Case("pairwise", Pairwise(shared_letters), words),

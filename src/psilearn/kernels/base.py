@@ -10,7 +10,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array
 
-from psilearn.backend import require_memory
+from psilearn.backend import block_rows, precision, require_memory, working_dtype
+from psilearn.kernels.products import slices, squared_distances, strips
 from psilearn.linalg import Array
 from psilearn.samples import Samples, describe, n_samples, take
 
@@ -20,6 +21,8 @@ class Kernel(BaseEstimator):
 
     A subclass stores its parameters in ``__init__`` and defines ``__call__`` and ``diag``; everything else has a
     default. ``check`` is the only place where the library looks whether an object suits.
+
+    Blocks come in :func:`psilearn.backend.working_dtype`; ``diag`` and ``paired``, a number an object, in float64.
 
     Examples
     --------
@@ -37,6 +40,8 @@ class Kernel(BaseEstimator):
            [2., 0.]])
     """
 
+    _makes_blocks = False  # whether a block is a new array each time, free to be overwritten
+
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return the block k(A, B) of shape (len(A), len(B)); k(A, A) without B."""
         raise TypeError(
@@ -53,19 +58,21 @@ class Kernel(BaseEstimator):
         This default evaluates 64×64 blocks and keeps their diagonals; kernels that can do better override it.
         """
         same_length(A, B)
-        steps = [slice(i, i + 64) for i in range(0, n_samples(A), 64)]
-        return np.concatenate([np.diagonal(self(take(A, step), take(B, step))) for step in steps])
+        steps = slices(n_samples(A), 64)
+        with precision(np.float64):
+            return np.concatenate([np.diagonal(self(take(A, step), take(B, step))) for step in steps])
 
     def squared_distances(self, A: Samples, B: Samples | None = None) -> Array:
         """Return |ψ(a) − ψ(b)|² = k(a,a) + k(b,b) − 2k(a,b) as a block."""
-        distances = -2.0 * self(A, B)  # a new array: what a kernel returns is its own
-        diagonal = self.diag(A)
-        distances += diagonal[:, None]
-        distances += diagonal if B is None else self.diag(B)
-        np.maximum(distances, 0, out=distances)
+        distances = squared_distances(*self._distance_parts(A, B))
         if B is None:
             np.fill_diagonal(distances, 0)
         return distances
+
+    def _distance_parts(self, A: Samples, B: Samples | None) -> tuple[Array, Array, Array]:
+        """Return k(a,b) as a block that may be overwritten, k(a,a) and k(b,b)."""
+        diagonal = self.diag(A)
+        return new_block(self, A, B), diagonal, diagonal if B is None else self.diag(B)
 
     def paired_squared_distances(self, A: Samples, B: Samples) -> Array:
         """Return |ψ(aᵢ) − ψ(bᵢ)|² for each i."""
@@ -133,11 +140,12 @@ class RowKernel(Kernel):
             ) from error
 
     def _rows(self, A: Samples, name: str = "A") -> Any:
-        """Return float64 rows, shape (len(A), d)."""
+        """Return checked rows in the dtype in which they came, shape (len(A), d)."""
         A = self.check(A, name)
-        return A.reshape(-1, 1).astype(np.float64) if A.ndim == 1 else A.astype(np.float64, copy=False)
+        return A.reshape(-1, 1) if A.ndim == 1 else A
 
     def _row_pair(self, A: Samples, B: Samples | None) -> tuple[Any, Any]:
+        """Return checked rows of one width; the same ones twice without B."""
         rows = self._rows(A)
         if B is None:
             return rows, rows
@@ -167,19 +175,10 @@ def same_length(A: Samples, B: Samples) -> None:
         raise ValueError(f"Pairs need collections of one length; A has {n_samples(A)} objects, B has {n_samples(B)}.")
 
 
-def inner_products(A: Any, B: Any) -> Array:
-    """Return A Bᵀ as a dense (len(A), len(B)) block, for dense or CSR rows."""
-    product = A @ B.T
-    return product.toarray() if sparse.issparse(product) else np.asarray(product)
-
-
-def paired_inner_products(A: Any, B: Any) -> Array:
-    """Return ⟨aᵢ, bᵢ⟩ for each i, for dense or CSR rows."""
-    if sparse.issparse(A):
-        return np.asarray(A.multiply(B).sum(axis=1), dtype=np.float64).ravel()
-    if sparse.issparse(B):
-        return paired_inner_products(B, A)
-    return np.einsum("ij,ij->i", A, B)
+def new_block(kernel: Kernel, A: Samples, B: Samples | None) -> Array:
+    """Return k(A, B) in the working dtype as an array that may be overwritten: a user's kernel may keep its own."""
+    K = kernel(A, B)
+    return K if kernel._makes_blocks else np.array(K, dtype=working_dtype())
 
 
 def as_kernel(kernel: Any, name: str) -> Kernel:
@@ -204,15 +203,22 @@ def as_kernel(kernel: Any, name: str) -> Kernel:
 
 
 def gram(kernel: Kernel, A: Samples, name: str, remedy: str) -> Array:
-    """Return k(A, A), known to be a finite symmetric matrix of the right shape; n² numbers.
+    """Return k(A, A) in float64, known to be a finite symmetric matrix of the right shape; n² numbers.
 
-    ``name`` is the parameter that the kernel came from; ``remedy`` says what to change when memory does not suffice.
+    Panels of rows i hold k(Aᵢ, A_{j≤i}), and the rest is their mirror image: each pair is evaluated once. That k(a, b)
+    = k(b, a) is seen where a panel meets itself and where the last one meets the first; in a stored matrix, which costs
+    nothing to read, everywhere. ``name`` is the parameter that the kernel came from; ``remedy`` says what to change
+    when memory does not suffice.
     """
     n = n_samples(A)
     require_memory((2, n, n), f"The Gram matrix of {name} over {n} objects, with its factor,", remedy)
-    K = block(kernel, A, None, name)
-    step = max(1, 2**20 // n)  # rows of K and columns of Kᵀ that stay in the cache together
-    gap = max(float(np.abs(K[i : i + step] - K[:, i : i + step].T).max()) for i in range(0, n, step))
+    step = min(block_rows(3 * 8 * n, n), max(1024, -(-n // 8)))
+    with precision(np.float64):
+        if step >= n:
+            K = block(kernel, A, None, name)
+            gap = _gap(K, K)
+        else:
+            K, gap = _mirrored(kernel, A, name, step)
     scale = max(float(K.max()), -float(K.min()), float(np.finfo(float).tiny))
     if gap > 1e-6 * scale:
         raise ValueError(f"{name} = {kernel!r} is not symmetric: k(a, b) and k(b, a) differ by up to {gap:.3g}.")
@@ -222,16 +228,50 @@ def gram(kernel: Kernel, A: Samples, name: str, remedy: str) -> Array:
     return K
 
 
-def block(kernel: Kernel, A: Samples, B: Samples | None, name: str) -> Array:
-    """Return k(A, B), known to be finite and of the right shape; ``name`` is the parameter the kernel came from."""
+def _mirrored(kernel: Kernel, A: Samples, name: str, step: int) -> tuple[Array, float]:
+    """Return k(A, A) from panels of ``step`` rows, and the largest |k(a, b) − k(b, a)| that was seen."""
+    from psilearn.kernels.objects import Precomputed
+
+    n = n_samples(A)
+    K, gap = np.empty((n, n)), 0.0
+    stored = any(isinstance(part, Precomputed) for part in (kernel, *kernel.get_params().values()))
+    for rows in slices(n, step):
+        panel = take(A, rows)
+        K[rows, rows] = block(kernel, panel, None, name, rows.start, rows.start)
+        gap = max(gap, _gap(K[rows, rows], K[rows, rows]))
+        if rows.start == 0:
+            continue
+        before = slice(0, rows.start)
+        K[rows, before] = block(kernel, panel, take(A, before), name, rows.start)
+        K[before, rows] = K[rows, before].T
+        if stored or rows.stop == n:
+            probe = before if stored else slice(0, step)
+            gap = max(gap, _gap(K[rows, probe], block(kernel, take(A, probe), panel, name, 0, rows.start)))
+    return K, gap
+
+
+def _gap(K: Array, other: Array) -> float:
+    """Return max |K − otherᵀ|, a few rows at a time."""
+    return max(float(np.abs(K[part] - other[:, part].T).max()) for part in strips(len(K), 8 * K.shape[1]))
+
+
+def block(kernel: Kernel, A: Samples, B: Samples | None, name: str, row: int = 0, column: int = 0) -> Array:
+    """Return k(A, B) in the working dtype, known to be finite and of the right shape.
+
+    ``name`` is the parameter the kernel came from; ``row`` and ``column`` are the numbers of the first objects.
+    """
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is named below
-        K = np.asarray(kernel(A, B), dtype=np.float64)
-    expected = (n_samples(A), n_samples(A if B is None else B))
-    if K.shape != expected:
-        raise ValueError(f"{name} = {kernel!r} returned shape {K.shape} for {describe(A)}; expected {expected}.")
-    if not np.isfinite(K).all():
-        i, j = np.argwhere(~np.isfinite(K))[0]
-        raise ValueError(f"{name} = {kernel!r} returned {K[i, j]} for objects {i} and {j}; a kernel must be finite.")
+        K = np.asarray(kernel(A, B), dtype=working_dtype())
+        expected = (n_samples(A), n_samples(A if B is None else B))
+        if K.shape != expected:
+            raise ValueError(f"{name} = {kernel!r} returned shape {K.shape} for {describe(A)}; expected {expected}.")
+        for part in strips(len(K), K.itemsize * K.shape[1]):
+            if not np.isfinite(K[part].sum()) and not np.isfinite(K[part]).all():
+                i, j = np.argwhere(~np.isfinite(K[part]))[0] + (part.start, 0)
+                raise ValueError(
+                    f"{name} = {kernel!r} returned {K[i, j]} for objects {row + i} and {column + j}; a kernel must be "
+                    f"finite."
+                )
     return K
 
 

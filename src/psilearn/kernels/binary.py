@@ -1,51 +1,118 @@
-"""Kernels on finite sets, given as 0/1 rows: fingerprints, tags, labels. Dense or CSR."""
+"""Kernels on finite sets, given as 0/1 rows: fingerprints, tags, labels. Dense, CSR or packed bits."""
+
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from psilearn.kernels.base import Array, RowKernel, inner_products, paired_inner_products, same_length
+from psilearn.backend import working_dtype
+from psilearn.kernels.base import Array, RowKernel, same_length
+from psilearn.kernels.products import dense, gemm_tiles, paired_inner_products, products, strips
 from psilearn.samples import Samples
 
 
 class _SetKernel(RowKernel):
-    """A similarity of sets that depends on |A∩B|, |A| and |B| only. The empty set is like itself alone: k(∅, ∅) = 1."""
+    """A similarity of sets that depends on |A∩B|, |A| and |B| only. The empty set is like itself alone: k(∅, ∅) = 1.
+
+    |A∩B| is an integer: a product of 0/1 rows in float32 counts it exactly below 2²⁴ columns, whatever the precision.
+    """
+
+    _makes_blocks = True
+
+    def __init__(self, packed: bool = False) -> None:
+        self.packed = packed
 
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return the block of similarities."""
         rows, others = self._row_pair(A, B)
-        return self._similarity(inner_products(rows, others), _sizes(rows)[:, None], _sizes(others)[None, :])
+        sizes = self._sizes(rows)
+        other_sizes = sizes if B is None else self._sizes(others)
+        block = np.empty((len(sizes), len(other_sizes)), working_dtype())
+        sizes, other_sizes = sizes.astype(block.dtype), other_sizes.astype(block.dtype)
+
+        def finish(common: Array, i: slice, j: slice) -> None:
+            for part in strips(len(common), block.itemsize * common.shape[1]):
+                at = slice(i.start + part.start, i.start + part.stop)
+                self._similarity(common[part], sizes[at, None], other_sizes[j], block[at, j])
+
+        counts = self._count_dtype(rows)
+        if sparse.issparse(rows) or sparse.issparse(others):
+            products(rows, others, counts, finish)
+        else:
+            left, right = lambda i: self._bits(rows, i, counts), lambda j: self._bits(others, j, counts)
+            gemm_tiles(left, right, block.shape, self._n_bits(rows), finish)
+        block[np.ix_(sizes == 0, other_sizes == 0)] = 1
+        return block
 
     def diag(self, A: Samples) -> Array:
         """Return ones: every set is most like itself."""
-        return np.ones(len(_sizes(self._rows(A))))
+        return np.ones(self.check(A).shape[0])
 
     def paired(self, A: Samples, B: Samples) -> Array:
         """Return the similarity of each pair of rows."""
         same_length(A, B)
         rows, others = self._row_pair(A, B)
-        return self._similarity(paired_inner_products(rows, others), _sizes(rows), _sizes(others))
+        sizes, other_sizes = self._sizes(rows), self._sizes(others)
+        common = self._sizes(rows & others) if self.packed else paired_inner_products(rows, others)
+        values = self._similarity(common, sizes, other_sizes, np.empty(len(sizes)))
+        values[(sizes == 0) & (other_sizes == 0)] = 1
+        return values
 
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = False) -> Samples:
-        """Demand rows of zeros and ones."""
+        """Demand rows of zeros and ones, or bytes of eight of them."""
         A = super().check(A, name, allow_1d=False)
+        if self.packed:
+            if sparse.issparse(A) or A.dtype != np.uint8:
+                form = "a CSR matrix" if sparse.issparse(A) else f"dtype {A.dtype}"
+                raise ValueError(
+                    f"{type(self).__name__}(packed=True) works on dense rows of uint8, as numpy.packbits(bits, axis=1) "
+                    f"makes them; {name} is {form}."
+                )
+            return A
         if sparse.issparse(A) and not A.has_canonical_format:
             A = A.copy()
             A.sum_duplicates()
-        values = A.data if sparse.issparse(A) else A
-        odd = values[(values != 0) & (values != 1)]
-        if odd.size:
+        odd = _odd(A.data if sparse.issparse(A) else A)
+        if odd is not None:
             raise ValueError(
-                f"{type(self).__name__} works on 0/1 rows, but {name} ({A.shape[0]} rows) holds {odd.flat[0]!r}. "
+                f"{type(self).__name__} works on 0/1 rows, but {name} ({A.shape[0]} rows) holds {odd!r}. "
                 f"Binarise it, or use a kernel on numbers such as Gaussian."
             )
         return A
 
-    def _similarity(self, common: Array, size: Array, other_size: Array) -> Array:
+    def _n_bits(self, rows: Any) -> int:
+        return int(rows.shape[1]) * (8 if self.packed else 1)
+
+    def _count_dtype(self, rows: Any) -> Any:
+        return np.float32 if self._n_bits(rows) < 2**24 else np.float64
+
+    def _bits(self, rows: Any, part: slice, dtype: Any) -> Array:
+        """Return some sets as dense 0/1 rows."""
+        return np.unpackbits(rows[part], axis=1).astype(dtype) if self.packed else dense(rows, part, dtype)
+
+    def _sizes(self, rows: Any) -> Array:
+        """Return the number of members of each set, in float64."""
+        if sparse.issparse(rows):
+            return np.asarray(rows.sum(axis=1, dtype=np.float64)).ravel()
+        sizes = np.empty(len(rows))
+        for part in strips(len(rows), 4 * self._n_bits(rows)):
+            bits = self._bits(rows, part, self._count_dtype(rows))
+            sizes[part] = bits @ np.ones(bits.shape[1], bits.dtype)
+        return sizes
+
+    def _similarity(self, common: Array, size: Array, other_size: Array, out: Array) -> Array:
+        """Put the similarities into ``out``; what comes out for two empty sets does not matter."""
         raise NotImplementedError
 
 
 class Tanimoto(_SetKernel):
     """k(A, B) = |A∩B| / |A∪B|, also called Jaccard or MinMax; k(∅, ∅) = 1.
+
+    Parameters
+    ----------
+    packed : bool
+        whether rows are bytes of eight 0/1 entries each, as ``numpy.packbits(bits, axis=1)`` makes them: an eighth of
+        the memory, and the same values. A block unpacks a panel of rows at a time.
 
     References
     ----------
@@ -54,14 +121,21 @@ class Tanimoto(_SetKernel):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from psilearn.kernels import Tanimoto
-    >>> Tanimoto()([[1, 1, 0], [0, 0, 0]], [[0, 1, 1], [0, 0, 0]]).round(4)
+    >>> A, B = [[1, 1, 0], [0, 0, 0]], [[0, 1, 1], [0, 0, 0]]
+    >>> Tanimoto()(A, B).round(4)
+    array([[0.3333, 0.    ],
+           [0.    , 1.    ]])
+    >>> Tanimoto(packed=True)(np.packbits(A, axis=1), np.packbits(B, axis=1)).round(4)
     array([[0.3333, 0.    ],
            [0.    , 1.    ]])
     """
 
-    def _similarity(self, common: Array, size: Array, other_size: Array) -> Array:
-        return _ratio(common, size + other_size - common)
+    def _similarity(self, common: Array, size: Array, other_size: Array, out: Array) -> Array:
+        union = size + other_size
+        union -= common
+        return _ratio(common, union, out)
 
 
 class Dice(_SetKernel):
@@ -70,26 +144,46 @@ class Dice(_SetKernel):
     It is the example-based F1 score itself, so the squared distance of its space, 2 − 2·F1, is the F1 loss: the output
     kernel to choose when F1 is the metric.
 
+    Parameters
+    ----------
+    packed : bool
+        whether rows are bytes of eight 0/1 entries each, as ``numpy.packbits(bits, axis=1)`` makes them.
+
     References
     ----------
     Gower and Legendre, *Metric and Euclidean properties of dissimilarity coefficients*, 1986 (positive semi-definite).
 
     Examples
     --------
+    >>> import numpy as np
     >>> from psilearn.kernels import Dice
-    >>> Dice()([[1, 1, 0], [0, 0, 0]], [[0, 1, 1], [0, 0, 0]])
+    >>> A, B = [[1, 1, 0], [0, 0, 0]], [[0, 1, 1], [0, 0, 0]]
+    >>> Dice()(A, B)
+    array([[0.5, 0. ],
+           [0. , 1. ]])
+    >>> Dice(packed=True)(np.packbits(A, axis=1), np.packbits(B, axis=1))
     array([[0.5, 0. ],
            [0. , 1. ]])
     """
 
-    def _similarity(self, common: Array, size: Array, other_size: Array) -> Array:
-        return _ratio(2 * common, size + other_size)
+    def _similarity(self, common: Array, size: Array, other_size: Array, out: Array) -> Array:
+        return _ratio(common, size / 2 + other_size / 2, out)
 
 
-def _sizes(rows: Array) -> Array:
-    return np.asarray(rows.sum(axis=1), dtype=np.float64).ravel()
+def _ratio(part: Array, whole: Array, out: Array) -> Array:
+    with np.errstate(invalid="ignore"):  # two empty sets: the caller knows them by their sizes
+        return np.divide(part, whole, out=out)
 
 
-def _ratio(part: Array, whole: Array) -> Array:
-    """Return part / whole, and 1 where both sets are empty."""
-    return np.divide(part, whole, out=np.ones_like(part), where=whole > 0)
+def _odd(values: Array) -> Any:
+    """Return the first value that is neither 0 nor 1, or None; a few rows at a time."""
+    if values.dtype == bool:
+        return None
+    for part in strips(len(values), values.itemsize * (values.shape[1] if values.ndim == 2 else 1)):
+        some = values[part]
+        if np.issubdtype(some.dtype, np.integer) and some.min() >= 0 and some.max() <= 1:
+            continue
+        odd = some[(some != 0) & (some != 1)]
+        if odd.size:
+            return odd.flat[0]
+    return None

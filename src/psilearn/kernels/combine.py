@@ -3,12 +3,15 @@
 import numpy as np
 
 from psilearn import checks
-from psilearn.kernels.base import Array, Kernel
+from psilearn.kernels.base import Array, Kernel, new_block
+from psilearn.kernels.products import in_strips
 from psilearn.samples import Samples
 
 
 class _Both(Kernel):
     """A kernel made of two kernels on the same objects."""
+
+    _makes_blocks = True
 
     def __init__(self, left: Kernel, right: Kernel) -> None:
         self.left = left
@@ -31,7 +34,9 @@ class Sum(_Both):
 
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return the sum of both blocks."""
-        return self.left(A, B) + self.right(A, B)
+        block = new_block(self.left, A, B)
+        block += self.right(A, B)
+        return block
 
     def diag(self, A: Samples) -> Array:
         """Return the sum of both diagonals."""
@@ -54,7 +59,9 @@ class Product(_Both):
 
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return the product of both blocks."""
-        return self.left(A, B) * self.right(A, B)
+        block = new_block(self.left, A, B)
+        block *= self.right(A, B)
+        return block
 
     def diag(self, A: Samples) -> Array:
         """Return the product of both diagonals."""
@@ -75,13 +82,18 @@ class Scaled(Kernel):
     array([[12.]])
     """
 
+    _makes_blocks = True
+
     def __init__(self, kernel: Kernel, scale: float) -> None:
         self.kernel = kernel
         self.scale = scale
 
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return the scaled block."""
-        return checks.positive(self.scale, "scale") * self.kernel(A, B)
+        scale = checks.positive(self.scale, "scale")
+        block = new_block(self.kernel, A, B)
+        block *= scale
+        return block
 
     def diag(self, A: Samples) -> Array:
         """Return the scaled diagonal."""
@@ -108,13 +120,23 @@ class Normalized(Kernel):
     array([[0.6]])
     """
 
+    _makes_blocks = True
+
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
 
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return the block of cosines."""
         scales = self._inverse_lengths(A)
-        return self.kernel(A, B) * scales[:, None] * (scales if B is None else self._inverse_lengths(B))
+        block = new_block(self.kernel, A, B)
+        column, row = scales.astype(block.dtype)[:, None], scales if B is None else self._inverse_lengths(B)
+        row = row.astype(block.dtype)
+
+        def change(strip: Array, part: slice) -> None:
+            strip *= column[part]
+            strip *= row
+
+        return in_strips(block, change)
 
     def diag(self, A: Samples) -> Array:
         """Return 1, or 0 for an object of length zero."""

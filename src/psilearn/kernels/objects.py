@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from psilearn.backend import working_dtype
 from psilearn.kernels.base import Array, Kernel, same_length
+from psilearn.kernels.products import strips
 from psilearn.samples import Index, Samples, n_samples
 
 
@@ -30,6 +32,8 @@ class Precomputed(Kernel):
     array([[1., 3.]])
     """
 
+    _makes_blocks = True
+
     def __init__(self, matrix: Any) -> None:
         self.matrix = matrix
 
@@ -37,7 +41,10 @@ class Precomputed(Kernel):
         """Return matrix[A, B]."""
         rows = self._index(A)
         columns = rows if B is None else self._index(B, "B")
-        return np.asarray(self.matrix[np.ix_(rows, columns)], dtype=np.float64)
+        block = np.empty((len(rows), len(columns)), working_dtype())
+        for part in strips(len(rows), 8 * len(columns)):  # no block in the dtype of the matrix
+            block[part] = self.matrix[np.ix_(rows[part], columns)]
+        return block
 
     def diag(self, A: Samples) -> Array:
         """Return matrix[a, a]."""
@@ -94,17 +101,18 @@ class Pairwise(Kernel):
            [1., 0.]])
     """
 
+    _makes_blocks = True
+
     def __init__(self, function: Callable[[Any, Any], float]) -> None:
         self.function = function
 
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return the block of function values."""
+        K = np.empty((n_samples(A), n_samples(A if B is None else B)), working_dtype())
         if B is not None:
-            return np.array([[self.function(a, b) for b in B] for a in A], dtype=np.float64).reshape(
-                n_samples(A), n_samples(B)
-            )
-        n = n_samples(A)
-        K = np.empty((n, n))
+            for i, a in enumerate(A):
+                K[i] = [self.function(a, b) for b in B]
+            return K
         for i, a in enumerate(A):
             for j in range(i + 1):
                 K[i, j] = K[j, i] = self.function(a, A[j])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -9,7 +10,17 @@ from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
 
 from psilearn import checks
-from psilearn.kernels.base import Array, Kernel, RowKernel, inner_products, paired_inner_products, same_length
+from psilearn.backend import precision, working_dtype
+from psilearn.kernels.base import Array, Kernel, RowKernel, same_length
+from psilearn.kernels.products import (
+    TILE,
+    each_thread,
+    gaussians,
+    in_strips,
+    inner_products,
+    paired_inner_products,
+    slices,
+)
 from psilearn.samples import Samples, n_samples, take
 
 MEDIAN_ROWS = 1000  # objects that a median distance is taken over: half a million pairs
@@ -26,6 +37,8 @@ class Linear(RowKernel):
            [2., 1.]])
     """
 
+    _makes_blocks = True
+
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return A Bᵀ."""
         return inner_products(*self._row_pair(A, B))
@@ -40,13 +53,18 @@ class Linear(RowKernel):
         same_length(A, B)
         return paired_inner_products(*self._row_pair(A, B))
 
-    def squared_distances(self, A: Samples, B: Samples | None = None) -> Array:
-        """Return |a − b|²; dense rows are centred first, so that a common offset costs no digits."""
+    def _distance_parts(self, A: Samples, B: Samples | None) -> tuple[Array, Array, Array]:
+        """Return the parts of |a − b|²; dense rows are centred first, so that a common offset costs no digits."""
         rows, others = self._row_pair(A, B)
         if sparse.issparse(rows) or sparse.issparse(others):
-            return super().squared_distances(A, B)
-        centre = rows.mean(axis=0)
-        return super().squared_distances(rows - centre, None if B is None else others - centre)
+            return super()._distance_parts(A, B)
+        centre, dtype = rows.mean(axis=0, dtype=np.float64), working_dtype()
+        left = np.subtract(rows, centre, out=np.empty(rows.shape, dtype), casting="same_kind")
+        right = left
+        if B is not None:
+            right = np.subtract(others, centre, out=np.empty(others.shape, dtype), casting="same_kind")
+        norms = paired_inner_products(left, left)
+        return left @ right.T, norms, norms if B is None else paired_inner_products(right, right)
 
 
 class Polynomial(Kernel):
@@ -58,6 +76,8 @@ class Polynomial(Kernel):
     >>> Polynomial(degree=2)([[1, 2]], [[0, 1]])
     array([[9.]])
     """
+
+    _makes_blocks = True
 
     def __init__(self, degree: int = 3, gamma: float = 1.0, coef0: float = 1.0) -> None:
         self.degree = degree
@@ -83,7 +103,17 @@ class Polynomial(Kernel):
     def _power(self, products: Array) -> Array:
         degree, gamma = checks.count(self.degree, "degree"), checks.positive(self.gamma, "gamma")
         coef0 = checks.non_negative(self.coef0, "coef0")  # else the kernel is not positive semi-definite
-        return (gamma * products + coef0) ** degree
+
+        def change(strip: Array, part: slice) -> None:
+            strip *= gamma
+            strip += coef0
+            base = strip.copy()
+            for bit in f"{degree:b}"[1:]:  # squares and products: far cheaper than powers of floats
+                strip *= strip
+                if bit == "1":
+                    strip *= base
+
+        return in_strips(products, change)
 
 
 class _WidthFromData(Kernel):
@@ -97,7 +127,8 @@ class _WidthFromData(Kernel):
         if self.gamma == "median":
             n = n_samples(A)
             some = np.unique(np.linspace(0, n - 1, min(n, MEDIAN_ROWS)).astype(np.intp))
-            distances = self._distances(take(A, some))[np.triu_indices(len(some), 1)]
+            with precision(np.float64):  # the width does not depend on the precision
+                distances = self._distances(take(A, some))[np.triu_indices(len(some), 1)]
             noise = self._rounding(take(A, some))
             apart = distances[distances > noise]
             middle = np.median(distances) if distances.size else 0.0
@@ -152,16 +183,21 @@ class Gaussian(_WidthFromData):
     array([[0.5134]])
     """
 
+    _makes_blocks = True
+
     def __init__(self, gamma: float | str = "median", base: Kernel | None = None) -> None:
         self.gamma = gamma
         self.base = base
 
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return the block exp(−γ d²), in one allocation."""
-        gamma = self._width()
-        block = self._distances(A, B)
-        block *= -gamma
-        return np.exp(block, out=block)
+        gamma, base = self._width(), self._base()
+        if type(base).squared_distances is not Kernel.squared_distances:  # a user's kernel with a distance of its own
+            return in_strips(np.array(base.squared_distances(A, B), working_dtype()), _exponential(gamma))
+        block = gaussians(*base._distance_parts(A, B), gamma)
+        if B is None:
+            np.fill_diagonal(block, 1)
+        return block
 
     def diag(self, A: Samples) -> Array:
         """Return ones."""
@@ -187,18 +223,22 @@ class Gaussian(_WidthFromData):
         return 1e-12 * float(np.max(self._base().diag(A)))
 
 
-def GaussianTanimoto(gamma: float | str = 0.5) -> Gaussian:
+def GaussianTanimoto(gamma: float | str = 0.5, packed: bool = False) -> Gaussian:
     """Return exp(−γ(2 − 2T(a, b))), the Gaussian over the Tanimoto distance; the paper's σ² = 1 is γ = ½.
+
+    ``packed`` says that rows are packed bits, see :class:`Tanimoto`.
 
     Examples
     --------
     >>> from psilearn.kernels import GaussianTanimoto
     >>> GaussianTanimoto()
     Gaussian(base=Tanimoto(), gamma=0.5)
+    >>> GaussianTanimoto(packed=True)
+    Gaussian(base=Tanimoto(packed=True), gamma=0.5)
     """
     from psilearn.kernels.binary import Tanimoto
 
-    return Gaussian(gamma=gamma, base=Tanimoto())
+    return Gaussian(gamma=gamma, base=Tanimoto(packed=packed))
 
 
 class Laplacian(_WidthFromData, RowKernel):
@@ -216,16 +256,37 @@ class Laplacian(_WidthFromData, RowKernel):
     array([[0.1353]])
     """
 
+    _makes_blocks = True
+
     def __init__(self, gamma: float | str = "median") -> None:
         self.gamma = gamma
 
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return the block exp(−γ |a − b|₁)."""
-        return np.exp(-self._width() * self._distances(A, B))
+        return in_strips(self._distances(A, B), _exponential(self._width()))
 
     def diag(self, A: Samples) -> Array:
         """Return ones."""
         return np.ones(n_samples(self.check(A)))
 
     def _distances(self, A: Samples, B: Samples | None = None) -> Array:
-        return manhattan_distances(*self._row_pair(A, B))
+        rows, others = self._row_pair(A, B)
+        block = np.empty((rows.shape[0], others.shape[0]), working_dtype())
+        columns = list(slices(others.shape[0], TILE))
+
+        def one(i: slice) -> None:  # sums of float64, a tile at a time
+            for j in columns:
+                block[i, j] = manhattan_distances(rows[i], others[j])
+
+        each_thread(one, list(slices(rows.shape[0], TILE // 4)))
+        return block
+
+
+def _exponential(gamma: float) -> Callable[[Array, slice], None]:
+    """Return what turns distances into exp(−γd) in place."""
+
+    def change(strip: Array, part: slice) -> None:
+        strip *= -gamma
+        np.exp(strip, out=strip)
+
+    return change
