@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
+from psilearn import samples
 from psilearn.samples import concat, describe, distinct, match, n_columns, n_samples, take
 
 PROPERTY = settings(max_examples=50, deadline=None, derandomize=True)
@@ -223,3 +224,49 @@ def test_what_a_collection_says_of_itself():
         assert (n_samples(A), n_columns(A), describe(A)) == (3, 2, "shape (3, 2)")
     assert (n_samples(np.zeros(4)), n_columns(np.zeros(4)), describe(np.zeros(4))) == (4, None, "shape (4,)")
     assert (n_samples(["a", "b"]), n_columns(["a", "b"]), describe(["a", "b"])) == (2, None, "2 objects")
+
+
+# Many rows, long rows
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_matrix])
+@pytest.mark.parametrize("chunk", [1, 100, 2**20])
+@pytest.mark.parametrize("width", [1, 4, 5, 50])
+def test_long_rows_are_told_apart_by_their_digests(form, width, chunk, monkeypatch):
+    monkeypatch.setattr("psilearn.samples.CHUNK_BYTES", chunk)
+    pool = np.random.default_rng(0).integers(0, 3, (20, width)).astype(float)
+    A = pool[np.random.default_rng(1).integers(0, 20, 60)]
+    rows = [tuple(row) for row in A.tolist()]
+    first, inverse = distinct(form(A))
+    assert first.tolist() == [i for i, row in enumerate(rows) if row not in rows[:i]]
+    assert [rows[i] for i in first[inverse]] == rows
+    assert match(form(A), form(pool)).tolist() == [[tuple(row) for row in pool.tolist()].index(row) for row in rows]
+
+
+def test_canonical_csr_rows_are_not_copied(monkeypatch):
+    A = sparse.csr_matrix(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [1.0, 0.0, 2.0]]))
+    monkeypatch.setattr(sparse.csr_matrix, "copy", None)
+    assert distinct(A).inverse.tolist() == [0, 1, 0]
+
+
+def test_keys_are_made_one_after_the_other():
+    keys = samples._keys(np.zeros((3, 100)))
+    assert iter(keys) is keys
+    assert [len(key) for key in keys] == [16, 16, 16]
+
+
+def test_rows_without_columns_are_equal():
+    assert distinct(np.empty((3, 0))).inverse.tolist() == [0, 0, 0]
+    assert match(np.empty((2, 0)), np.empty((3, 0))).tolist() == [0, 0]
+
+
+def test_rows_of_different_widths_do_not_match():
+    with pytest.raises(ValueError, match="dimension"):
+        match(np.zeros((2, 3)), np.zeros((2, 4)))
+
+
+def test_rows_in_a_file_match(tmp_path):
+    stored = np.memmap(tmp_path / "rows", np.uint8, "w+", shape=(4, 40))
+    stored[1, 3] = stored[2, 3] = 1
+    assert distinct(stored).inverse.tolist() == [0, 1, 1, 0]
+    assert match(np.eye(1, 40, 3), stored).tolist() == [1]
