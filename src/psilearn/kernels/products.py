@@ -110,10 +110,13 @@ def products(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
 
 def gemm_tiles(left: Panel, right: Panel, shape: tuple[int, int], width: int, finish: Finish) -> None:
     """Hand over left(i) right(j)ᵀ, where ``left`` and ``right`` make dense panels (rows, width) on demand."""
-    side = min(TILE, block_rows(8 * (2 * width + TILE), max(shape)))
-    for j in slices(shape[1], side):
+    most = block_rows(8 * (2 * width + TILE), max(shape))
+    # Few rows take more columns, and few columns more rows: threads of BLAS meet at the end of each product.
+    long = max(TILE, min(TILE**2 // max(1, min(shape)), 2**23 // max(1, width)))
+    tall, wide = (min(most, TILE if size == min(shape) else long) for size in shape)
+    for j in slices(shape[1], wide):
         columns = right(j).T
-        for i in slices(shape[0], side):
+        for i in slices(shape[0], tall):
             finish(left(i) @ columns, i, j)
 
 
