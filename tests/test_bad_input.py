@@ -186,9 +186,11 @@ def test_a_diagonal_that_contradicts_the_block_is_refused():
 
 
 def test_things_that_are_no_collections(model):
+    with pytest.raises(TypeError, match="unlabeled must be a collection of outputs, a path or an iterable of batches"):
+        OEL().fit(X, Y, unlabeled=3)
+    with pytest.raises(ValueError, match=r"batch 0 of unlabeled has shape \(4,\), y has shape \(20, 4\)"):
+        OEL().fit(X, Y, unlabeled=(row for row in Y))
     for bad in ((row for row in Y), 3):
-        with pytest.raises(TypeError, match="unlabeled must be an array or a sequence"):
-            OEL().fit(X, Y, unlabeled=bad)
         with pytest.raises(TypeError, match="candidates must be an array or a sequence"):
             model.predict(X, candidates=bad)
     with pytest.raises(TypeError, match="ranks must be what"):
@@ -202,7 +204,7 @@ def test_a_rank_without_any_truth_is_warned_of(model):
 
 def test_memory_that_would_not_suffice(monkeypatch):
     monkeypatch.setattr("psilearn.backend.available_bytes", lambda: 1000)
-    with pytest.raises(MemoryError, match=r"Gram matrix of input_kernel .* needs 6,400 bytes .* fewer rows of X"):
+    with pytest.raises(MemoryError, match=r"Gram matrix of output_kernel .* needs 6,400 bytes .* output_landmarks"):
         OEL().fit(X, Y)
 
 

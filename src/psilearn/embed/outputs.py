@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from psilearn.backend import working_dtype
+from psilearn.backend import require_memory, working_dtype
 from psilearn.embed.coordinates import KnownOutputs, OutputCoordinates, embedding_in
 from psilearn.embed.embedding import Embedding
 from psilearn.embed.streams import OutputStream
@@ -120,6 +120,9 @@ class LandmarkOutputs:
 
     def embedded(self, V: Array | None, embedding: Embedding) -> Any:
         """Return g(y) for the distinct outputs, (d, p)."""
+        shape = n_samples(self.outputs), embedding.n_components
+        remedy = "Lower n_components, or give unlabeled outputs as a path or an iterator: these are not kept."
+        require_memory(shape, "The embedding of the known outputs", remedy, working_dtype().itemsize)
         return embedding(self.outputs)
 
     def with_unlabeled(self, unlabeled: OutputStream) -> LandmarkOutputs:

@@ -54,7 +54,10 @@ class LandmarkFeatures:
         """Return φ(a) as columns, (r, len(A)) in Fortran order and in the working precision; len(A)·r² flops."""
         if not self.rank:
             return np.empty((0, n_samples(A)), dtype=working_dtype(), order="F")
-        return solve_lower(self._working_triangle, np.ascontiguousarray(block(self.kernel, A, self.landmarks, name)).T)
+        K = np.ascontiguousarray(block(self.kernel, A, self.landmarks, name))
+        if not self.kernel._makes_blocks:
+            K = K.copy()  # it is overwritten, and may be the kernel's own
+        return solve_lower(self._working_triangle, K.T)
 
     @property
     def _working_triangle(self) -> Any:

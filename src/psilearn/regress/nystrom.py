@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 
-from psilearn.backend import row_blocks, working_dtype
+from psilearn.backend import require_bytes, row_blocks, working_dtype
 from psilearn.kernels.base import Kernel, diagonal
 from psilearn.landmarks import LandmarkFeatures, Landmarks
 from psilearn.linalg import Array, NotPositiveSemidefiniteError
@@ -56,8 +56,14 @@ class NystromRidge:
     def regress(self, V: Targets) -> Regression:
         """Regress onto the targets V (n, r), which are asked for in blocks of rows."""
         n, q = n_samples(self.X_fit_), self.features_.rank
+        size = working_dtype().itemsize
+        require_bytes(
+            (16 if size == 4 else 8) * q * q + 40 * q * V.shape[1],
+            f"Nyström regression with {q} landmarks onto {V.shape[1]} output coordinates",
+            "Lower input_landmarks or output_landmarks.",
+        )
         gram, cross = GramSum(q), np.zeros((q, V.shape[1]))
-        per_row = (3 * q + 2 * V.shape[1]) * working_dtype().itemsize
+        per_row = (3 * q + 2 * V.shape[1]) * size
         blocks = [
             slice(start, min(start + BLOCK_ROWS, outer.stop))
             for outer in row_blocks(n, per_row)

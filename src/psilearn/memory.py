@@ -1,0 +1,95 @@
+"""How much memory a fit and a prediction take beside the data, as formulas.
+
+With n inputs, d distinct outputs, q input landmarks, r output landmarks (n and d where there are none), p components,
+blocks of s bytes a number (8 in float64, 4 in float32) and W bytes of ``working_memory``, in bytes:
+
+======================  ===============================================================================
+output side, exact      24 d²            Gram matrix, coordinates, triangle; 16 d² stay
+output side, landmarks  48 r² + 16 r² where s = 4; while they are chosen 8·r·max(4r, 10⁴)
+regression, exact       8 n² + 32 n·r    factor; targets, coefficients, fitted values, rotated coefficients
+regression, landmarks   16 q² + 8 q² where s = 4, + 40 q·r + blocks of at most W
+directions              40 r² where r ≤ 2500 or there are landmarks, else 200 r·p; 16 n·r or 24 q·r stay
+candidates              s·d·p
+prediction              s·N·p + 24·N·k   queries and answers of N inputs, + 2 blocks of at most W
+======================  ===============================================================================
+
+The regression, the directions and the candidates follow each other, each on top of what the output side keeps: the peak
+is the largest of these sums. Nothing grows with n·q, m or the number of candidates that are searched, except what is
+kept on purpose.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn import get_config
+
+from psilearn import checks
+from psilearn.linalg import DENSE_LIMIT
+
+POOL = 10_000  # objects, at least, that landmarks are chosen from
+
+
+def working_bytes() -> int:
+    """Return scikit-learn's ``working_memory`` in bytes."""
+    return int(get_config()["working_memory"] * 2**20)
+
+
+def fit_bytes(
+    n: int,
+    d: int,
+    *,
+    input_landmarks: int | None = None,
+    output_landmarks: int | None = None,
+    n_components: int | None = None,
+    dtype: Any = "float64",
+) -> int:
+    """Return the peak memory of a fit in bytes, beside the data themselves.
+
+    Parameters
+    ----------
+    n : int
+        labeled pairs.
+    d : int
+        distinct outputs, labeled and (in memory) unlabeled.
+    input_landmarks, output_landmarks, n_components, dtype :
+        as given to the estimator.
+
+    Examples
+    --------
+    A million pairs with 5000 input landmarks and 1000 output landmarks, in gigabytes:
+
+    >>> round(fit_bytes(10**6, 10**6, input_landmarks=5000, output_landmarks=1000, n_components=100) / 1e9, 1)
+    1.2
+    """
+    s = checks.precision(dtype, "dtype").itemsize
+    single = 1 if s == 4 else 0
+    r = d if output_landmarks is None else min(output_landmarks, d)
+    p = r if n_components is None else min(n_components, r)
+    if output_landmarks is None:
+        choosing, kept = 24 * d * d, 16 * d * d
+    else:
+        choosing, kept = 8 * r * max(4 * r, POOL), (48 + 16 * single) * r * r
+    if input_landmarks is None:
+        regression, fitted = 8 * n * n + 32 * n * r, 16 * n * r
+    else:
+        q = min(input_landmarks, n)
+        block = min(working_bytes(), s * min(n, 4096) * (3 * q + 2 * r))
+        regression, fitted = (16 + 8 * single) * q * q + 40 * q * r + block, 24 * q * r
+    dense = r <= DENSE_LIMIT or output_landmarks is not None
+    directions = fitted + (40 * r * r if dense else 200 * r * p)
+    return max(choosing, kept + max(regression, directions, s * d * p))
+
+
+def predict_bytes(n_queries: int, n_components: int, k: int = 1, dtype: Any = "float64") -> int:
+    """Return the peak memory of a prediction in bytes, beside the data, the model and embedded candidates.
+
+    Examples
+    --------
+    >>> from sklearn import config_context
+    >>> with config_context(working_memory=64):
+    ...     round(predict_bytes(10_000, 100, k=10) / 2**20, 1)
+    137.9
+    """
+    s = checks.precision(dtype, "dtype").itemsize
+    return s * n_queries * n_components + 24 * n_queries * k + 2 * working_bytes()
