@@ -25,10 +25,10 @@ def whole(Z, g, norms):
     return D, TIE * lengths
 
 
-def check(Z, Y, p, k, *, keep=True, dtype=float):
+def check(Z, Y, p, k, *, keep=True, dtype=float, shrink=1.0):
     """Compare decoding with brute force; rows of Y are candidates, of which g keeps p entries."""
     E = embedding(Y.shape[1], p)
-    norms = (Y.astype(float) ** 2).sum(axis=1)
+    norms = shrink * (Y.astype(float) ** 2).sum(axis=1)
     Z, g = Z.astype(dtype), Y[:, :p].astype(dtype)
     D, slack = whole(Z, g, norms)
     candidates = CandidateSet(Y, E, norms, g if keep else None)
@@ -59,8 +59,9 @@ def check(Z, Y, p, k, *, keep=True, dtype=float):
     working_memory=st.sampled_from([1024, 1e-2, 1e-4]),
     width=st.sampled_from([1024, 16, 3]),
     keep=st.booleans(),
+    shrink=st.sampled_from([1.0, 0.9]),
 )
-def test_any_problem_is_answered_as_by_brute_force(seed, q, c, p, k, kind, working_memory, width, keep):
+def test_any_problem_is_answered_as_by_brute_force(seed, q, c, p, k, kind, working_memory, width, keep, shrink):
     rng = np.random.default_rng(seed)
     Z, Y = rng.standard_normal((q, p)), rng.standard_normal((c, p + 1))
     if kind == "integers":
@@ -80,7 +81,7 @@ def test_any_problem_is_answered_as_by_brute_force(seed, q, c, p, k, kind, worki
         patch.setattr(score, "WIDTH", width)
         patch.setattr(score, "AREA", 32 * width)
         patch.setattr("psilearn.decode.candidates.BLOCK_ROWS", 5 * width)
-        check(Z, Y, p, k, keep=keep)
+        check(Z, Y, p, k, keep=keep, shrink=shrink)
 
 
 @pytest.mark.parametrize("k", [1, 7])
@@ -96,6 +97,14 @@ def test_many_blocks_and_threads(k, dtype, monkeypatch):
     before = threadpool_info()
     check(Z.astype(dtype).astype(float), Y.astype(dtype).astype(float), 12, k, dtype=dtype)
     assert threadpool_info() == before
+
+
+@pytest.mark.parametrize("k", [1, 5])
+def test_what_rounding_makes_negative_is_a_tie_at_zero(k):
+    # |g|² > k(y, y), as in float32: several candidates are at −|g|²/100, which counts as 0
+    Y = np.random.default_rng(0).standard_normal((60, 4)) * 0.01 + 1
+    Y[30:] += 5
+    check(Y[:20], Y, 4, k, shrink=0.99)
 
 
 def test_candidates_that_come_nearer_and_nearer():

@@ -110,6 +110,7 @@ def _within_reach(scored: Scored, farthest: Array, k: int) -> tuple[Index, Index
         queries = rows[crowded] + scored.queries.start
         spread = bounds.spread(queries[:, None], least + scored.columns.start)
         farthest = np.max(np.take_along_axis(some, least, axis=1) + spread, axis=1) + bounds.queries.squared[queries]
+        farthest = np.maximum(farthest, 0)  # as distances are
         hits[crowded] &= some <= round_up(bounds.limit(farthest, queries), lower.dtype)[:, None]
     i, j = np.divmod(np.flatnonzero(hits), lower.shape[1])
     return rows[i], j
@@ -175,7 +176,8 @@ def _count_block(scored: Scored, own: Array, own_slack: Array) -> tuple[Index, I
     squared = bounds.queries.squared[queries]
     high = own + own_slack - squared + 2 * TIE * squared + bounds.tiny  # −∞ where there is no truth
     spread = bounds.largest_spread(np.where(own >= 0, high, 0), queries)
-    low = own - own_slack - squared - 2 * TIE * squared - spread
+    low = own - own_slack - 2 * TIE * squared - spread
+    low = np.where(low > 0, low - squared, -np.inf)  # nothing is nearer than 0
     clear = lower < round_down(low, lower.dtype)[:, None]
     doubtful = lower <= round_up(high, lower.dtype)[:, None]
     doubtful &= ~clear
