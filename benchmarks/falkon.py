@@ -107,7 +107,7 @@ def compare(run: Run, n: int, q: int, r: int) -> dict[str, Any]:
         def turn(clock: Clock) -> tuple[Array, Array]:
             with clock("solve"), precision(dtype):
                 fitted = ridge.fit(X).regress(V)
-            return np.asarray(fitted.anchors), fitted.coef
+            return np.asarray(fitted.anchors), fitted.coef()
 
         return turn
 

@@ -143,8 +143,8 @@ def test_nystrom_ridge_minimises_the_ridge_objective_in_the_span():
     regression = ridge.regress(Y)
     K, S = KERNEL_X(X, ridge.landmarks_), KERNEL_X(ridge.landmarks_)
     direct = np.linalg.solve(K.T @ K + len(X) * ALPHA * S, K.T @ Y)  # the textbook form, squared condition and all
-    np.testing.assert_allclose(K @ regression.coef, K @ direct, atol=1e-6)
-    fitted = K @ regression.coef
+    np.testing.assert_allclose(K @ regression.coef(), K @ direct, atol=1e-6)
+    fitted = K @ regression.coef()
     moment = regression.moment.summed().matrix
     np.testing.assert_allclose(moment, fitted.T @ fitted / len(X), atol=1e-10)
 

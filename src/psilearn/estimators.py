@@ -86,11 +86,10 @@ class _OutputKernelRegression(BaseEstimator):
         embedding = outputs.embedding(V)
         g = outputs.embedded(V, embedding)  # (d, p)
         norms = diagonal(embedding.kernel, outputs.outputs, "output_kernel")
-        coef = regression.coef if V is None else regression.coef @ V  # (a, p)  z(x) = k_x(x, X_fit_) @ dual_coef_
         return {
             "embedding_": embedding,
             "candidates_": CandidateSet(outputs.outputs, embedding, norms, g),
-            "dual_coef_": coef.astype(working_dtype(), copy=False),
+            "dual_coef_": regression.coef(V).astype(working_dtype(), copy=False),  # (a, p)
             "eigenvalues_": eigenvalues,
             "n_components_": embedding.n_components,
             "approximation_error_": outputs.approximation_error,

@@ -62,8 +62,8 @@ def pivoted_cholesky(K: Array, tolerance: float = 0.0, overwrite: bool = False) 
     """Factor a positive semi-definite K = Ψ Ψᵀ with as many columns as K has rank.
 
     LAPACK's ``dpstrf``: n²r flops, in place on one copy of K, or on K itself with ``overwrite``. It stops when the
-    largest remaining pivot is below the tolerance, at least n·ε·max k(y,y), so each row of K is reproduced to about that
-    accuracy. A matrix that is a Gram matrix only to single precision is factored to that precision instead.
+    largest remaining pivot is below the tolerance, at least n·ε·max k(y,y), so each row of K is reproduced to about
+    that accuracy. A matrix that is a Gram matrix only to single precision is factored to that precision instead.
 
     Raises
     ------

@@ -124,9 +124,7 @@ def test_bad_sources_are_named(tmp_path):
 
 
 def test_empty_batches_and_empty_iterators_are_nothing():
-    np.testing.assert_allclose(
-        products(fitted(iter([U[:0], U, U[:0]]), 1000)), products(fitted(U, 1000)), atol=1e-9
-    )
+    np.testing.assert_allclose(products(fitted(iter([U[:0], U, U[:0]]), 1000)), products(fitted(U, 1000)), atol=1e-9)
     np.testing.assert_allclose(products(fitted(iter([]), 1000)), products(fitted(None, 1000)), atol=1e-9)
 
 

@@ -316,3 +316,27 @@ def test_gram_refuses_what_memory_cannot_hold_before_it_is_computed(monkeypatch)
     monkeypatch.setattr("psilearn.backend.available_bytes", lambda: 10**6)
     with pytest.raises(MemoryError, match=r"input_kernel over 1000 objects.*16,000,000 bytes.*Use less\."):
         gram(Nothing(), range(1000), "input_kernel", "Use less.")
+
+
+def test_a_matrix_that_a_kernel_keeps_is_never_overwritten():
+    class Stored(Kernel):
+        def __init__(self, matrix):
+            self.matrix = matrix
+
+        def __call__(self, A, B=None):
+            return self.matrix if B is None else self.matrix[np.ix_(A, B)]
+
+        def diag(self, A):
+            return np.diagonal(self.matrix)[A]
+
+        def __sklearn_clone__(self):
+            return self
+
+    F = np.random.default_rng(0).standard_normal((20, 20))
+    K = F @ F.T
+    kernel = Stored(K.copy())
+    index = np.arange(20)
+    for options in ({}, {"input_landmarks": 20, "output_landmarks": 20}):
+        OEL(Gaussian(0.5), kernel, 1e-3, 3, **options).fit(F[:, :2], index)
+        IOKR(kernel, Gaussian(0.5), 1e-3, **options).fit(index[:, None], F[:, :2])
+        np.testing.assert_array_equal(kernel.matrix, K)

@@ -202,8 +202,10 @@ def as_kernel(kernel: Any, name: str) -> Kernel:
     )
 
 
-def gram(kernel: Kernel, A: Samples, name: str, remedy: str) -> Array:
-    """Return k(A, A) in float64, known to be a finite symmetric matrix of the right shape; n² numbers.
+def gram(kernel: Kernel, A: Samples, name: str, remedy: str, dtype: Any = np.float64) -> Array:
+    """Return k(A, A) in float64, known to be a finite symmetric matrix of the right shape; n² numbers of its own.
+
+    Its panels are computed in ``dtype``: float32 where the factor is cut off at that precision anyway.
 
     Panels of rows i hold k(Aᵢ, A_{j≤i}), and the rest is their mirror image: each pair is evaluated once. That k(a, b)
     = k(b, a) is seen where a panel meets itself and where the last one meets the first; in a stored matrix, which costs
@@ -213,17 +215,19 @@ def gram(kernel: Kernel, A: Samples, name: str, remedy: str) -> Array:
     n = n_samples(A)
     require_memory((2, n, n), f"The Gram matrix of {name} over {n} objects, with its factor,", remedy)
     step = min(block_rows(3 * 8 * n, n), max(1024, -(-n // 8)))
-    with precision(np.float64):
+    with precision(dtype):
         if step >= n:
-            K = block(kernel, A, None, name)
+            K = np.asarray(block(kernel, A, None, name), dtype=np.float64)
+            K = K if kernel._makes_blocks else K.copy()
             gap = _gap(K, K)
         else:
             K, gap = _mirrored(kernel, A, name, step)
     scale = max(float(K.max()), -float(K.min()), float(np.finfo(float).tiny))
-    if gap > 1e-6 * scale:
+    allowed = scale * (1e-6 if dtype == np.float64 else 1e-4)
+    if gap > allowed:
         raise ValueError(f"{name} = {kernel!r} is not symmetric: k(a, b) and k(b, a) differ by up to {gap:.3g}.")
     off = float(np.abs(diagonal(kernel, A, name) - np.diagonal(K)).max())
-    if off > 1e-6 * scale:
+    if off > allowed:
         raise ValueError(f"{name} = {kernel!r} contradicts itself: diag(A) and k(A, A) differ by up to {off:.3g}.")
     return K
 

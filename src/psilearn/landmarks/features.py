@@ -27,13 +27,13 @@ class LandmarkFeatures:
 
     @classmethod
     def of(cls, kernel: Kernel, landmarks: Samples, name: str) -> LandmarkFeatures:
-        """Factor k(S, S) in float64, q³/3 flops and 2q² numbers; landmarks that others span are dropped.
+        """Factor k(S, S) in float64, q³/3 flops and q² numbers; landmarks that others span are dropped.
 
         The tolerance of that is q·ε·max k(s, s), or 2√q·ε₃₂·max k(s, s) where features will be computed in float32: it
         bounds how much the solution with L amplifies what the precision of a block loses.
         """
         side = name.removesuffix("_kernel")
-        K = gram(kernel, landmarks, name, f"Lower {side}_landmarks.")
+        K = gram(kernel, landmarks, name, f"Lower {side}_landmarks.", working_dtype())
         scale = float(np.max(np.diagonal(K)))
         single = working_dtype() == np.float32
         rounding = 2 * np.sqrt(len(K)) * SINGLE if single else len(K) * float(np.finfo(np.float64).eps)

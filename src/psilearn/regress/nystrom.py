@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -87,18 +87,14 @@ class NystromRidge:
         """
         n = n_samples(self.X_fit_)
         if not len(cross):
-            return Regression(cross, self.landmarks_, MixedMoment(((cross, 0.0),)), error)
+            return Regression(cross, None, self.landmarks_, MixedMoment(((cross, 0.0),)), error)
         R, failed = dpotrf(gram.lower, lower=1, overwrite_a=1)
         if failed:
             raise NotPositiveSemidefiniteError(
                 f"alpha={self.alpha:g} is below the rounding errors of input_kernel = {self.kernel!r} over {n} inputs: "
                 f"ΦᵀΦ + n·alpha·I has no Cholesky factor. Raise alpha, or use dtype='float64'."
             )
-        D = _solve_triangular(R, cross)
-        B = _solve_triangular(R, D, trans="T")
-        coef = _solve_triangular(self.features_.triangle, B, trans="T")
-        return Regression(coef, self.landmarks_, MixedMoment(((D, 1 / n), (B, -self.alpha))), error)
-
-
-def _solve_triangular(L: Any, B: Array, trans: str = "N") -> Array:
-    return solve_triangular(L, B, lower=True, trans=trans, check_finite=False)
+        D = solve_triangular(R, cross, lower=True, check_finite=False)
+        B = solve_triangular(R, D, trans="T", lower=True, check_finite=False)
+        moment = MixedMoment(((D, 1 / n), (B, -self.alpha)))
+        return Regression(B, self.features_.triangle, self.landmarks_, moment, error)

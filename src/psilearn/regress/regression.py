@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from scipy.linalg import solve_triangular
+
 from psilearn.linalg import Array
 from psilearn.moments import MixedMoment
 from psilearn.samples import Samples
@@ -23,12 +25,20 @@ class Targets(Protocol):
 
 @dataclass(frozen=True)
 class Regression:
-    """x ↦ k_x(x, anchors) @ coef, fitted onto targets in r coordinates."""
+    """x ↦ k_x(x, anchors) L⁻ᵀ @ solution, fitted onto targets in r coordinates."""
 
-    coef: Array  # (a, r)
+    solution: Array  # (a, r)
+    triangle: Array | None  # (a, a)  L; None for the identity
     anchors: Samples  # a inputs: all of them, or landmarks
     moment: MixedMoment  # 1/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ of the fitted values, (r, r)
     approximation_error: float  # the share of Σ k_x(x, x) that the anchors do not span
+
+    def coef(self, V: Array | None = None) -> Array:
+        """Return the coefficients C (a, p) of x ↦ k_x(x, anchors) C, in the directions V (r, p); in all without V."""
+        rotated = self.solution if V is None else self.solution @ V
+        if self.triangle is None or not len(rotated):
+            return rotated
+        return solve_triangular(self.triangle, rotated, trans="T", lower=True, check_finite=False)
 
 
 class Regressor(Protocol):

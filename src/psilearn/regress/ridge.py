@@ -51,7 +51,7 @@ class KernelRidge:
         targets = np.asarray(V[:], dtype=np.float64)
         coef = self.solve(targets)
         fitted = targets - self._ridge * coef  # ĥ(xᵢ) = K_x (K_x + nλI)⁻¹ V
-        return Regression(coef, self.X_fit_, MixedMoment(((fitted, 1 / len(fitted)),)), 0.0)
+        return Regression(coef, None, self.X_fit_, MixedMoment(((fitted, 1 / len(fitted)),)), 0.0)
 
     def solve(self, V: Array) -> Array:
         """Return (K_x + nλI)⁻¹ V, shape (n, r)."""
