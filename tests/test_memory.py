@@ -13,7 +13,7 @@ from psilearn.kernels import Gaussian
 from psilearn.memory import fit_bytes, predict_bytes
 
 SCRIPT = """
-import json, resource, sys
+import json, sys
 import numpy as np
 from sklearn import set_config
 from psilearn import OEL
@@ -23,12 +23,15 @@ task = json.loads(sys.argv[1])
 set_config(working_memory=task["working_memory"])
 rng = np.random.default_rng(0)
 
+def status(name):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(name))
+
 def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
+    return status("VmRSS")
 
 def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return status("VmHWM")  # getrusage would begin with the peak of the process that started this one
 
 def bits(n):
     return (rng.random((n, 60), dtype=np.float32) < 0.3).astype(np.uint8)

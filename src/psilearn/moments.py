@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk, ssyrk
 
 from psilearn.linalg import Array, top_eigh
+from psilearn.progress import stage
 
 
 class Subspace(NamedTuple):
@@ -61,7 +62,8 @@ class MixedMoment:
         wanted = self.size if n_components is None else min(n_components, self.size)
         if wanted == 0:
             return Subspace(np.empty(0), np.empty((0, 0)))
-        eigenvalues, directions = top_eigh(self.__matmul__, self.size, wanted)
+        with stage(f"{wanted:,} leading directions of {self.size:,}"):
+            eigenvalues, directions = top_eigh(self.__matmul__, self.size, wanted)
         rank = int(np.sum(eigenvalues > self.size * np.finfo(float).eps * eigenvalues[0]))
         return Subspace(eigenvalues[:rank], directions[:, :rank])
 

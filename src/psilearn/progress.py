@@ -1,20 +1,20 @@
-"""Progress of what takes longer than a moment, shown where ``verbose`` asks for it."""
+"""Progress of what takes longer than a moment, shown on stderr where ``verbose`` asks for it."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 
 _VERBOSE: ContextVar[bool] = ContextVar("psilearn_verbose", default=False)
-PATIENCE = 1.0  # seconds before a bar appears
+PATIENCE = 1.0  # seconds before a step is mentioned
 
 
 @contextmanager
 def reporting(verbose: bool | int) -> Iterator[None]:
-    """Let :func:`track` draw bars inside the ``with`` block, where ``verbose`` is true."""
+    """Let :func:`track` and :func:`stage` report inside the ``with`` block, where ``verbose`` is true."""
     token = _VERBOSE.set(bool(verbose))
     try:
         yield
@@ -23,15 +23,14 @@ def reporting(verbose: bool | int) -> Iterator[None]:
 
 
 def track(items: Iterable[Item], what: str, total: int | None = None) -> Iterator[Item]:
-    """Yield the items; inside :func:`reporting` draw a bar on stderr as soon as they take more than a second."""
+    """Yield the items; inside :func:`reporting` draw a bar as soon as they take more than a second."""
     if not _VERBOSE.get():
         yield from items
         return
     from rich import progress
-    from rich.console import Console
 
     columns = (progress.MofNCompleteColumn(), progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
-    bar = progress.Progress(progress.TextColumn(what), progress.BarColumn(), *columns, console=Console(stderr=True))
+    bar = progress.Progress(progress.TextColumn(what), progress.BarColumn(), *columns, console=_console())
     task = bar.add_task(what, total=total)
     start, started = monotonic(), False
     try:
@@ -44,3 +43,22 @@ def track(items: Iterable[Item], what: str, total: int | None = None) -> Iterato
     finally:
         if started:
             bar.stop()
+
+
+@contextmanager
+def stage(what: str) -> Iterator[None]:
+    """Inside :func:`reporting` say what is being done, and afterwards how long it took if that was over a second."""
+    if not _VERBOSE.get():
+        yield
+        return
+    console, start = _console(), monotonic()
+    with console.status(what):
+        yield
+    if monotonic() - start > PATIENCE:
+        console.print(f"{what}: {monotonic() - start:.1f} s")
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(stderr=True)

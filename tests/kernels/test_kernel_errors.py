@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from psilearn import IOKR, OEL
 from psilearn.kernels import (
     Dice,
     Gaussian,
@@ -338,5 +339,5 @@ def test_a_matrix_that_a_kernel_keeps_is_never_overwritten():
     index = np.arange(20)
     for options in ({}, {"input_landmarks": 20, "output_landmarks": 20}):
         OEL(Gaussian(0.5), kernel, 1e-3, 3, **options).fit(F[:, :2], index)
-        IOKR(kernel, Gaussian(0.5), 1e-3, **options).fit(index[:, None], F[:, :2])
+        IOKR(kernel, Gaussian(0.5), 1e-3, **options).fit(index, F[:, :2])
         np.testing.assert_array_equal(kernel.matrix, K)

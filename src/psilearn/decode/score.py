@@ -23,6 +23,7 @@ from threadpoolctl import ThreadpoolController
 from psilearn.backend import block_rows
 from psilearn.decode.candidates import CandidateSet
 from psilearn.linalg import Array
+from psilearn.progress import track
 from psilearn.samples import Index
 
 TIE = 32 * float(np.finfo(float).eps)
@@ -160,7 +161,7 @@ def score(work: Callable[[Scored], None], queries: Queries, candidates: Candidat
     height = max(1, height)
     tops = range(0, n, height)
     parts = [tops[i * len(tops) // n_threads : (i + 1) * len(tops) // n_threads] for i in range(n_threads)]
-    for rows, g in candidates.blocks():
+    for rows, g in track(candidates.blocks(), "search of candidates"):
         bounds = Bounds(queries, g, candidates.squared_norms[rows], rows.start)
         with _LIMITING, blas.limit(limits=1), ThreadPoolExecutor(n_threads) as pool:
             others = [pool.submit(_score, work, bounds, part, height, width) for part in parts[1:]]

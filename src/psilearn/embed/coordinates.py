@@ -11,6 +11,7 @@ from psilearn.embed.embedding import Embedding
 from psilearn.kernels.base import Kernel, gram
 from psilearn.landmarks import LandmarkFeatures
 from psilearn.linalg import Array, NotPositiveSemidefiniteError, pivoted_cholesky
+from psilearn.progress import stage
 from psilearn.samples import Index, Samples, concat, distinct, n_samples, take
 
 
@@ -57,9 +58,11 @@ class OutputCoordinates:
     """
 
     def __init__(self, kernel: Kernel, outputs: Samples) -> None:
-        K = gram(kernel, outputs, "output_kernel", "Set output_landmarks, or give fewer distinct outputs.")
+        with stage(f"kernel of {n_samples(outputs):,} outputs"):
+            K = gram(kernel, outputs, "output_kernel", "Set output_landmarks, or give fewer distinct outputs.")
         try:
-            cholesky = pivoted_cholesky(K, overwrite=True)
+            with stage(f"coordinates of {len(K):,} outputs"):
+                cholesky = pivoted_cholesky(K, overwrite=True)
         except NotPositiveSemidefiniteError as error:
             raise NotPositiveSemidefiniteError(
                 f"output_kernel = {kernel!r} is not positive semi-definite on the outputs: {error}."

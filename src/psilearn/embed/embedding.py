@@ -15,6 +15,7 @@ from scipy import sparse
 from psilearn.backend import row_blocks, working_dtype
 from psilearn.kernels.base import Kernel, block
 from psilearn.linalg import Array
+from psilearn.progress import track
 from psilearn.samples import Samples, n_columns, n_samples, take
 
 
@@ -44,7 +45,8 @@ class Embedding:
         if not len(self.basis):
             return g
         basis = self.basis.astype(dtype, copy=False)
-        for rows in row_blocks(len(g), dtype.itemsize * len(basis)):
+        blocks = list(row_blocks(len(g), dtype.itemsize * len(basis)))
+        for rows in track(blocks, "embedding of outputs", len(blocks)):
             K = block(self.kernel, take(Y, rows), self.landmarks, "output_kernel")
             np.matmul(K.astype(dtype, copy=False), basis, out=g[rows])
         return g

@@ -11,6 +11,7 @@ import numpy as np
 from psilearn.backend import working_dtype
 from psilearn.kernels.base import Kernel, block, gram
 from psilearn.linalg import SINGLE, Array, NotPositiveSemidefiniteError, solve_lower, spanning_cholesky
+from psilearn.progress import stage
 from psilearn.samples import Samples, n_samples, take
 
 
@@ -33,12 +34,14 @@ class LandmarkFeatures:
         bounds how much the solution with L amplifies what the precision of a block loses.
         """
         side = name.removesuffix("_kernel")
-        K = gram(kernel, landmarks, name, f"Lower {side}_landmarks.", working_dtype())
+        with stage(f"kernel of {n_samples(landmarks):,} {side} landmarks"):
+            K = gram(kernel, landmarks, name, f"Lower {side}_landmarks.", working_dtype())
         scale = float(np.max(np.diagonal(K)))
         single = working_dtype() == np.float32
         rounding = 2 * np.sqrt(len(K)) * SINGLE if single else len(K) * float(np.finfo(np.float64).eps)
         try:
-            kept, triangle = spanning_cholesky(K, rounding * scale)
+            with stage(f"Cholesky factor of {len(K):,} {side} landmarks"):
+                kept, triangle = spanning_cholesky(K, rounding * scale)
         except NotPositiveSemidefiniteError as error:
             raise NotPositiveSemidefiniteError(
                 f"{name} = {kernel!r} is not positive semi-definite on the landmarks: {error}."

@@ -13,6 +13,7 @@ from psilearn import checks
 from psilearn.backend import precision, row_blocks
 from psilearn.kernels.base import Kernel, block, diagonal
 from psilearn.linalg import Array, ShiftedCholesky
+from psilearn.progress import stage
 from psilearn.samples import Index, Samples, n_samples, take
 
 METHODS = ("uniform", "kmeans++", "leverage", "pivoted")
@@ -65,17 +66,19 @@ class Landmarks(BaseEstimator):
         size = n_samples(A)
         if self.n >= size:
             return np.arange(size)
-        rng = check_random_state(self.random_state)
+        with stage(f"choice of {self.n:,} landmarks among {size:,}"):
+            return np.sort(self._sampled(kernel, A, alpha, name))
+
+    def _sampled(self, kernel: Kernel, A: Samples, alpha: float, name: str) -> Index:
+        size, rng = n_samples(A), check_random_state(self.random_state)
         if self.method == "uniform":
-            chosen = rng.choice(size, self.n, replace=False)
-        elif self.method == "kmeans++":
-            chosen = _far_apart(kernel, A, self.n, rng, name)
-        elif self.method == "leverage":
-            chosen = _sample(_leverage_scores(kernel, A, min(self.n, PILOT), alpha, rng, name), self.n, rng)
-        else:
-            pool = rng.choice(size, min(size, max(4 * self.n, 10_000)), replace=False)
-            chosen = pool[_randomly_pivoted(kernel, take(A, pool), self.n, rng, name)]
-        return np.sort(chosen)
+            return rng.choice(size, self.n, replace=False)
+        if self.method == "kmeans++":
+            return _far_apart(kernel, A, self.n, rng, name)
+        if self.method == "leverage":
+            return _sample(_leverage_scores(kernel, A, min(self.n, PILOT), alpha, rng, name), self.n, rng)
+        pool = rng.choice(size, min(size, max(4 * self.n, 10_000)), replace=False)
+        return pool[_randomly_pivoted(kernel, take(A, pool), self.n, rng, name)]
 
 
 def as_landmarks(value: Any, name: str, method: str) -> Landmarks | None:

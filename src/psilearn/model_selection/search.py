@@ -16,7 +16,8 @@ from psilearn import checks
 from psilearn.decode import CandidateSets, Ranks, TopK, as_candidates
 from psilearn.embed import KnownOutputs
 from psilearn.embed.path import SMALL
-from psilearn.estimators import IOKR, KDE, OEL, check_outputs_of_fit
+from psilearn.estimators import IOKR, KDE, OEL
+from psilearn.estimators.base import check_outputs_of_fit
 from psilearn.linalg import Array
 from psilearn.model_selection import grids
 from psilearn.model_selection.evaluate import OutputSide, Task

@@ -9,6 +9,7 @@ import numpy as np
 from psilearn.kernels.base import Kernel, gram
 from psilearn.linalg import Array, NotPositiveSemidefiniteError, ShiftedCholesky
 from psilearn.moments import MixedMoment
+from psilearn.progress import stage
 from psilearn.regress.regression import Regression, Targets
 from psilearn.samples import Samples, n_samples
 
@@ -35,9 +36,11 @@ class KernelRidge:
         """Factor K_x + nλI."""
         self.X_fit_ = X
         self._ridge = n_samples(X) * self.alpha
-        K = gram(self.kernel, X, "input_kernel", "Set input_landmarks, or train on fewer rows of X.")
+        with stage(f"kernel of {n_samples(X):,} inputs"):
+            K = gram(self.kernel, X, "input_kernel", "Set input_landmarks, or train on fewer rows of X.")
         try:
-            self._cholesky = ShiftedCholesky(K, self._ridge, overwrite=True)
+            with stage(f"Cholesky factor of {len(K):,} inputs"):
+                self._cholesky = ShiftedCholesky(K, self._ridge, overwrite=True)
         except NotPositiveSemidefiniteError as error:
             raise NotPositiveSemidefiniteError(
                 f"input_kernel = {self.kernel!r} is not positive semi-definite on X, or alpha={self.alpha:g} is below "
@@ -49,7 +52,8 @@ class KernelRidge:
     def regress(self, V: Targets) -> Regression:
         """Regress onto the targets V (n, r); 2n²r flops, 2nr numbers."""
         targets = np.asarray(V[:], dtype=np.float64)
-        coef = self.solve(targets)
+        with stage(f"regression onto {targets.shape[1]:,} coordinates"):
+            coef = self.solve(targets)
         fitted = targets - self._ridge * coef  # ĥ(xᵢ) = K_x (K_x + nλI)⁻¹ V
         return Regression(coef, None, self.X_fit_, MixedMoment(((fitted, 1 / len(fitted)),)), 0.0)
 

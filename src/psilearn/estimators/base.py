@@ -1,4 +1,4 @@
-"""IOKR, KDE and OEL: they wire the rooms together, regress → embed → decode."""
+"""What the estimators share: they wire the rooms together, regress → embed → decode."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilearn import checks
@@ -21,13 +20,13 @@ from psilearn.kernels.base import Kernel, as_kernel, block, diagonal
 from psilearn.landmarks import as_landmarks
 from psilearn.linalg import Array
 from psilearn.metrics import kernel_loss
-from psilearn.moments import MixedMoment, Subspace
+from psilearn.moments import Subspace
 from psilearn.progress import reporting, track
 from psilearn.regress import KernelRidge, NystromRidge, Regression
 from psilearn.samples import Samples, describe, is_empty, n_columns, n_samples, take
 
 
-class _OutputKernelRegression(BaseEstimator):
+class OutputKernelRegression(BaseEstimator):
     """What the three estimators share; they differ in ``_choose_subspace`` and in the outputs it looks at."""
 
     input_kernel: Any
@@ -144,9 +143,9 @@ class _OutputKernelRegression(BaseEstimator):
     def predict_topk(self, X: Samples, k: int = 10, candidates: Any = None) -> TopK:
         """Return the k nearest candidates of each input with squared distances in the output space.
 
-        k is at most the number of candidates. Cost: len(X)·c·p flops for c candidates, and for candidates that are
-        given c·r kernel values and c·r·p flops to embed them; never more than ``working_memory`` beside the (len(X), k)
-        answer and the (len(X), p) queries.
+        k is at most the number of candidates. Cost: 2·len(X)·c·p flops in float32 for c candidates, those in doubt
+        again in float64, and for candidates that are given c·r kernel values and 2·c·r·p flops to embed them; memory:
+        :func:`psilearn.memory.predict_bytes`.
         """
         Z = self.embed(X)
         with self._numerics():
@@ -249,260 +248,3 @@ def _same_width(A: Samples, name: str, B: Samples, other: str) -> None:
         raise ValueError(
             f"{name} must be of the same width as {other}: {name} has {describe(A)}, {other} has {describe(B)}."
         )
-
-
-class IOKR(_OutputKernelRegression):
-    """Input Output Kernel Regression: kernel ridge regression into the whole output space.
-
-    ĥ(x) = Σᵢ αᵢ(x) ψ(yᵢ), α(x) = (K_x + nλI)⁻¹ k_x(X, x);   ŷ(x) = argmin_y |ĥ(x) − ψ(y)|².
-
-    Fit costs n³/3 + d²r flops, and at its peak about 2n² + 4d² numbers, for d distinct outputs of rank r; decoding r
-    flops a candidate.
-
-    Parameters
-    ----------
-    input_kernel, output_kernel : Kernel, function k(a, b) or None
-        None is a Gaussian kernel with the median width.
-    alpha : float
-        λ of the paper: the ridge is K_x + n·λ·I.
-
-    Attributes
-    ----------
-    embedding_ : Embedding
-        y ↦ g(y).
-    candidates_ : CandidateSet
-        the distinct known outputs, labeled first: the default candidates.
-    dual_coef_ : array (n, p)
-        z(x) = k_x(x, X_fit_) @ dual_coef_.
-    X_fit_ : the training inputs.
-    n_components_ : int
-        p: here the dimension that the training outputs span.
-    eigenvalues_ : empty array; IOKR orders no directions.
-    input_kernel_, output_kernel_ : Kernel
-        fitted copies of the parameters.
-    n_features_in_ : int
-        width of X, where X has rows.
-
-    References
-    ----------
-    Brouard, Szafranski and d'Alché-Buc, *Input Output Kernel Regression*, JMLR 2016.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from psilearn import IOKR
-    >>> from psilearn.kernels import Dice, Gaussian
-    >>> X = np.array([[0.0], [0.1], [1.0], [1.1]])
-    >>> Y = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 1, 1]])
-    >>> IOKR(Gaussian(gamma=10.0), Dice(), alpha=1e-3).fit(X, Y).predict([[0.05], [1.2]])
-    array([[1, 1, 0],
-           [0, 1, 1]])
-    """
-
-    def __init__(
-        self,
-        input_kernel: Any = None,
-        output_kernel: Any = None,
-        alpha: float = 1e-4,
-        input_landmarks: Any = None,
-        output_landmarks: Any = None,
-        dtype: Any = "float64",
-        verbose: int = 0,
-    ) -> None:
-        self.input_kernel = input_kernel
-        self.output_kernel = output_kernel
-        self.alpha = alpha
-        self.input_landmarks = input_landmarks
-        self.output_landmarks = output_landmarks
-        self.dtype = dtype
-        self.verbose = verbose
-
-    def _choose_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> Subspace:
-        return Subspace(np.empty(0), None)
-
-
-def _needs_output_landmarks(estimator: Any) -> bool:
-    if estimator.output_landmarks is None:
-        raise AttributeError("partial_fit needs output_landmarks: without them every output is held, and fit is exact.")
-    return True
-
-
-class KDE(_OutputKernelRegression):
-    """Kernel Dependency Estimation: ridge regression onto the leading kernel principal components of the outputs.
-
-    G spans the p leading eigenvectors of 1/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ (uncentred), over the unlabeled outputs, or over Y where
-    there are none. The inputs play no part in choosing G: it is :class:`OEL` with ``supervision=0``.
-
-    Fit costs n³/3 + d²r flops and the leading p eigenvectors of an (r, r) moment, and at its peak about 2n² + 4d²
-    numbers, for d distinct outputs (labeled and unlabeled) of rank r; decoding p flops a candidate.
-
-    Parameters
-    ----------
-    input_kernel, output_kernel, alpha :
-        as in :class:`IOKR`.
-    n_components : int or None
-        p; None keeps the whole rank.
-
-    Attributes
-    ----------
-    eigenvalues_ : array (p,)
-        of the moment, descending.
-    n_components_ : int
-        p as used: at most the rank.
-    Others as in :class:`IOKR`.
-
-    References
-    ----------
-    Weston, Chapelle, Elisseeff, Schölkopf and Vapnik, *Kernel Dependency Estimation*, NIPS 2003.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from psilearn import KDE
-    >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
-    >>> KDE(n_components=3).fit(X, np.hstack([X, X**2])).embed(X[:2]).shape
-    (2, 3)
-    """
-
-    def __init__(
-        self,
-        input_kernel: Any = None,
-        output_kernel: Any = None,
-        alpha: float = 1e-4,
-        n_components: int | None = None,
-        input_landmarks: Any = None,
-        output_landmarks: Any = None,
-        dtype: Any = "float64",
-        verbose: int = 0,
-    ) -> None:
-        self.input_kernel = input_kernel
-        self.output_kernel = output_kernel
-        self.alpha = alpha
-        self.n_components = n_components
-        self.input_landmarks = input_landmarks
-        self.output_landmarks = output_landmarks
-        self.dtype = dtype
-        self.verbose = verbose
-
-    @available_if(_needs_output_landmarks)
-    def partial_fit(self, unlabeled: Any) -> Self:
-        """Take further unlabeled outputs into the embedding, as if ``fit`` had seen them too; needs output_landmarks.
-
-        The landmarks and the regression stay as they are; ``approximation_error_`` says how well the landmarks span
-        what has been seen since. Where ``fit`` saw no unlabeled outputs, these take the place of y in the moment. Cost:
-        m·r kernel values, 2m·r² flops and the leading eigenvectors of an (r, r) matrix.
-
-        Parameters
-        ----------
-        unlabeled : as in ``fit``
-        """
-        check_is_fitted(self)
-        if self._continuation is None:
-            raise ValueError("This model was fitted without output_landmarks: fit it again before partial_fit.")
-        outputs, regression = self._continuation
-        with self._numerics():
-            outputs = outputs.with_unlabeled(OutputStream(unlabeled, self.output_kernel_, outputs.outputs))
-            self.__dict__.update(self._from_subspace(outputs, regression))
-        return self
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.n_components is not None:
-            checks.count(self.n_components, "n_components")
-
-    def _looks_at_unlabeled(self) -> bool:
-        return True
-
-    def _choose_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> Subspace:
-        return self._top(outputs.moment())
-
-    def _top(self, moment: MixedMoment) -> Subspace:
-        subspace = moment.top(self.n_components)
-        rank = len(subspace.eigenvalues)
-        if self.n_components is not None and rank < self.n_components:
-            warnings.warn(
-                f"n_components={self.n_components} is more than the rank of the output moment: {rank} components are "
-                f"used.",
-                UserWarning,
-                stacklevel=4,
-            )
-        return subspace
-
-
-class OEL(KDE):
-    """Output Embedding Learning: learn a small output embedding that is easy to predict, jointly with the regression.
-
-    G spans the p leading eigenvectors of the mixed moment
-
-        M_c = c/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ + (1−c)/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ
-
-    of the regression's fitted values ĥ(xᵢ) and of the outputs yⱼ, unlabeled ones where given, Y otherwise. The
-    prediction is argmin_y |G*Gĥ(x) − ψ(y)|². The paper's OEL₀ is ``supervision=1``.
-
-    Fit costs n³/3 + n²r + d²r flops and the leading p eigenvectors of an (r, r) moment, and at its peak about 2n² + 4d²
-    + nr numbers, for d distinct outputs (labeled and unlabeled) of rank r; decoding p flops a candidate instead of
-    IOKR's r, once candidates are embedded (r·p flops each).
-
-    Parameters
-    ----------
-    input_kernel, output_kernel, alpha, n_components :
-        as in :class:`KDE`.
-    supervision : float in [0, 1]
-        c: 1 looks only at the fitted values ĥ(xᵢ), 0 only at the outputs ψ(yⱼ).
-
-    Attributes
-    ----------
-    eigenvalues_ : array (p,)
-        of M_c, descending.
-    n_components_ : int
-        p as used: at most the rank.
-    Others as in :class:`IOKR`.
-
-    References
-    ----------
-    Brogat-Motte, Rudi, Brouard, Rousu and d'Alché-Buc, *Learning Output Embeddings in Structured Prediction*.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from psilearn import OEL
-    >>> from psilearn.kernels import Gaussian
-    >>> X = np.linspace(0, 1, 30).reshape(-1, 1)
-    >>> Y = np.hstack([np.sin(6 * X), np.cos(6 * X)])
-    >>> model = OEL(Gaussian(5.0), Gaussian(1.0), alpha=1e-6, n_components=8, supervision=0.5).fit(X, Y)
-    >>> model.predict([[0.0]]).round(2)
-    array([[0., 1.]])
-    >>> model.predict_topk([[0.0]], k=2).indices
-    array([[0, 1]])
-    """
-
-    def __init__(
-        self,
-        input_kernel: Any = None,
-        output_kernel: Any = None,
-        alpha: float = 1e-4,
-        n_components: int | None = None,
-        supervision: float = 0.5,
-        input_landmarks: Any = None,
-        output_landmarks: Any = None,
-        dtype: Any = "float64",
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            input_kernel, output_kernel, alpha, n_components, input_landmarks, output_landmarks, dtype, verbose
-        )
-        self.supervision = supervision
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        checks.fraction(self.supervision, "supervision")
-
-    def _looks_at_unlabeled(self) -> bool:
-        return self.supervision < 1
-
-    def _choose_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> Subspace:
-        c = float(self.supervision)
-        if c == 0:
-            return super()._choose_subspace(outputs, regression)
-        supervised = c * regression.moment
-        return self._top(supervised if c == 1 else supervised + (1 - c) * outputs.moment())

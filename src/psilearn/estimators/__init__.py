@@ -1,0 +1,7 @@
+"""IOKR, KDE and OEL: they differ only in the directions of the output space that they keep."""
+
+from psilearn.estimators.iokr import IOKR
+from psilearn.estimators.kde import KDE
+from psilearn.estimators.oel import OEL
+
+__all__ = ["IOKR", "KDE", "OEL"]
