@@ -15,6 +15,7 @@ from psilearn.embed import Embedding
 from psilearn.embed.embedding import content_hash
 from psilearn.kernels.base import diagonal
 from psilearn.linalg import Array
+from psilearn.progress import track
 from psilearn.samples import Samples, distinct, n_columns, n_samples, take
 
 BLOCK_ROWS = 8192  # candidates that are embedded or converted together at the most
@@ -71,7 +72,7 @@ class CandidateSet:
         """
         dtype = working_dtype() if self.g is None else self.g.dtype
         columns = {"g.npy": self.embedding.n_components, "squared_norms.npy": None}
-        blocks = ((rows, (g, self.squared_norms[rows])) for rows, g in self.blocks())
+        blocks = ((rows, (g, self.squared_norms[rows])) for rows, g in track(self.blocks(), "candidates"))
         identity = {"outputs_sha256": self.hash, "embedding_sha256": self.embedding.fingerprint}
         store.write(Path(path), identity, self.outputs, len(self), columns, dtype, blocks)
 
