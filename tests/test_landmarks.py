@@ -177,7 +177,7 @@ def test_an_alpha_below_the_rounding_errors_is_named():
     moment = GramSum(3)
     moment.lower -= 1e-12 * np.eye(3)  # what rounding may leave of a singular ΦᵀΦ
     with pytest.raises(NotPositiveSemidefiniteError, match="alpha=1e-30 is below the rounding errors of input_kernel"):
-        ridge._solve(moment, np.ones((3, 1)), 0.0)
+        ridge._solve(moment, np.ones((3, 1)))
 
 
 def test_landmarks_are_parameters_that_can_be_searched():

@@ -63,8 +63,8 @@ class OutputKernelRegression(BaseEstimator):
             kernel_x.fit(X)
             kernel_y.fit(Y)
             outputs = self._output_side(kernel_y, Y, stream)
-            regression = self._regressor(kernel_x).fit(X).regress(outputs.labeled)
-            if isinstance(outputs, LandmarkOutputs):
+            regression = self._regressor(kernel_x).fit(X).regress(outputs.labeled, self._looks_at_fitted_values())
+            if regression.moment is not None and isinstance(outputs, LandmarkOutputs):
                 regression = replace(regression, moment=regression.moment.summed())
             fitted = self._from_subspace(outputs, regression)
 
@@ -185,6 +185,10 @@ class OutputKernelRegression(BaseEstimator):
 
     def _looks_at_unlabeled(self) -> bool:
         """Whether the coordinates must span the unlabeled outputs too."""
+        return False
+
+    def _looks_at_fitted_values(self) -> bool:
+        """Whether the directions depend on the moment of the regression's fitted values."""
         return False
 
     def _output_side(self, kernel: Kernel, Y: Samples, stream: OutputStream | None) -> SpannedOutputs | LandmarkOutputs:

@@ -79,9 +79,12 @@ class OEL(KDE):
     def _looks_at_unlabeled(self) -> bool:
         return self.supervision < 1
 
+    def _looks_at_fitted_values(self) -> bool:
+        return self.supervision > 0
+
     def _choose_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> Subspace:
         c = float(self.supervision)
-        if c == 0:
+        if c == 0 or regression.moment is None:
             return super()._choose_subspace(outputs, regression)
         supervised = c * regression.moment
         return self._top(supervised if c == 1 else supervised + (1 - c) * outputs.moment())

@@ -152,6 +152,9 @@ def _by_sparse(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
 
 def paired_inner_products(A: Any, B: Any) -> Array:
     """Return ⟨aᵢ, bᵢ⟩ for each i in float64, for dense or CSR rows."""
+    if A is B and sparse.issparse(A) and A.has_canonical_format:
+        squares = type(A)((A.data.astype(np.float64) ** 2, A.indices, A.indptr), shape=A.shape)
+        return np.asarray(squares.sum(axis=1)).ravel()
     values = np.empty(A.shape[0])
     for part in strips(A.shape[0], 8 * A.shape[1]):
         left, right = cast(A[part], np.float64), cast(B[part], np.float64)

@@ -53,7 +53,7 @@ class NystromRidge:
         self.landmarks_ = self.features_.landmarks
         return self
 
-    def regress(self, V: Targets) -> Regression:
+    def regress(self, V: Targets, with_moment: bool = True) -> Regression:
         """Regress onto the targets V (n, r), which are asked for in blocks of rows."""
         n, q = n_samples(self.X_fit_), self.features_.rank
         size = working_dtype().itemsize
@@ -78,23 +78,24 @@ class NystromRidge:
             total += float(np.sum(diagonal(self.kernel, X, "input_kernel")))
         captured = float(np.trace(gram.lower))
         gram.lower.flat[:: q + 1] += n * self.alpha
-        return self._solve(gram, cross, max(0.0, 1 - captured / total) if total else 0.0)
+        error = max(0.0, 1 - captured / total) if total else 0.0
+        D, B = self._solve(gram, cross)
+        moment = MixedMoment(((D, 1 / n), (B, -self.alpha))) if with_moment else None
+        return Regression(B, self.features_.triangle, self.landmarks_, moment, error)
 
-    def _solve(self, gram: GramSum, cross: Array, error: float) -> Regression:
+    def _solve(self, gram: GramSum, cross: Array) -> tuple[Array, Array]:
         """Solve with RRᵀ = ΦᵀΦ + nλI: D = R⁻¹ΦᵀV, B = R⁻ᵀD.
 
         The moment of the fitted values needs no second pass over the inputs: Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ = BᵀΦᵀΦB = DᵀD − nλBᵀB.
         """
-        n = n_samples(self.X_fit_)
         if not len(cross):
-            return Regression(cross, None, self.landmarks_, MixedMoment(((cross, 0.0),)), error)
+            return cross, cross
         R, failed = dpotrf(gram.lower, lower=1, overwrite_a=1)
         if failed:
             raise NotPositiveSemidefiniteError(
-                f"alpha={self.alpha:g} is below the rounding errors of input_kernel = {self.kernel!r} over {n} inputs: "
-                f"ΦᵀΦ + n·alpha·I has no Cholesky factor. Raise alpha, or use dtype='float64'."
+                f"alpha={self.alpha:g} is below the rounding errors of input_kernel = {self.kernel!r} over "
+                f"{n_samples(self.X_fit_)} inputs: ΦᵀΦ + n·alpha·I has no Cholesky factor. Raise alpha, or use "
+                f"dtype='float64'."
             )
         D = solve_triangular(R, cross, lower=True, check_finite=False)
-        B = solve_triangular(R, D, trans="T", lower=True, check_finite=False)
-        moment = MixedMoment(((D, 1 / n), (B, -self.alpha)))
-        return Regression(B, self.features_.triangle, self.landmarks_, moment, error)
+        return D, solve_triangular(R, D, trans="T", lower=True, check_finite=False)

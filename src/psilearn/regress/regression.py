@@ -30,7 +30,7 @@ class Regression:
     solution: Array  # (a, r)
     triangle: Array | None  # (a, a)  L; None for the identity
     anchors: Samples  # a inputs: all of them, or landmarks
-    moment: MixedMoment  # 1/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ of the fitted values, (r, r)
+    moment: MixedMoment | None  # 1/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ of the fitted values, (r, r); None where it was not asked for
     approximation_error: float  # the share of Σ k_x(x, x) that the anchors do not span
 
     def coef(self, V: Array | None = None) -> Array:
@@ -44,5 +44,5 @@ class Regression:
 class Regressor(Protocol):
     """A regression that was fitted on inputs alone, before it sees targets."""
 
-    def regress(self, V: Targets) -> Regression:
-        """Regress onto targets V (n, r)."""
+    def regress(self, V: Targets, with_moment: bool = True) -> Regression:
+        """Regress onto targets V (n, r), with the moment of the fitted values where it is wanted."""

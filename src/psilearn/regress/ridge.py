@@ -49,13 +49,17 @@ class KernelRidge:
             ) from error
         return self
 
-    def regress(self, V: Targets) -> Regression:
-        """Regress onto the targets V (n, r); 2n²r flops, 2nr numbers."""
+    def regress(self, V: Targets, with_moment: bool = True) -> Regression:
+        """Regress onto the targets V (n, r); 2n²r flops, 2nr numbers, and nr more for the moment."""
         targets = np.asarray(V[:], dtype=np.float64)
         with stage(f"regression onto {targets.shape[1]:,} coordinates"):
             coef = self.solve(targets)
-        fitted = targets - self._ridge * coef  # ĥ(xᵢ) = K_x (K_x + nλI)⁻¹ V
-        return Regression(coef, None, self.X_fit_, MixedMoment(((fitted, 1 / len(fitted)),)), 0.0)
+        moment = None
+        if with_moment:
+            fitted = coef * -self._ridge  # ĥ(xᵢ) = K_x (K_x + nλI)⁻¹ V = V − nλ (K_x + nλI)⁻¹ V
+            fitted += targets
+            moment = MixedMoment(((fitted, 1 / len(fitted)),))
+        return Regression(coef, None, self.X_fit_, moment, 0.0)
 
     def solve(self, V: Array) -> Array:
         """Return (K_x + nλI)⁻¹ V, shape (n, r)."""
