@@ -45,7 +45,7 @@ def operations(n: int, q: int, r: int, d: int, p: int) -> dict[str, float]:
         "Gram matrix, half of it: n·q²": n * q**2,
         "two Cholesky factors: 2·q³/3": 2 * q**3 / 3,
         "cross products: 2·n·q·r": 2 * n * q * r,
-        "three solutions for r targets: 3·q²·r": 3 * q**2 * r,
+        "two solutions for r targets, one for p directions: q²·(2r + p)": q**2 * (2 * r + p),
         "output coordinates: r³/3 + d·r²": r**3 / 3 + d * r**2,
         "moment of the fitted values, two halves: 2·q·r²": 2 * q * r**2,
         "embedding: 2·(q + d)·r·p": 2 * (q + d) * r * p,

@@ -110,6 +110,10 @@ class LandmarkOutputs:
         )
         return max(0.0, 1 - captured / total) if total else 0.0
 
+    def forget_labeled(self) -> None:
+        """Let go of Y, once the regression has seen it."""
+        del self.labeled
+
     def moment(self) -> MixedMoment:
         """Return 1/m Σⱼ φ(yⱼ)φ(yⱼ)ᵀ over the unlabeled outputs seen so far; over Y where there are none."""
         return (self.of_unlabeled if self.of_unlabeled.count else self.of_labeled).mean()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from psilearn import checks
 from psilearn.backend import precision, row_blocks, working_dtype
 from psilearn.decode import CandidateSet, CandidateSets, Ranks, TopK, as_candidates, nearest, rank_of_truth
-from psilearn.embed import LandmarkOutputs, OutputStream, SpannedOutputs
+from psilearn.embed import Embedding, LandmarkOutputs, OutputStream, SpannedOutputs
 from psilearn.kernels.base import Kernel, as_kernel, block, diagonal
 from psilearn.landmarks import as_landmarks
 from psilearn.linalg import Array
@@ -64,8 +63,10 @@ class OutputKernelRegression(BaseEstimator):
             kernel_y.fit(Y)
             outputs = self._output_side(kernel_y, Y, stream)
             regression = self._regressor(kernel_x).fit(X).regress(outputs.labeled, self._looks_at_fitted_values())
-            if regression.moment is not None and isinstance(outputs, LandmarkOutputs):
-                regression = replace(regression, moment=regression.moment.summed())
+            if isinstance(outputs, LandmarkOutputs):
+                outputs.forget_labeled()
+                if self._looks_at_unlabeled():
+                    regression = regression.settled()  # kept for partial_fit
             fitted = self._from_subspace(outputs, regression)
 
             for stale in ("n_features_in_", "feature_names_in_"):
@@ -83,16 +84,15 @@ class OutputKernelRegression(BaseEstimator):
         """Return the fitted attributes that depend on the chosen directions V (r, p)."""
         eigenvalues, V = self._choose_subspace(outputs, regression)
         embedding = outputs.embedding(V)
-        g = outputs.embedded(V, embedding)  # (d, p)
-        norms = diagonal(embedding.kernel, outputs.outputs, "output_kernel")
+        goes_on = isinstance(outputs, LandmarkOutputs)
         return {
             "embedding_": embedding,
-            "candidates_": CandidateSet(outputs.outputs, embedding, norms, g),
+            "candidates_": known_candidates(outputs, V, embedding),
             "dual_coef_": regression.coef(V).astype(working_dtype(), copy=False),  # (a, p)
             "eigenvalues_": eigenvalues,
             "n_components_": embedding.n_components,
             "approximation_error_": outputs.approximation_error,
-            "_continuation": (outputs, regression) if isinstance(outputs, LandmarkOutputs) else None,
+            "_continuation": (outputs, regression if self._looks_at_unlabeled() else None) if goes_on else None,
         }
 
     def embed(self, X: Samples) -> Array:
@@ -229,6 +229,12 @@ class OutputKernelRegression(BaseEstimator):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def known_candidates(outputs: SpannedOutputs | LandmarkOutputs, V: Array | None, embedding: Embedding) -> CandidateSet:
+    """Return the distinct known outputs, embedded: the default candidates."""
+    norms = diagonal(embedding.kernel, outputs.outputs, "output_kernel")
+    return CandidateSet(outputs.outputs, embedding, norms, outputs.embedded(V, embedding))
 
 
 def check_outputs_of_fit(

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from psilearn import checks
 from psilearn.embed import LandmarkOutputs, OutputStream, SpannedOutputs
-from psilearn.estimators.base import OutputKernelRegression
+from psilearn.estimators.base import OutputKernelRegression, known_candidates
 from psilearn.moments import MixedMoment, Subspace
 from psilearn.regress import Regression
 
@@ -94,7 +94,12 @@ class KDE(OutputKernelRegression):
         outputs, regression = self._continuation
         with self._numerics():
             outputs = outputs.with_unlabeled(OutputStream(unlabeled, self.output_kernel_, outputs.outputs))
-            self.__dict__.update(self._from_subspace(outputs, regression))
+            if regression is not None:
+                self.__dict__.update(self._from_subspace(outputs, regression))
+            else:  # fully supervised: only the candidates change
+                self.candidates_ = known_candidates(outputs, None, self.embedding_)
+                self.approximation_error_ = outputs.approximation_error
+                self._continuation = (outputs, None)
         return self
 
     def _check_parameters(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from scipy.linalg import solve_triangular
@@ -32,6 +32,11 @@ class Regression:
     anchors: Samples  # a inputs: all of them, or landmarks
     moment: MixedMoment | None  # 1/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ of the fitted values, (r, r); None where it was not asked for
     approximation_error: float  # the share of Σ k_x(x, x) that the anchors do not span
+
+    def settled(self) -> Regression:
+        """Return the same regression in the fewest numbers: a·r + r², no triangle and no fitted values; a²r flops."""
+        moment = None if self.moment is None else self.moment.summed()
+        return replace(self, solution=self.coef(), triangle=None, moment=moment)
 
     def coef(self, V: Array | None = None) -> Array:
         """Return the coefficients C (a, p) of x ↦ k_x(x, anchors) C, in the directions V (r, p); in all without V."""
