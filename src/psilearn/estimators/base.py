@@ -35,6 +35,7 @@ class OutputKernelRegression(BaseEstimator):
     output_landmarks: Any
     dtype: Any
     verbose: int
+    _continuation: tuple[LandmarkOutputs, Regression | None] | None
 
     def fit(self, X: Samples, y: Samples, unlabeled: Any = None) -> Self:
         """Learn from pairs (xᵢ, yᵢ) and from further outputs without inputs.
