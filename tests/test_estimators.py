@@ -22,8 +22,28 @@ from tests.problems import make
 KERNEL_X = Gaussian(0.5)
 
 
-@parametrize_with_checks([IOKR(), KDE(), OEL(), OEL(n_components=2, supervision=1.0)])
+@parametrize_with_checks(
+    [
+        IOKR(),
+        KDE(),
+        OEL(),
+        OEL(n_components=2, supervision=1.0),
+        IOKR(input_landmarks=10, output_landmarks=10),
+        IOKR(dtype="float32"),
+        OEL(input_landmarks=10),
+    ]
+)
 def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def takes_outputs_alone(estimator):
+    checks = ("check_n_features_in_after_fitting", "check_fit_score_takes_y")
+    return dict.fromkeys(checks, "partial_fit takes unlabeled outputs, not pairs")
+
+
+@parametrize_with_checks([OEL(input_landmarks=10, output_landmarks=10)], expected_failed_checks=takes_outputs_alone)
+def test_scikit_learn_contract_with_partial_fit(estimator, check):
     check(estimator)
 
 
