@@ -20,9 +20,9 @@ from psilearn.kernels import Dice, Gaussian
 from psilearn.metrics import f1_score
 
 NEEDS = ("converted/mediamill.npz",)
-GAMMAS = [0.001, 0.003, 0.01, 0.03, 0.1]
-ALPHAS = [1e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3]
-FACTORS = [1.0, 0.3, 0.1, 0.03]  # of λ, when there are more pairs
+GAMMAS = [0.001, 0.003, 0.01, 0.03]
+ALPHAS = [1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5]
+FACTORS = [3.0, 1.0, 0.3]  # of λ, when there are more pairs
 FULL = {
     "some": 6000,
     "exact": 8000,

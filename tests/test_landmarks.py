@@ -185,3 +185,50 @@ def test_landmarks_are_parameters_that_can_be_searched():
     model.set_params(input_landmarks__n=20, input_landmarks__method="leverage")
     assert model.input_landmarks.n == 20
     assert len(model.fit(X, Y).X_fit_) == 20
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("size", [1e-25, 1e20])
+def test_data_of_any_size_have_landmarks(method, size):
+    landmarks = Landmarks(5, method)
+    model = OEL(Gaussian(0.5), Linear(), 1e-3, 3, 0.5, landmarks, landmarks).fit(X, size * Y)
+    expected = OEL(Gaussian(0.5), Linear(), 1e-3, 3, 0.5, landmarks, 300).fit(X, Y)
+    np.testing.assert_allclose(model.eigenvalues_[:1] / size**2, expected.eigenvalues_[:1], rtol=0.2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_inputs_and_outputs_of_length_zero(method):
+    landmarks = Landmarks(20, method)
+    model = OEL(Linear(), Linear(), 1e-3, 3, 0.5, input_landmarks=landmarks).fit(np.zeros((50, 3)), Y[:50])
+    np.testing.assert_array_equal(model.embed(X[:4, :3]), 0)
+    assert len(model.predict(X[:4, :3])) == 4
+    with pytest.warns(UserWarning, match="more than the rank"):
+        OEL(Gaussian(0.5), Linear(), 1e-3, 3, output_landmarks=landmarks).fit(X, np.zeros_like(Y)).predict(X[:4])
+
+
+def test_leverage_scores_survive_a_tiny_alpha():
+    landmarks = Landmarks(20, "leverage")
+    OEL(Linear(), Gaussian(0.5), 1e-18, 3, input_landmarks=landmarks, output_landmarks=landmarks).fit(1e3 * X, Y)
+
+
+def test_values_beyond_single_precision_are_named():
+    for size, message in ((1e-30, "has values beyond float32: scale them"), (1e30, "returned inf .* dtype='float64'")):
+        with pytest.raises(ValueError, match=rf"input_kernel = Linear\(\) {message}"):
+            OEL(Linear(), Gaussian(0.5), input_landmarks=20, dtype="float32").fit(size * X, Y)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("outputs", ["vectors", "numbers"])
+def test_copies_of_a_candidate_tie_whatever_the_blocks(dtype, outputs):
+    rng = np.random.default_rng(29)
+    if outputs == "vectors":
+        T, C = rng.standard_normal((300, 4)), rng.standard_normal((333, 4))
+    else:
+        T, C = rng.integers(0, 50, 300) * 1.0, np.unique(rng.integers(0, 50, 333) * 1.0)
+    for model in (OEL(Gaussian(0.5), Gaussian(0.3), 1e-4, 10, dtype=dtype), IOKR(Gaussian(0.5), Gaussian(0.3), 1e-4)):
+        model.fit(X, T)
+        for memory in (0.01, 1, 64):
+            with config_context(working_memory=memory):
+                top = model.predict_topk(X, 3, np.concatenate([C, C, C])).indices
+            assert np.all(top[:, 0] < len(C))
+            np.testing.assert_array_equal(top[:, 1:], top[:, :1] + [[len(C), 2 * len(C)]])

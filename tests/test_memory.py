@@ -86,6 +86,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads the resid
         (12000, 0, {"input_landmarks": 3000, "output_landmarks": 300, "dtype": "float32"}),
         (2000, 60000, {"input_landmarks": 500, "output_landmarks": 1500, "dtype": "float32"}),
         (2000, 30000, {"input_landmarks": 500, "output_landmarks": 1500}),
+        (2000, 150000, {"input_landmarks": 100, "output_landmarks": 800}),
     ],
 )
 def test_a_fit_takes_what_the_formula_says(n, m, options):

@@ -48,9 +48,9 @@ def block_rows(bytes_per_row: int, n_rows: int) -> int:
     return max(1, min(n_rows, budget // max(1, bytes_per_row)))
 
 
-def row_blocks(n_rows: int, bytes_per_row: int) -> Iterator[slice]:
-    """Cut ``range(n_rows)`` into slices that each fit into ``working_memory``."""
-    step = block_rows(bytes_per_row, n_rows)
+def row_blocks(n_rows: int, bytes_per_row: int, most: int | None = None) -> Iterator[slice]:
+    """Cut ``range(n_rows)`` into slices of at most ``most`` rows that each fit into ``working_memory``."""
+    step = block_rows(bytes_per_row, n_rows if most is None else min(n_rows, most))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 

@@ -9,7 +9,7 @@ output side, landmarks  48 r² + 16 r² where s = 4; while they are chosen 8·r�
 regression, exact       8 n² + 32 n·r    factor; targets, coefficients, fitted values, rotated coefficients
 regression, landmarks   16 q² + 8 q² where s = 4, + 40 q·r + blocks of at most W
 directions              40 r² where r ≤ 2500 or there are landmarks, else 200 r·p; 16 n·r or 24 q·r stay
-candidates              s·d·p
+candidates              s·d·p + 100 d + a block of min(W, 3·s·r·8192)
 prediction              s·N·p + 24·N·k   queries and answers of N inputs, + 2 blocks of at most W
 ======================  ===============================================================================
 
@@ -25,9 +25,9 @@ from typing import Any
 from sklearn import get_config
 
 from psilearn import checks
+from psilearn.embed.embedding import BLOCK_ROWS
+from psilearn.landmarks import as_landmarks, pool_size
 from psilearn.linalg import DENSE_LIMIT
-
-POOL = 10_000  # objects, at least, that landmarks are chosen from
 
 
 def working_bytes() -> int:
@@ -39,8 +39,8 @@ def fit_bytes(
     n: int,
     d: int,
     *,
-    input_landmarks: int | None = None,
-    output_landmarks: int | None = None,
+    input_landmarks: Any = None,
+    output_landmarks: Any = None,
     n_components: int | None = None,
     dtype: Any = "float64",
 ) -> int:
@@ -62,23 +62,27 @@ def fit_bytes(
     >>> round(fit_bytes(10**6, 10**6, input_landmarks=5000, output_landmarks=1000, n_components=100) / 1e9, 1)
     1.2
     """
+    n, d = checks.count(n, "n"), checks.count(d, "d")
     s = checks.precision(dtype, "dtype").itemsize
     single = 1 if s == 4 else 0
-    r = d if output_landmarks is None else min(output_landmarks, d)
-    p = r if n_components is None else min(n_components, r)
-    if output_landmarks is None:
+    inputs = as_landmarks(input_landmarks, "input_landmarks", "uniform")
+    outputs = as_landmarks(output_landmarks, "output_landmarks", "pivoted")
+    r = d if outputs is None else min(outputs.n, d)
+    p = r if n_components is None else min(checks.count(n_components, "n_components"), r)
+    if outputs is None:
         choosing, kept = 24 * d * d, 16 * d * d
     else:
-        choosing, kept = 8 * r * max(4 * r, POOL), (48 + 16 * single) * r * r
-    if input_landmarks is None:
+        choosing, kept = 8 * r * pool_size(r), (48 + 16 * single) * r * r
+    if inputs is None:
         regression, fitted = 8 * n * n + 32 * n * r, 16 * n * r
     else:
-        q = min(input_landmarks, n)
+        q = min(inputs.n, n)
         block = min(working_bytes(), s * min(n, 4096) * (3 * q + 2 * r))
         regression, fitted = (16 + 8 * single) * q * q + 40 * q * r + block, 24 * q * r
-    dense = r <= DENSE_LIMIT or output_landmarks is not None
+    dense = r <= DENSE_LIMIT or outputs is not None
     directions = fitted + (40 * r * r if dense else 200 * r * p)
-    return max(choosing, kept + max(regression, directions, s * d * p))
+    candidates = s * d * p + (0 if outputs is None else 100 * d + min(working_bytes(), 3 * s * r * min(d, BLOCK_ROWS)))
+    return max(choosing, kept + max(regression, directions, fitted + candidates))
 
 
 def predict_bytes(n_queries: int, n_components: int, k: int = 1, dtype: Any = "float64") -> int:

@@ -9,7 +9,8 @@ from sklearn import config_context
 from threadpoolctl import threadpool_info
 
 from psilearn.decode import CandidateSet, nearest, rank_of_truth, score
-from psilearn.decode.nearest import TIE, count_nearer, smallest
+from psilearn.decode.nearest import count_nearer, smallest
+from psilearn.decode.score import tie
 from psilearn.embed import Embedding
 from psilearn.kernels import Linear
 
@@ -19,10 +20,11 @@ def embedding(d, p):
 
 
 def whole(Z, g, norms):
+    part = tie(Z, g)
     Z, g = np.asarray(Z, dtype=float), np.asarray(g, dtype=float)
     lengths = (Z**2).sum(axis=1)[:, None] + norms
     D = np.maximum(lengths - 2 * np.einsum("ip,jp->ij", Z, g), 0)
-    return D, TIE * lengths
+    return D, part * lengths
 
 
 def check(Z, Y, p, k, *, keep=True, dtype=float, shrink=1.0):

@@ -110,7 +110,7 @@ def test_partial_fit_needs_landmarks():
 
 
 def test_bad_sources_are_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"unlabeled = .*nothing.npy': no such file"):
+    with pytest.raises(FileNotFoundError, match=r"unlabeled = .*nothing.npy': there is no such file"):
         fitted(tmp_path / "nothing.npy")
     (tmp_path / "u.csv").write_text("1,2\n")
     with pytest.raises(ValueError, match=r"must be a .npy or a .parquet file, not '.csv'"):
@@ -125,7 +125,9 @@ def test_bad_sources_are_named(tmp_path):
 
 def test_empty_batches_and_empty_iterators_are_nothing():
     np.testing.assert_allclose(products(fitted(iter([U[:0], U, U[:0]]), 1000)), products(fitted(U, 1000)), atol=1e-9)
-    np.testing.assert_allclose(products(fitted(iter([]), 1000)), products(fitted(None, 1000)), atol=1e-9)
+    with pytest.warns(UserWarning, match="unlabeled gave no outputs. .An iterator can be read once"):
+        model = fitted(iter([]), 1000)
+    np.testing.assert_allclose(products(model), products(fitted(None, 1000)), atol=1e-9)
 
 
 def test_objects_stream_too(tmp_path):
@@ -144,9 +146,34 @@ def test_a_large_file_is_sampled_evenly(tmp_path, monkeypatch):
     bits = np.repeat(np.eye(6, dtype=np.uint8), 50, axis=0)
     table = pa.table({f"c{j}": bits[:, j] for j in range(6)})
     pq.write_table(table, tmp_path / "bits.parquet")
-    monkeypatch.setattr("psilearn.embed.outputs.POOL", 40)
+    monkeypatch.setattr("psilearn.landmarks.selection.POOL", 40)
     monkeypatch.setattr("psilearn.embed.streams.BLOCK_ROWS", 16)
     tags = take(bits, np.arange(20))
     model = OEL(Gaussian(0.5), Dice(), 1e-3, 6, 0.0, output_landmarks=6).fit(X[:20], tags, tmp_path / "bits.parquet")
     assert model.n_components_ == 6
     assert model.approximation_error_ < 1e-12
+
+
+def test_damaged_files_are_named(tmp_path):
+    (tmp_path / "u.npy").write_bytes(b"not an array")
+    with pytest.raises(ValueError, match=r"unlabeled = .*u.npy' is not a .npy file of numbers"):
+        fitted(tmp_path / "u.npy")
+    (tmp_path / "u.parquet").write_bytes(b"not a table")
+    with pytest.raises(ValueError, match=r"u.parquet' is not a Parquet file"):
+        fitted(tmp_path / "u.parquet")
+    for column, message in (([[1.0, 2.0, 3.0, 4.0], [1.0]], "unequal lengths"), ([[1.0] * 4, None], "misses values")):
+        pq.write_table(pa.table({"y": column}), tmp_path / "u.parquet")
+        with pytest.raises(ValueError, match=message):
+            fitted(tmp_path / "u.parquet")
+
+
+def test_parameters_that_changed_since_fit():
+    for before, after in ((1.0, 0.3), (0.0, 0.3), (0.3, 1.0), (0.3, 0.0)):
+        model = fitted(U, supervision=before).set_params(supervision=after)
+        with pytest.raises(ValueError, match="supervision has changed since fit in a way that needs a new fit"):
+            model.partial_fit(U)
+    with pytest.raises(ValueError, match="n_components must be an integer ≥ 1"):
+        fitted(U).set_params(n_components=-3).partial_fit(U)
+    assert fitted(U).set_params(n_components=2, supervision=0.9).partial_fit(U).n_components_ == 2
+    with pytest.raises(ValueError, match=r"unlabeled has shape \(500, 3\), the known outputs has shape"):
+        fitted(U).partial_fit(U[:, :3])

@@ -120,10 +120,8 @@ class CandidateSet:
         """Yield consecutive rows and their embeddings g, each block within ``working_memory``."""
         p = self.embedding.n_components
         numbers = 2 * p + (len(self.embedding.basis) if self.g is None else 0)  # g, what is made of it, kernel values
-        for outer in row_blocks(len(self), working_dtype().itemsize * numbers):
-            for start in range(outer.start, outer.stop, BLOCK_ROWS):
-                rows = slice(start, min(start + BLOCK_ROWS, outer.stop))
-                yield rows, self.embedding(take(self.outputs, rows)) if self.g is None else np.asarray(self.g[rows])
+        for rows in row_blocks(len(self), working_dtype().itemsize * numbers, BLOCK_ROWS):
+            yield rows, self.embedding(take(self.outputs, rows)) if self.g is None else np.asarray(self.g[rows])
 
     def distinct(self) -> CandidateSet:
         """Return the set without repetitions."""

@@ -1,9 +1,9 @@
 """Exact nearest candidates by streaming: blocks of scores, the best k kept, never all distances at once.
 
 A distance is |G*z − ψ(y)|² = |z|² − 2⟨z, g(y)⟩ + k(y, y), the squared distance in the output space. Rounding makes
-equal distances differ in the last bits, by a few ε(|z|² + k(y, y)): what differs by less than 32 times that is a tie,
-and a tie goes to the lowest index, whatever the block sizes and the order of summation. Shared candidates are
-preselected by float32 bounds (:mod:`psilearn.decode.score`); what is returned is compared in float64 alone.
+equal distances differ in the last bits, by a few ε(|z|² + k(y, y)), ε that of the precision of the embedding: what
+differs by less than 32ε(|z|² + k(y, y)) is a tie, and a tie goes to the lowest index, whatever the block sizes. Shared
+candidates are preselected by float32 bounds (:mod:`psilearn.decode.score`); what is returned is compared in float64.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psilearn.decode.candidates import CandidateSet
-from psilearn.decode.score import TIE, Bounds, Queries, Scored, round_down, round_up, score
+from psilearn.decode.score import TIE, Bounds, Queries, Scored, round_down, round_up, score, tie
 from psilearn.decode.sets import CandidateSets
 from psilearn.embed import Embedding
 from psilearn.linalg import Array
@@ -174,9 +174,9 @@ def _count_block(scored: Scored, own: Array, own_slack: Array) -> tuple[Index, I
     """Return how many candidates of a block are nearer than ``own`` (q,) and how many tie; bounds decide most."""
     bounds, lower, queries = scored.bounds, scored.lower, scored.queries
     squared = bounds.queries.squared[queries]
-    high = own + own_slack - squared + 2 * TIE * squared + bounds.tiny  # −∞ where there is no truth
+    high = own + own_slack - squared + 2 * bounds.tie * squared + bounds.tiny  # −∞ where there is no truth
     spread = bounds.largest_spread(np.where(own >= 0, high, 0), queries)
-    low = own - own_slack - 2 * TIE * squared - spread
+    low = own - own_slack - 2 * bounds.tie * squared - spread
     low = np.where(low > 0, low - squared, -np.inf)  # nothing is nearer than 0
     clear = lower < round_down(low, lower.dtype)[:, None]
     doubtful = lower <= round_up(high, lower.dtype)[:, None]
@@ -237,16 +237,21 @@ def _distances_in_sets(
     """Yield examples with the distances to their own candidates (m, c), ∞ beyond the end of a set, and slacks."""
     z_norms = Queries(Z).squared
     for examples, products, norms in candidates.products(Z, embedding):
-        D, slack = distances_and_slack(products, z_norms[examples], norms)
+        D, slack = distances_and_slack(products, z_norms[examples], norms, tie(Z))
         slack[np.isinf(slack)] = 0
         yield examples, D, slack
 
 
-def distances_and_slack(products: Array, z_norms: Array, squared_norms: Array) -> tuple[Array, Array]:
-    """Return |z|² − 2⟨z, g⟩ + k(y, y), at least 0, and 32ε(|z|² + k(y, y)), both (q, c); products are overwritten."""
+def distances_and_slack(
+    products: Array, z_norms: Array, squared_norms: Array, part: float = TIE
+) -> tuple[Array, Array]:
+    """Return |z|² − 2⟨z, g⟩ + k(y, y), at least 0, and its part that may be rounding, 32ε(|z|² + k(y, y)).
+
+    Both (q, c); products are overwritten.
+    """
     lengths = z_norms[:, None] + squared_norms
     products *= -2
     products += lengths
     np.maximum(products, 0, out=products)
-    lengths *= TIE
+    lengths *= part
     return products, lengths

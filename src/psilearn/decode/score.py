@@ -26,13 +26,18 @@ from psilearn.linalg import Array
 from psilearn.progress import track
 from psilearn.samples import Index
 
-TIE = 32 * float(np.finfo(float).eps)
+TIE = 32 * float(np.finfo(float).eps)  # the part of |z|² + k(y, y) by which equal distances may differ
 AREA = 2**19  # scores in a block at the most: 2 MB of float32
 WIDTH = 1024  # candidates in a block
 BYTES_PER_SCORE = 128  # of the block and what selection makes of it where every pair is in doubt
 PARALLEL = 2**26  # products that are worth a thread
 _LIMITING = Lock()  # threads of two searches at once would leave BLAS with the limit of the other
 DENSE = 1 / 16  # from this part of a block on, pairs in doubt are computed by a GEMM rather than one by one
+
+
+def tie(*arrays: Array) -> float:
+    """Return what part of |z|² + k(y, y) may be rounding, for queries and embeddings of that precision."""
+    return TIE * max(float(np.finfo(array.dtype).eps / np.finfo(float).eps) for array in arrays)
 
 
 class Queries:
@@ -52,6 +57,8 @@ class Bounds:
         self.squared_norms = np.asarray(squared_norms, dtype=np.float64)
         g_squared = np.einsum("ij,ij->i", g, g, dtype=np.float64) if g.shape[1] else np.zeros(len(g))
         self.lengths = np.sqrt(g_squared)
+        if not (np.isfinite(g_squared).all() and np.isfinite(self.squared_norms).all()):
+            raise ValueError("The embedded candidates hold numbers that are not finite: build the CandidateSet again.")
         self.excess = max(0.0, float(np.max(g_squared - self.squared_norms)))  # of |g|² over k(y, y): rounding
         z, length = float(queries.lengths.max(initial=0.0)), float(self.lengths.max())
         largest = 2 * z * length + float(np.abs(self.squared_norms).max())
@@ -59,7 +66,8 @@ class Bounds:
         self.dtype: np.dtype[Any] = np.dtype(np.float32 if fits else np.float64)
         kind = np.finfo(np.float32 if fits else np.float64)
         p = g.shape[1]
-        self.gamma = (p + 16) * (float(kind.eps) / 2 + 2.0**-53) + 2 * TIE
+        self.tie = tie(queries.Z, g)
+        self.gamma = (p + 16) * (float(kind.eps) / 2 + 2.0**-53) + 2 * self.tie
         self.tiny = (p + 16) * float(kind.tiny) * (1 + z + 2 * length)  # what underflow may take away
         self.largest = largest
         self._step = block_rows(32 * max(1, p), 1024)  # pairs whose rows stay in the cache
@@ -89,7 +97,7 @@ class Bounds:
     def limit(self, distances: Array, rows: Any) -> Array:
         """Return the L above which no distance is, or ties with, one of at most ``distances``."""
         squared = self.queries.squared[rows]
-        return distances - squared + 2 * TIE * squared + self.tiny
+        return distances - squared + 2 * self.tie * squared + self.tiny
 
     def largest_spread(self, limit: Array, rows: Any) -> Array:
         """Return the largest spread of a row's candidates with L ≤ limit.
@@ -121,7 +129,7 @@ class Bounds:
 
     def _distances(self, products: Array, rows: Index, columns: Index) -> tuple[Array, Array]:
         lengths = self.queries.squared[rows] + self.squared_norms[columns]
-        return np.maximum(lengths - 2 * products, 0), TIE * lengths
+        return np.maximum(lengths - 2 * products, 0), self.tie * lengths
 
 
 class Scored(NamedTuple):

@@ -92,6 +92,9 @@ def read(path: Path, fingerprint: str, p: int) -> dict[str, Any]:
         raise ValueError(f"{path / MANIFEST} is damaged: {error!r}.") from error
     if expected != ((n, p), n) or not all(isinstance(value, str) for value in known):
         raise ValueError(f"{path / MANIFEST} contradicts itself: g {expected[0]}, expected {(n, p)}.")
+    stored = {"array": ["outputs.npy"], "not stored": []}.get(known[0], [f"outputs_{part}.npy" for part in CSR])
+    if set(files) != {"g.npy", "squared_norms.npy", *stored}:
+        raise ValueError(f"{path / MANIFEST} is damaged: it names the files {sorted(files)}.")
     for name, (shape, dtype, size) in files.items():
         _check_file(path / name, shape, dtype, size)
     return manifest

@@ -18,6 +18,8 @@ from psilearn.linalg import Array
 from psilearn.progress import track
 from psilearn.samples import Samples, n_columns, n_samples, take
 
+BLOCK_ROWS = 8192  # outputs that are embedded together at the most
+
 
 @dataclass(frozen=True)
 class Embedding:
@@ -45,7 +47,7 @@ class Embedding:
         if not len(self.basis):
             return g
         basis = self.basis.astype(dtype, copy=False)
-        blocks = list(row_blocks(len(g), dtype.itemsize * len(basis)))
+        blocks = list(row_blocks(len(g), dtype.itemsize * len(basis), BLOCK_ROWS))
         for rows in track(blocks, "embedding of outputs", len(blocks)):
             K = block(self.kernel, take(Y, rows), self.landmarks, "output_kernel")
             np.matmul(K.astype(dtype, copy=False), basis, out=g[rows])

@@ -18,13 +18,11 @@ from psilearn.embed.coordinates import KnownOutputs, OutputCoordinates, embeddin
 from psilearn.embed.embedding import Embedding
 from psilearn.embed.streams import OutputStream
 from psilearn.kernels.base import Kernel, diagonal
-from psilearn.landmarks import LandmarkFeatures, Landmarks
+from psilearn.landmarks import LandmarkFeatures, Landmarks, pool_size
 from psilearn.linalg import Array
 from psilearn.moments import GramSum, MixedMoment
 from psilearn.progress import track
 from psilearn.samples import Samples, concat, distinct, n_samples, take
-
-POOL = 10_000  # distinct outputs, at least, that landmarks are chosen from
 
 
 class SpannedOutputs:
@@ -193,7 +191,7 @@ class RunningMoment:
 def _pool(labeled: Samples, unlabeled: OutputStream | None, landmarks: Landmarks) -> Samples:
     """Return distinct outputs to choose landmarks from: all, or a sample of each side where there are many."""
     rng = check_random_state(landmarks.random_state)
-    size = max(POOL, 4 * landmarks.n)
+    size = pool_size(landmarks.n)
     n = n_samples(labeled)
     pool = take(labeled, np.sort(rng.choice(n, size, replace=False))) if n > size else labeled
     sample = None if unlabeled is None else unlabeled.sample(size, rng)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -31,14 +32,17 @@ class OutputStream:
         checks each batch.
     like : collection
         the labeled outputs, of the same width.
-    name : str
-        the parameter that ``source`` came from.
+    name, like_name : str
+        what to call ``source`` and ``like`` in messages.
     """
 
-    def __init__(self, source: Any, kernel: Kernel, like: Samples, name: str = "unlabeled") -> None:
+    def __init__(
+        self, source: Any, kernel: Kernel, like: Samples, name: str = "unlabeled", like_name: str = "y"
+    ) -> None:
         self.kernel = kernel
         self.like = like
         self.name = name
+        self.like_name = like_name
         self._collection: Samples | None = None
         self._parquet: Path | None = None
         self._head: list[Samples] = []
@@ -47,9 +51,12 @@ class OutputStream:
             path = Path(source)
             source, on_disk = None, True
             if not path.is_file():
-                raise FileNotFoundError(f"{name} = {str(path)!r}: no such file.")
+                raise FileNotFoundError(f"{name} = {str(path)!r}: there is no such file.")
             if path.suffix == ".npy":
-                source = np.load(path, mmap_mode="r", allow_pickle=False)
+                try:
+                    source = np.load(path, mmap_mode="r", allow_pickle=False)
+                except (ValueError, EOFError, OSError) as error:
+                    raise ValueError(f"{name} = {str(path)!r} is not a .npy file of numbers: {error}") from error
             elif path.suffix == ".parquet":
                 self._parquet = path
             else:
@@ -63,9 +70,8 @@ class OutputStream:
     def batches(self, bytes_per_output: int) -> Iterator[Samples]:
         """Yield all outputs in batches within ``working_memory``; an iterator is used up by it."""
         for batch in self._batches():
-            for outer in row_blocks(n_samples(batch), bytes_per_output):
-                for start in range(outer.start, outer.stop, BLOCK_ROWS):
-                    yield take(batch, slice(start, min(start + BLOCK_ROWS, outer.stop)))
+            for rows in row_blocks(n_samples(batch), bytes_per_output, BLOCK_ROWS):
+                yield take(batch, rows)
 
     def collect(self) -> Samples | None:
         """Return all outputs as one collection; None where there are none."""
@@ -120,15 +126,20 @@ class OutputStream:
                 f"{self.name} must be a collection of outputs, a path or an iterable of batches; got "
                 f"{type(source).__name__}."
             ) from None
+        found = False
         for i, batch in enumerate(batches):
             if not is_empty(batch):
+                found = True
                 yield self._checked(batch, f"batch {i} of {self.name}")
+        if not found:
+            warnings.warn(f"{self.name} gave no outputs. (An iterator can be read once.)", UserWarning, stacklevel=2)
 
     def _checked(self, batch: Samples, name: str) -> Samples:
         batch = self.kernel.check(batch, name)
         if n_columns(batch) != n_columns(self.like):
             raise ValueError(
-                f"{name} must be of the same width as y: {name} has {describe(batch)}, y has {describe(self.like)}."
+                f"{name} must be of the same width as {self.like_name}: {name} has {describe(batch)}, {self.like_name} "
+                f"has {describe(self.like)}."
             )
         if sparse.issparse(batch) and isinstance(self.like, np.ndarray):
             batch = batch.toarray()  # predictions come in the form of y
@@ -138,14 +149,23 @@ class OutputStream:
 def read_parquet(path: Path) -> Iterator[Samples]:
     """Yield the rows of a Parquet file in batches: 2-D arrays of its columns, or lists of objects."""
     try:
-        from pyarrow import parquet, types
+        from pyarrow import ArrowException, parquet, types
     except ImportError as error:
         raise ImportError("Reading a .parquet file needs pyarrow: pip install 'psilearn[parquet]'.") from error
-    for batch in parquet.ParquetFile(path).iter_batches(batch_size=BLOCK_ROWS):
-        columns = batch.columns
-        if len(columns) > 1:
-            yield np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
-        elif types.is_list(columns[0].type) or types.is_fixed_size_list(columns[0].type):
-            yield np.array(columns[0].to_pylist())
-        else:
-            yield columns[0].to_pylist()
+    try:
+        batches = parquet.ParquetFile(path).iter_batches(batch_size=BLOCK_ROWS)
+        for i, batch in enumerate(batches):
+            columns = batch.columns
+            if any(column.null_count for column in columns):
+                raise ValueError(f"{str(path)!r} misses values in rows from {i * BLOCK_ROWS} on: fill or drop them.")
+            if len(columns) > 1:
+                yield np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
+            elif types.is_list(columns[0].type) or types.is_fixed_size_list(columns[0].type):
+                rows = columns[0].to_pylist()
+                if len(set(map(len, rows))) > 1:
+                    raise ValueError(f"{str(path)!r} has lists of unequal lengths in rows from {i * BLOCK_ROWS} on.")
+                yield np.array(rows)
+            else:
+                yield columns[0].to_pylist()
+    except ArrowException as error:
+        raise ValueError(f"{str(path)!r} is not a Parquet file that can be read: {error}") from error

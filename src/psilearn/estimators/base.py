@@ -103,7 +103,9 @@ class OutputKernelRegression(BaseEstimator):
             given, X = X, self.input_kernel_.check(X, "X", allow_1d=False)
             if n_columns(X) is not None:
                 validate_data(self, given, reset=False, skip_check_array=True)
-            Z = np.empty((n_samples(X), self.n_components_), dtype=working_dtype())
+            Z = np.zeros((n_samples(X), self.n_components_), dtype=working_dtype())
+            if not len(self.dual_coef_):  # every landmark has length zero
+                return Z
             blocks = list(row_blocks(len(Z), 3 * Z.itemsize * len(self.dual_coef_)))
             for rows in track(blocks, "embedding of inputs", len(blocks)):
                 Z[rows] = block(self.input_kernel_, take(X, rows), self.X_fit_, "input_kernel") @ self.dual_coef_

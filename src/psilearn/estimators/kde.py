@@ -91,9 +91,15 @@ class KDE(OutputKernelRegression):
         check_is_fitted(self)
         if self._continuation is None:
             raise ValueError("This model was fitted without output_landmarks: fit it again before partial_fit.")
+        self._check_parameters()
         outputs, regression = self._continuation
+        if self._looks_at_unlabeled() == (regression is None) or (
+            regression is not None and self._looks_at_fitted_values() == (regression.moment is None)
+        ):
+            raise ValueError("supervision has changed since fit in a way that needs a new fit.")
         with self._numerics():
-            outputs = outputs.with_unlabeled(OutputStream(unlabeled, self.output_kernel_, outputs.outputs))
+            stream = OutputStream(unlabeled, self.output_kernel_, outputs.outputs, like_name="the known outputs")
+            outputs = outputs.with_unlabeled(stream)
             if regression is not None:
                 self.__dict__.update(self._from_subspace(outputs, regression))
             else:  # fully supervised: only the candidates change

@@ -223,10 +223,14 @@ def gram(kernel: Kernel, A: Samples, name: str, remedy: str, dtype: Any = np.flo
         else:
             K, gap = _mirrored(kernel, A, name, step)
     scale = max(float(K.max()), -float(K.min()), float(np.finfo(float).tiny))
+    squared_norms = diagonal(kernel, A, name)
+    largest = float(squared_norms.max())
+    if dtype == np.float32 and largest > 0 and not 1e-30 < largest < 1e30:
+        raise ValueError(f"{name} = {kernel!r} has values beyond float32: scale them or use dtype='float64'.")
     allowed = scale * (1e-6 if dtype == np.float64 else 1e-4)
     if gap > allowed:
         raise ValueError(f"{name} = {kernel!r} is not symmetric: k(a, b) and k(b, a) differ by up to {gap:.3g}.")
-    off = float(np.abs(diagonal(kernel, A, name) - np.diagonal(K)).max())
+    off = float(np.abs(squared_norms - np.diagonal(K)).max())
     if off > allowed:
         raise ValueError(f"{name} = {kernel!r} contradicts itself: diag(A) and k(A, A) differ by up to {off:.3g}.")
     return K
@@ -272,9 +276,10 @@ def block(kernel: Kernel, A: Samples, B: Samples | None, name: str, row: int = 0
         for part in strips(len(K), K.itemsize * K.shape[1]):
             if not np.isfinite(K[part].sum()) and not np.isfinite(K[part]).all():
                 i, j = np.argwhere(~np.isfinite(K[part]))[0] + (part.start, 0)
+                hint = " Scale the data or use dtype='float64'." if K.dtype == np.float32 else ""
                 raise ValueError(
                     f"{name} = {kernel!r} returned {K[i, j]} for objects {row + i} and {column + j}; a kernel must be "
-                    f"finite."
+                    f"finite.{hint}"
                 )
     return K
 

@@ -54,11 +54,14 @@ class Linear(RowKernel):
         return paired_inner_products(*self._row_pair(A, B))
 
     def _distance_parts(self, A: Samples, B: Samples | None) -> tuple[Array, Array, Array]:
-        """Return the parts of |a − b|²; dense rows are centred first, so that a common offset costs no digits."""
+        """Return the parts of |a − b|²; dense rows are centred first, so that a common offset costs no digits.
+
+        On the mean of B, which stays the same where A comes in blocks: so k(a, b) does not depend on the block of a.
+        """
         rows, others = self._row_pair(A, B)
         if sparse.issparse(rows) or sparse.issparse(others):
             return super()._distance_parts(A, B)
-        centre, dtype = rows.mean(axis=0, dtype=np.float64), working_dtype()
+        centre, dtype = others.mean(axis=0, dtype=np.float64), working_dtype()
         left = np.subtract(rows, centre, out=np.empty(rows.shape, dtype), casting="same_kind")
         right = left
         if B is not None:

@@ -20,6 +20,12 @@ METHODS = ("uniform", "kmeans++", "leverage", "pivoted")
 PILOT = 1000  # objects that leverage scores are estimated from, at the most
 ROUNDS = 8  # of sampling by distance
 PROPOSALS = 100  # pivots that are proposed together
+POOL = 10_000  # objects, at least, that landmarks are chosen from where not all are looked at
+
+
+def pool_size(n: int) -> int:
+    """Return how many objects to look at for n landmarks."""
+    return max(POOL, 4 * n)
 
 
 class Landmarks(BaseEstimator):
@@ -77,7 +83,7 @@ class Landmarks(BaseEstimator):
             return _far_apart(kernel, A, self.n, rng, name)
         if self.method == "leverage":
             return _sample(_leverage_scores(kernel, A, min(self.n, PILOT), alpha, rng, name), self.n, rng)
-        pool = rng.choice(size, min(size, max(4 * self.n, 10_000)), replace=False)
+        pool = rng.choice(size, min(size, pool_size(self.n)), replace=False)
         return pool[_randomly_pivoted(kernel, take(A, pool), self.n, rng, name)]
 
 
@@ -133,7 +139,8 @@ def _leverage_scores(
     pilot = take(A, np.sort(rng.choice(size, n_pilot, replace=False)))
     scores = diagonal(kernel, A, name).copy()
     with precision(np.float64):
-        system = ShiftedCholesky(block(kernel, pilot, None, name), n_pilot * alpha)
+        rounding = n_pilot * float(np.finfo(float).eps) * float(scores.max())
+        system = ShiftedCholesky(block(kernel, pilot, None, name), n_pilot * max(alpha, rounding))
         for rows in row_blocks(size, 3 * 8 * n_pilot):
             K = block(kernel, take(A, rows), pilot, name)
             scores[rows] -= np.einsum("ij,ji->i", K, system.solve(K.T))
@@ -146,23 +153,27 @@ def _randomly_pivoted(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomS
     Pivots are proposed in blocks and each is accepted with the probability that remains of it once those accepted
     before it are taken out: the same distribution as one at a time, at the speed of matrix products.
     """
-    with precision(np.float32):
-        F = np.empty((n_samples(A), n), dtype=np.float32)
-        rest = diagonal(kernel, A, name).copy()
-        floor = 1e-6 * float(rest.max())  # below that single precision sees no difference
-        chosen: list[int] = []
+    rest = diagonal(kernel, A, name)
+    scale = float(rest.max())
+    if scale <= 0:
+        return np.zeros(1, dtype=np.intp)  # every object has length zero: one stands for all
+    rest = rest / scale
+    floor = 1e-6  # below that single precision sees no difference
+    F = np.empty((n_samples(A), n), dtype=np.float32)
+    chosen: list[int] = []
+    with precision(np.float64):  # kernel values may be of any size, F is not
         while len(chosen) < n and np.any(rest > floor):
             rest[rest <= floor] = 0
             proposed = _sample(rest, min(PROPOSALS, int(np.sum(rest > 0))), rng)
             known = F[:, : len(chosen)]
-            left = np.asarray(block(kernel, take(A, proposed), None, name) - known[proposed] @ known[proposed].T, float)
+            left = block(kernel, take(A, proposed), None, name) / scale - known[proposed] @ known[proposed].T
             accepted = _accept(left, floor, rng)[: n - len(chosen)]
             new = proposed[accepted]
             if not len(new):  # what seemed to be left of them was rounding
                 rest[proposed] = 0
                 continue
             L = np.linalg.cholesky(left[np.ix_(accepted, accepted)] + floor * np.eye(len(new)))
-            columns = block(kernel, A, take(A, new), name)
+            columns = (block(kernel, A, take(A, new), name) / scale).astype(np.float32)
             columns -= known @ known[new].T
             columns = solve_triangular(L.astype(np.float32), columns.T, lower=True, check_finite=False).T
             F[:, len(chosen) : len(chosen) + len(new)] = columns

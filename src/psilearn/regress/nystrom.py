@@ -64,11 +64,7 @@ class NystromRidge:
         )
         gram, cross = GramSum(q), np.zeros((q, V.shape[1]))
         per_row = (3 * q + 2 * V.shape[1]) * size
-        blocks = [
-            slice(start, min(start + BLOCK_ROWS, outer.stop))
-            for outer in row_blocks(n, per_row)
-            for start in range(outer.start, outer.stop, BLOCK_ROWS)
-        ]
+        blocks = list(row_blocks(n, per_row, BLOCK_ROWS))
         total = 0.0
         for rows in track(blocks, "regression", len(blocks)):
             X = take(self.X_fit_, rows)
