@@ -25,7 +25,7 @@ def data(quick: bool) -> dict[str, Any]:
     """Return pairs, outputs alone and tests, with the kernels that suit them."""
     if (data_home() / "usps/usps.h5").exists() and not quick:
         usps = load_usps()
-        pairs, alone, test = usps.train[:1000], usps.train[-6000:], usps.test
+        pairs, alone, test = usps.train[:1000], usps.train[-2000:], usps.test
         kernels = Gaussian(0.04), Gaussian(0.05), 1e-4
         arrays = usps.X[pairs], usps.Y[pairs], usps.Y[alone], usps.X[test], usps.Y[test]
         return {"name": "USPS", "kernels": kernels, "p": 98, "arrays": arrays}

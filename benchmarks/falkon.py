@@ -85,7 +85,7 @@ def measure(run: Run) -> dict[str, Any]:
     """Print and return seconds and errors of both for several sizes and numbers of steps."""
     n = run.size(20000, 1500)
     figures: dict[str, Any] = {}
-    for q in run.size((2000, 6000), (100, 300)):
+    for q in run.size((2000, 4000), (100, 300)):
         for r in run.size((50, 500), (5, 20)):
             figures[f"n={n}, q={q}, r={r}"] = compare(run, n, q, r)
     ratios = {name: f["ratio"] for name, f in figures.items()}

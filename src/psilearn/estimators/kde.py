@@ -127,6 +127,6 @@ class KDE(OutputKernelRegression):
                 f"n_components={self.n_components} is more than the rank of the output moment: {rank} components are "
                 f"used.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return subspace
