@@ -60,7 +60,7 @@ def fit_bytes(
     A million pairs with 5000 input landmarks and 1000 output landmarks, in gigabytes:
 
     >>> round(fit_bytes(10**6, 10**6, input_landmarks=5000, output_landmarks=1000, n_components=100) / 1e9, 1)
-    1.2
+    1.3
     """
     n, d = checks.count(n, "n"), checks.count(d, "d")
     s = checks.precision(dtype, "dtype").itemsize
