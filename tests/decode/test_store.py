@@ -14,7 +14,7 @@ from psilearn.backend import precision
 from psilearn.decode import CandidateSet, nearest
 from psilearn.decode import store as store_module
 from psilearn.embed import Embedding
-from psilearn.embed.embedding import content_hash
+from psilearn.hashing import content_hash
 from psilearn.kernels import Dice, Gaussian, Linear, Pairwise, Precomputed
 from tests.problems import make
 

@@ -14,7 +14,6 @@ from psilearn.kernels import (
     Gaussian,
     GaussianTanimoto,
     Kemeny,
-    Kernel,
     Laplacian,
     Linear,
     Pairwise,
@@ -25,7 +24,7 @@ from psilearn.kernels import (
 )
 from psilearn.kernels.base import block, gram
 from psilearn.samples import n_samples, take
-from tests.kernels.kernel_cases import CASES, PROPERTY, SPARSE_CASES, sets
+from tests.kernels.kernel_cases import CASES, PROPERTY, SPARSE_CASES, Stored, sets
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 RNG = np.random.default_rng(0)
@@ -81,25 +80,12 @@ def test_a_common_offset_costs_no_digits_in_single_precision():
         np.testing.assert_allclose(Gaussian(0.1)(ROWS + 1e4), expected, atol=1e-5)
 
 
-class Doubles(Kernel):
-    """A user's kernel that knows nothing of precision and keeps its block."""
-
-    def __init__(self, matrix):
-        self.matrix = matrix
-
-    def __call__(self, A, B=None):
-        return self.matrix
-
-    def diag(self, A):
-        return np.diagonal(self.matrix).astype(float)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "matrix", [np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[2, 1], [1, 3]])], ids=["float", "int"]
 )
 def test_what_a_users_kernel_returns_is_cast_and_not_overwritten(matrix, dtype):
-    own, before = Doubles(matrix), matrix.copy()
+    own, before = Stored(matrix), matrix.copy()
     with precision(dtype):
         assert block(own, [0, 1], None, "k").dtype == working_dtype()
         for kernel in (2 * own, own + own, own * own, own.normalized(), Gaussian(0.5, base=own)):

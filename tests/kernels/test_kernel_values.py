@@ -15,7 +15,6 @@ from psilearn.kernels import (
     Gaussian,
     GaussianTanimoto,
     Kemeny,
-    Kernel,
     Laplacian,
     Linear,
     Normalized,
@@ -29,7 +28,7 @@ from psilearn.kernels import (
     as_kernel,
 )
 from psilearn.kernels.base import gram
-from tests.kernels.kernel_cases import MATRIX, PROPERTY, rankings, rows, sets, shared_letters
+from tests.kernels.kernel_cases import MATRIX, PROPERTY, Stored, rankings, rows, sets, shared_letters
 
 X = np.random.default_rng(0).normal(size=(12, 4))
 Z = np.random.default_rng(1).normal(size=(7, 4))
@@ -377,19 +376,6 @@ def test_pairwise_evaluates_a_symmetric_block_once_a_pair():
     Pairwise(lambda a, b: calls.append((a, b)) or 1.0)("abcd")
     assert len(calls) == 4 * 5 // 2
     assert {frozenset(call) for call in calls} == {frozenset((a, b)) for a in "abcd" for b in "abcd"}
-
-
-class Stored(Kernel):
-    """A user's kernel that returns the array it keeps."""
-
-    def __init__(self, block):
-        self.block = block
-
-    def __call__(self, A, B=None):
-        return self.block
-
-    def diag(self, A):
-        return np.diagonal(self.block).astype(float)
 
 
 def test_squared_distances_do_not_overwrite_what_a_kernel_returns():

@@ -12,7 +12,7 @@ import numpy as np
 from psilearn.backend import row_blocks, working_dtype
 from psilearn.decode import store
 from psilearn.embed import Embedding
-from psilearn.embed.embedding import content_hash
+from psilearn.hashing import content_hash
 from psilearn.kernels.base import diagonal
 from psilearn.linalg import Array
 from psilearn.progress import track

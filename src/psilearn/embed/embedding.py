@@ -1,22 +1,19 @@
-"""A finite output embedding g(y) = Gψ(y), and what names one: hashes of contents."""
+"""A finite output embedding g(y) = Gψ(y)."""
 
 from __future__ import annotations
 
 import hashlib
-import numbers
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from psilearn.backend import row_blocks, working_dtype
+from psilearn.hashing import digest, encode
 from psilearn.kernels.base import Kernel, block
 from psilearn.linalg import Array
 from psilearn.progress import track
-from psilearn.samples import Samples, n_columns, n_samples, take
+from psilearn.samples import Samples, n_samples, take
 
 BLOCK_ROWS = 8192  # outputs that are embedded together at the most
 
@@ -60,93 +57,5 @@ class Embedding:
         Of a function k(a, b) only the name counts, and of an object without known contents only its class: the basis,
         which depends on every kernel value of the landmarks, tells two such embeddings apart.
         """
-        parts = _encode(self.kernel, strict=False), _digest(self.landmarks, False), _digest(self.basis, False)
+        parts = encode(self.kernel, strict=False), digest(self.landmarks, False), digest(self.basis, False)
         return hashlib.sha256(b"".join(parts)).hexdigest()
-
-
-def content_hash(A: Samples) -> str:
-    """Return the SHA-256 of a collection's contents, as hexadecimal digits.
-
-    Equal collections have equal hashes, whatever their memory layout, byte order, order of CSR entries or sign of zero.
-    Arrays are read block by block. Other sequences must hold what can be compared by content (the equality of
-    :func:`psilearn.samples.distinct`): numbers, strings, bytes, None, and arrays, lists, tuples, sets and dicts of
-    them. Neither ``hash`` nor ``repr`` nor a pickle is used: they change from one process to another.
-    """
-    return _digest(A, strict=True).hex()
-
-
-def _digest(A: Samples, strict: bool) -> bytes:
-    digest = hashlib.sha256()
-    for part in _pieces(A, strict):
-        digest.update(part)
-    return digest.digest()
-
-
-def _pieces(A: Samples, strict: bool) -> Iterator[bytes]:
-    if sparse.issparse(A):
-        A = A.tocsr()
-        yield f"csr {A.shape} {A.dtype.newbyteorder('<').str};".encode()
-        streams = [hashlib.sha256() for _ in range(3)]  # row lengths, columns, values: blocks leave no trace
-        for rows in row_blocks(A.shape[0], 64 * (1 + A.nnz // max(1, A.shape[0]))):
-            part = A[rows].copy()
-            part.sum_duplicates()  # sorts the columns too
-            part.eliminate_zeros()
-            entries = np.diff(part.indptr).astype("<i8"), part.indices.astype("<i8"), _plain(part.data)
-            for stream, values in zip(streams, entries, strict=True):
-                stream.update(values.tobytes())
-        yield from (stream.digest() for stream in streams)
-    elif isinstance(A, np.ndarray) and not A.dtype.hasobject:
-        yield f"array {A.shape} {A.dtype.newbyteorder('<').str};".encode()
-        for rows in row_blocks(len(A), 3 * A.dtype.itemsize * (n_columns(A) or 1)):
-            yield _plain(A[rows]).tobytes()
-    else:
-        yield f"objects {n_samples(A)};".encode()
-        for item in A:
-            yield _encode(item, strict)
-
-
-def _plain(A: Any) -> Any:
-    """Return the entries in little-endian order, with −0.0 as 0.0."""
-    A = np.asarray(A).astype(A.dtype.newbyteorder("<"), copy=False)
-    return A + A.dtype.type(0) if A.dtype.kind in "fc" else A
-
-
-def _encode(item: Any, strict: bool) -> bytes:
-    """Return the contents of one object, with its length in front so that no two objects read alike."""
-    if isinstance(item, np.bool_):
-        item = bool(item)
-    if item is None:
-        kind, body = "none", b""
-    elif isinstance(item, str):
-        kind, body = "str", str(item).encode("utf-8", "surrogatepass")
-    elif isinstance(item, bytes):
-        kind, body = "bytes", bytes(item)
-    elif isinstance(item, numbers.Integral):
-        kind, body = "number", str(int(item)).encode()
-    elif isinstance(item, numbers.Real):
-        value = float(item)  # 1, 1.0 and True are equal
-        kind, body = "number", (str(int(value)) if value.is_integer() else value.hex()).encode()
-    elif not strict and (isinstance(item, np.ndarray) or sparse.issparse(item)):  # a matrix that a kernel holds
-        kind, body = "matrix", _digest(item if item.ndim else item[None], strict)
-    elif isinstance(item, np.ndarray):
-        kind = f"array {item.shape}"
-        body = b"".join(_encode(part, strict) for part in item.ravel().tolist())
-    elif isinstance(item, list | tuple):
-        kind, body = type(item).__name__, b"".join(_encode(part, strict) for part in item)
-    elif isinstance(item, set | frozenset):
-        kind, body = "set", b"".join(sorted(_encode(part, strict) for part in item))
-    elif isinstance(item, dict):
-        pairs = (_encode(key, strict) + _encode(value, strict) for key, value in item.items())
-        kind, body = "dict", b"".join(sorted(pairs))
-    elif isinstance(item, Kernel):
-        kind = f"kernel {type(item).__module__}.{type(item).__qualname__}"
-        body = _encode({name: value for name, value in vars(item).items() if not name.startswith("_")}, strict=False)
-    elif strict:
-        raise TypeError(
-            f"An object of type {type(item).__name__} has no contents that can be hashed: outputs must be rows of "
-            f"numbers, numbers, strings, bytes, or lists, tuples, sets, dicts and arrays of these."
-        )
-    else:
-        named = item if callable(item) and hasattr(item, "__qualname__") else type(item)
-        kind, body = "object", f"{named.__module__}.{named.__qualname__}".encode()
-    return f"{kind}:{len(body)}:".encode() + body
