@@ -43,6 +43,7 @@ _ROOMS = {
     "decode",
     "embed",
     "estimators",
+    "experiments",
     "kernels",
     "landmarks",
     "linalg",

@@ -1,0 +1,56 @@
+"""What an experiment is: parts, each with its sizes and grids as plain data and one function that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from psilearn.experiments.record import Row
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a part is given to run with."""
+
+    config: Mapping[str, Any]  # sizes and grids
+    seed: int
+    jobs: int | None
+    say: Say  # what is being done
+
+
+@dataclass
+class Outcome:
+    """What a part returns: rows, remarks, and matplotlib figures by name with a caption."""
+
+    rows: list[Row]
+    notes: list[str] = field(default_factory=list)
+    figures: dict[str, tuple[Any, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One unit of work that is finished or not: usually one dataset.
+
+    ``config`` must be plain data (numbers, strings, lists, dicts): it is kept with the result, and a part whose config
+    changed is computed anew. ``quick`` replaces some of it where only a trial run is wanted.
+    """
+
+    name: str
+    title: str
+    run: Callable[[Context], Outcome]
+    config: Mapping[str, Any]
+    quick: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure of the paper."""
+
+    name: str
+    title: str
+    source: str  # which table or figure
+    protocol: str  # how the figures are obtained
+    parts: tuple[Part, ...]
