@@ -16,7 +16,7 @@ from importlib import import_module
 
 from psilearn.experiments.experiment import Context, Experiment, Outcome, Part
 from psilearn.experiments.record import Metric, Record, Row
-from psilearn.experiments.runner import MissingDataError, records, run
+from psilearn.experiments.runner import FailedError, MissingDataError, PartError, records, run
 
 NAMES = ("usps", "multilabel-small", "multilabel-unlabeled", "multilabel-full", "timing")
 
@@ -24,10 +24,12 @@ __all__ = [
     "NAMES",
     "Context",
     "Experiment",
+    "FailedError",
     "Metric",
     "MissingDataError",
     "Outcome",
     "Part",
+    "PartError",
     "Record",
     "Row",
     "find",

@@ -1,12 +1,14 @@
 """What an experiment leaves behind: rows with the paper's figure beside ours, and everything that led to them.
 
-A record is plain data: it is written as JSON and read back without executing anything.
+A record is plain data: it is written as strict JSON and read back without executing anything.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import json
+import math
 import os
 import platform
 from collections.abc import Iterable
@@ -14,6 +16,8 @@ from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from psilearn.experiments.files import plain, write_whole
 
 PACKAGES = ("psilearn", "numpy", "scipy", "scikit-learn")
 
@@ -26,13 +30,21 @@ class Metric:
     better: str  # "lower" or "higher"
     digits: int = 3  # shown after the point
 
+    def __post_init__(self) -> None:
+        _check(self, str, "name", "better")
+        if self.better not in ("lower", "higher"):
+            raise ValueError(f"better must be 'lower' or 'higher', not {self.better!r}")
+        if type(self.digits) is not int or self.digits not in range(13):
+            raise ValueError(f"digits must be between 0 and 12, not {self.digits!r}")
+
 
 @dataclass(frozen=True)
 class Row:
     """One figure: a method on a dataset, ours beside the paper's.
 
     ``value`` is None where the figure is quoted and not measured. ``comparable`` is False where the paper's figure was
-    obtained on other data or another machine: it is shown, and not judged.
+    obtained on other data or another machine: it is shown, and not judged. What is unknown is None and never NaN, which
+    would be neither better nor worse than anything.
     """
 
     dataset: str
@@ -45,6 +57,15 @@ class Row:
     parameters: dict[str, Any] = field(default_factory=dict)  # every hyper-parameter that was chosen or set
     seconds: dict[str, float] = field(default_factory=dict)  # choose, fit, decode
     source: str = ""  # of a quoted figure
+
+    def __post_init__(self) -> None:
+        _check(self, str, "dataset", "method", "source")
+        _check(self, dict, "parameters", "seconds")
+        _check(self, bool, "comparable")
+        numbers = {"value": self.value, "error": self.error, "paper": self.paper, **self.seconds}
+        for name, number in numbers.items():
+            if number is not None and not _is_finite(number):
+                raise ValueError(f"{self.dataset}, {self.method}: {name} must be a finite number, not {number!r}")
 
     @property
     def quoted(self) -> bool:
@@ -87,12 +108,23 @@ class Record:
     finished: str  # date and time, UTC
     environment: dict[str, str]
 
+    def __post_init__(self) -> None:
+        _check(self, str, "experiment", "part", "title", "key", "finished")
+        _check(self, dict, "config", "figures", "environment")
+        _check(self, list, "rows", "notes")
+        _check(self, bool, "quick")
+        _check(self, int, "seed")
+        texts = [*self.notes, *self.figures.values(), *self.environment.values()]
+        if not all(isinstance(text, str) for text in texts) or not _is_finite(self.seconds):
+            raise ValueError("notes, captions and versions must be text, and seconds a number")
+        for name in self.figures:
+            if Path(name).name != name or "\\" in name or not name.endswith(".png"):
+                raise ValueError(f"a picture must be a PNG file beside the record, not {name!r}")
+
     def save(self, folder: Path) -> None:
         """Write ``<part>.json``; an interrupted write leaves the former file."""
-        target = folder / f"{self.part}.json"
-        draft = target.with_suffix(".tmp")
-        draft.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False), encoding="utf-8")
-        draft.replace(target)
+        text = json.dumps(plain(asdict(self)), indent=1, ensure_ascii=False, allow_nan=False)
+        write_whole(folder / f"{self.part}.json", text.encode())
 
     @classmethod
     def load(cls, path: Path) -> Record:
@@ -104,10 +136,10 @@ class Record:
             if the file is not such a part: it names the file.
         """
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
             rows = [Row(**{**row, "metric": Metric(**row["metric"])}) for row in content.pop("rows")]
             return cls(**content, rows=rows)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError) as error:
             raise ValueError(
                 f"{path} is not the record of an experiment ({type(error).__name__}: {error}). Remove it and run again."
             ) from error
@@ -128,28 +160,44 @@ def write_csv(records: Iterable[Record], path: Path) -> None:
     """Write one line a row, with one column for each hyper-parameter, each time and each version."""
     lines = [_line(record, row) for record in records for row in record.rows]
     columns = list(dict.fromkeys(column for line in lines for column in line))
-    draft = path.with_suffix(".tmp")
-    with draft.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(lines)
-    draft.replace(path)
+    table = io.StringIO(newline="")
+    writer = csv.DictWriter(table, columns)
+    writer.writeheader()
+    writer.writerows(lines)
+    write_whole(path, table.getvalue().encode())
 
 
 def _line(record: Record, row: Row) -> dict[str, Any]:
-    plain = {f.name: getattr(row, f.name) for f in fields(row) if f.name not in ("metric", "parameters", "seconds")}
+    own = {f.name: getattr(row, f.name) for f in fields(row) if f.name not in ("metric", "parameters", "seconds")}
     return {
         "experiment": record.experiment,
         "part": record.part,
-        **plain,
+        **own,
         "metric": row.metric.name,
         "better": row.metric.better,
         "difference": row.difference,
         "verdict": row.verdict,
-        **row.parameters,
+        **{f"param_{name}": value for name, value in row.parameters.items()},
         **{f"{name}_seconds": value for name, value in row.seconds.items()},
         "seed": record.seed,
         "quick": record.quick,
         "finished": record.finished,
         **record.environment,
     }
+
+
+def _check(thing: Any, kind: type, *names: str) -> None:
+    for name in names:
+        if not isinstance(getattr(thing, name), kind):
+            raise TypeError(f"{name} must be of type {kind.__name__}, not {getattr(thing, name)!r:.80}")
+
+
+def _is_finite(number: Any) -> bool:
+    try:
+        return not isinstance(number, bool | str) and math.isfinite(number)
+    except (TypeError, OverflowError):
+        return False
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number of JSON")

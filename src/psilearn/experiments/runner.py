@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import time
+import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from psilearn import __version__
-from psilearn.experiments.experiment import Context, Experiment, Part, Say
+from psilearn.experiments.experiment import Context, Experiment, Outcome, Part, Say
+from psilearn.experiments.files import plain, write_whole
 from psilearn.experiments.record import Record, environment, write_csv
 
 
-class MissingDataError(Exception):
+class PartError(Exception):
+    """Why a part has no record."""
+
+    def __init__(self, part: Part, reason: str) -> None:
+        super().__init__(reason)
+        self.part = part
+
+
+class MissingDataError(PartError):
     """A part that cannot run because its data is not there."""
+
+
+class FailedError(PartError):
+    """A part that began and went wrong, or whose record cannot be read."""
 
 
 def run(
@@ -28,14 +44,17 @@ def run(
     jobs: int | None = None,
     quick: bool = False,
     fresh: bool = False,
-) -> Iterator[Record | MissingDataError]:
-    """Yield the record of each part, computed now or found finished; where data is missing, the error that says so.
+) -> Iterator[Record | PartError]:
+    """Yield the record of each part, computed now or found finished; else the error that says why there is none.
+
+    Warnings that a part raises become notes of its record.
 
     Parameters
     ----------
     experiment : Experiment
     output : path
-        ``output/<experiment>/`` receives ``<part>.json``, pictures and ``results.csv``.
+        ``output/<experiment>/`` receives ``<part>.json``, pictures and ``results.csv``; a trial run or another seed
+        than 0 has a folder of its own in it (:func:`place`).
     say : function
         is told what is being done.
     only : str, optional
@@ -53,54 +72,98 @@ def run(
     if not parts:
         known = ", ".join(part.name for part in experiment.parts)
         raise ValueError(f"{experiment.name} has no part {only!r}; its parts are {known}.")
-    folder = output / experiment.name
+    folder = place(output, seed, quick) / experiment.name
     folder.mkdir(parents=True, exist_ok=True)
     for part in parts:
-        config = {**part.config, **(part.quick if quick else {})}
-        key = _key(experiment.name, part.name, seed, config)
-        done = None if fresh else finished(folder, part, key)
-        if done is not None:
-            say(f"{experiment.name}, {part.name}: finished on {done.finished}")
-            yield done
-            continue
-        try:
-            yield _run_part(experiment, part, Context(config, seed, jobs, say), key, quick, folder)
-        except FileNotFoundError as error:
-            missing = MissingDataError(f"{experiment.name}, {part.name}: {error}")
-            missing.__cause__ = error
-            yield missing
-        write_csv(records(experiment, output), folder / "results.csv")
+        done = None if fresh else _finished(experiment, part, folder, seed, quick, say)
+        say(f"{experiment.name}, {part.name}: {f'finished on {done.finished}' if done else 'starting'}")
+        context = Context(config=_config(part, quick), seed=seed, jobs=jobs, say=say)
+        result = done or _attempt(experiment, part, context, folder, quick)
+        write_csv(records(experiment, output, seed, quick), folder / "results.csv")
+        yield result
 
 
-def finished(folder: Path, part: Part, key: str) -> Record | None:
-    """Return the record of a part that was run with this key, or None."""
+def place(output: Path, seed: int = 0, quick: bool = False) -> Path:
+    """Return the folder of one way to run: trial runs and seeds lie apart, and none replaces another.
+
+    >>> place(Path("results")).as_posix(), place(Path("results"), seed=3).as_posix()
+    ('results', 'results/seed-3')
+    >>> place(Path("results"), quick=True).as_posix()
+    'results/quick'
+    """
+    folder = output / "quick" if quick else output
+    return folder / f"seed-{seed}" if seed else folder
+
+
+def stored(experiment: Experiment, output: Path, seed: int = 0, quick: bool = False) -> list[Record | FailedError]:
+    """Return what is there of an experiment, in the order of its parts; for a file that is no record, the error."""
+    found: list[Record | FailedError] = []
+    for part in experiment.parts:
+        path = place(output, seed, quick) / experiment.name / f"{part.name}.json"
+        if path.exists():
+            try:
+                found.append(Record.load(path))
+            except ValueError as error:
+                found.append(FailedError(part, str(error)))
+    return found
+
+
+def records(experiment: Experiment, output: Path, seed: int = 0, quick: bool = False) -> list[Record]:
+    """Return the records that are there of an experiment, in the order of its parts."""
+    return [record for record in stored(experiment, output, seed, quick) if isinstance(record, Record)]
+
+
+def is_current(record: Record, experiment: Experiment) -> bool:
+    """Tell whether a record was computed by this version with the config that its part has now."""
+    return any(
+        part.name == record.part and record.key == _key(experiment, part, record.seed, record.quick)
+        for part in experiment.parts
+    )
+
+
+def _finished(experiment: Experiment, part: Part, folder: Path, seed: int, quick: bool, say: Say) -> Record | None:
     path = folder / f"{part.name}.json"
     if not path.exists():
         return None
-    record = Record.load(path)
-    return record if record.key == key and all((folder / name).exists() for name in record.figures) else None
+    try:
+        record = Record.load(path)
+    except ValueError as error:
+        say(f"{experiment.name}, {part.name}: computed anew, for {error}")
+        return None
+    whole = all((folder / name).exists() for name in record.figures)
+    return record if whole and record.key == _key(experiment, part, seed, quick) else None
 
 
-def records(experiment: Experiment, output: Path) -> list[Record]:
-    """Return what is there of an experiment, in the order of its parts."""
-    paths = (output / experiment.name / f"{part.name}.json" for part in experiment.parts)
-    return [Record.load(path) for path in paths if path.exists()]
+def _config(part: Part, quick: bool) -> dict[str, Any]:
+    return {**part.config, **(part.quick if quick else {})}
 
 
-def _key(*what: object) -> str:
+def _key(experiment: Experiment, part: Part, seed: int, quick: bool) -> str:
     """Return a hash of what determines a result."""
-    return hashlib.sha256(json.dumps([__version__, *what], sort_keys=True).encode()).hexdigest()
+    what = [__version__, experiment.name, part.name, seed, plain(_config(part, quick))]
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 
-def _run_part(experiment: Experiment, part: Part, context: Context, key: str, quick: bool, folder: Path) -> Record:
+def _attempt(experiment: Experiment, part: Part, context: Context, folder: Path, quick: bool) -> Record | PartError:
+    try:
+        return _compute(experiment, part, context, folder, quick)
+    except MissingDataError as error:
+        return error
+    except Exception as error:  # one part's misfortune is not the others'
+        failure = FailedError(part, f"{type(error).__name__}: {error}")
+        failure.__cause__ = error
+        return failure
+
+
+def _compute(experiment: Experiment, part: Part, context: Context, folder: Path, quick: bool) -> Record:
     start = time.perf_counter()
-    context.say(f"{experiment.name}, {part.name}: starting")
-    outcome = part.run(context)
-    figures: dict[str, str] = {}
-    for name, (figure, caption) in outcome.figures.items():
-        file_name = f"{part.name}-{name}.png"
-        figure.savefig(folder / file_name, dpi=150, bbox_inches="tight", facecolor="white")
-        figures[file_name] = caption
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            outcome = part.run(context)
+        except FileNotFoundError as error:
+            raise MissingDataError(part, str(error)) from error
+    remarks = dict.fromkeys(f"Warning: {warning.message}" for warning in caught)
     record = Record(
         experiment=experiment.name,
         part=part.name,
@@ -108,13 +171,23 @@ def _run_part(experiment: Experiment, part: Part, context: Context, key: str, qu
         seed=context.seed,
         quick=quick,
         config=dict(context.config),
-        key=key,
+        key=_key(experiment, part, context.seed, quick),
         rows=outcome.rows,
-        notes=outcome.notes,
-        figures=figures,
+        notes=[*outcome.notes, *remarks],
+        figures=_save_figures(part, outcome, folder),
         seconds=time.perf_counter() - start,
         finished=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
         environment=environment(),
     )
     record.save(folder)
-    return record
+    return Record.load(folder / f"{part.name}.json")  # what a later run will find
+
+
+def _save_figures(part: Part, outcome: Outcome, folder: Path) -> dict[str, str]:
+    captions = {}
+    for name, (figure, caption) in outcome.figures.items():
+        picture = io.BytesIO()
+        figure.savefig(picture, format="png", dpi=150, bbox_inches="tight", facecolor="white")
+        write_whole(folder / f"{part.name}-{name}.png", picture.getvalue())
+        captions[f"{part.name}-{name}.png"] = caption
+    return captions
