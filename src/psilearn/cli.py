@@ -1,4 +1,4 @@
-"""The command line: ``psilearn demo``."""
+"""The command line: ``psilearn demo``, ``psilearn data``."""
 
 from __future__ import annotations
 
@@ -85,3 +85,18 @@ def demo(
         return
     figure.savefig(picture, bbox_inches="tight")
     console.print(f"Picture, digits on which the methods differ: {picture}")
+
+
+@app.command()
+def data(
+    name: Annotated[str | None, typer.Argument(help="One dataset, with its description; by default all.")] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Compare checksums too, not only sizes.")] = False,
+    download: Annotated[bool, typer.Option("--download", help="Fetch what is missing and public.")] = False,
+) -> None:
+    """List the datasets: present, missing or spoiled, where their files belong, and whence they come."""
+    from psilearn.datasets import listing
+    from psilearn.datasets.catalogue import DATASETS
+
+    if name is not None and name not in DATASETS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(DATASETS)}", param_hint="NAME")
+    raise typer.Exit(listing.show(name, verify=verify, download=download))

@@ -1,11 +1,32 @@
-"""Loaders: one a dataset, each a scikit-learn Bunch. The package holds no data.
+"""Loaders, one a dataset, each a scikit-learn Bunch; and readers of multi-label formats. The package holds no data.
 
 A loader looks in the data home (``PSILEARN_DATA``, else ``~/psilearn_data``), then downloads from the public source
-with a checksum, then says which file belongs where.
+with a checksum, then says which file belongs where. ``psilearn data`` lists what there is.
 """
 
 from psilearn.datasets.home import data_home
-from psilearn.datasets.mulan import load_bibtex, read_mulan
-from psilearn.datasets.usps import load_usps
+from psilearn.datasets.loaders import (
+    load_bibtex,
+    load_bookmarks,
+    load_corel5k,
+    load_delicious,
+    load_eurlex4k,
+    load_mediamill,
+    load_usps,
+)
+from psilearn.datasets.mulan import read_mulan
+from psilearn.datasets.xc import read_svmlight_multilabel, read_xc
 
-__all__ = ["data_home", "load_bibtex", "load_usps", "read_mulan"]
+__all__ = [
+    "data_home",
+    "load_bibtex",
+    "load_bookmarks",
+    "load_corel5k",
+    "load_delicious",
+    "load_eurlex4k",
+    "load_mediamill",
+    "load_usps",
+    "read_mulan",
+    "read_svmlight_multilabel",
+    "read_xc",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,31 +19,74 @@ class RemoteFile:
     """A file of a dataset: where it lies in the data home, where it comes from, and what it must contain."""
 
     path: str  # below the data home
-    url: str
-    sha256: str
+    url: str | None = None  # None: nothing to download; it must be put there
+    sha256: str | None = None  # None: unknown
+    size: int | None = None  # bytes
+
+    @property
+    def target(self) -> Path:
+        """Where the file lies or belongs."""
+        return data_home() / self.path
+
+    def is_there(self) -> bool:
+        """Whether something lies at the file's place."""
+        home = data_home()
+        if home.exists() and not home.is_dir():
+            raise NotADirectoryError(f"the data home {home} is not a folder: name one by the variable PSILEARN_DATA.")
+        try:
+            return self.target.exists()
+        except PermissionError as error:
+            raise PermissionError(
+                f"{self.target} cannot be looked at: {self.target.parent} is closed to you."
+            ) from error
+
+    def fault(self, hashed: bool = True) -> str | None:
+        """Say what is wrong with the file at its place, or None; without ``hashed``, judge by its size alone."""
+        return _fault(self.target, self.size, self.sha256 if hashed else None)
 
     def fetch(self) -> Path:
         """Return the checked file, downloaded if need be; a failed download leaves nothing behind."""
-        target = data_home() / self.path
-        if target.exists():
-            found = hashlib.sha256(target.read_bytes()).hexdigest()
-            if found != self.sha256:
-                raise ValueError(
-                    f"{target} is not the expected file: its sha256 is {found}, expected {self.sha256}. Remove it and "
-                    f"load again, or get it from {self.url}."
-                )
-            return target
-        try:
-            import pooch
+        if not self.is_there():
+            self.download()
+        elif (fault := self.fault()) is not None:
+            origin = f", or get it from {self.url}" if self.url else ""
+            raise ValueError(f"{self.target} is not the expected file: {fault}. Remove it and load again{origin}.")
+        return self.target
 
-            pooch.retrieve(self.url, self.sha256, fname=target.name, path=target.parent)
-        except Exception as error:  # no pooch, no network, a server's error page: one remedy for all
+    def download(self) -> None:
+        """Download the file beside its place, check it, and move it there."""
+        try:
+            self.target.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=self.target.parent, prefix=".download-") as folder:
+                import pooch
+
+                pooch.retrieve(self.url, known_hash=None, fname=self.target.name, path=folder)
+                arrived = Path(folder) / self.target.name
+                if (fault := _fault(arrived, self.size, self.sha256)) is not None:
+                    raise ValueError(f"what arrived is not the expected file: {fault}")
+                arrived.replace(self.target)
+        except Exception as error:  # no pooch, no network, a server's error page, a closed folder: one remedy for all
             raise FileNotFoundError(
-                f"{target} is missing and could not be downloaded ({type(error).__name__}: {error}). Get {self.url} "
-                f"and save it as {target}; another data home can be named by the variable PSILEARN_DATA. Downloads "
-                f"need the extra psilearn[data]."
+                f"{self.target} is missing and could not be downloaded ({type(error).__name__}: {str(error)[:200]}). "
+                f"Get {self.url} and save it as {self.target}; the data home must be a folder that you may write, and "
+                f"another one can be named by the variable PSILEARN_DATA. Downloads need the extra psilearn[data]."
             ) from error
-        return target
+
+
+def _fault(path: Path, size: int | None, sha256: str | None) -> str | None:
+    if not path.is_file():
+        return "it is not a file"
+    found = path.stat().st_size
+    if size is not None and found != size:
+        return f"it has {found:,} bytes, expected {size:,}"
+    if sha256 is None:
+        return None
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        return f"it cannot be read ({error.strerror})"
+    return None if digest == sha256 else f"its sha256 is {digest}, expected {sha256}"
 
 
 def github(repository: str, commit: str, path: str) -> str:

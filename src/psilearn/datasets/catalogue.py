@@ -1,0 +1,229 @@
+"""The datasets as one table: what each is, which files it takes, whence, and under which licence.
+
+Loaders take their files from here and ``psilearn data`` prints it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from psilearn.datasets.home import RemoteFile, data_home, github
+
+_NOT_STATED = "not stated by the source"
+_MULAN = "43f6389095ad71984264db4387a8074b22bc7d4a"  # commit of tsoumakas/mulan
+_USPS = "cace72547474afa2d7b20ce43943961eeb7eb0cf"  # commit of hi-paris/structured-predictions
+
+
+@dataclass(frozen=True)
+class Form:
+    """Files that hold a whole dataset in one format: ``"mulan"``, ``"xc"``, ``"npz"`` or ``"hdf5"``."""
+
+    kind: str
+    files: tuple[RemoteFile, ...]
+
+    @property
+    def can_be_downloaded(self) -> bool:
+        """Whether each file has a public address."""
+        return all(file.url for file in self.files)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A dataset: its sizes, its description, and the forms in which its files are accepted, the preferred one first."""
+
+    name: str
+    what: str
+    n_train: int
+    n_test: int
+    n_features: int
+    n_outputs: int
+    citation: str
+    source: str
+    forms: tuple[Form, ...]
+    licence: str = _NOT_STATED
+
+    @property
+    def description(self) -> str:
+        """What it is, its sizes, whom to cite."""
+        return (
+            f"{self.what}\n\n{self.n_train + self.n_test} rows ({self.n_train} train, {self.n_test} test), "
+            f"{self.n_features} features, {self.n_outputs} outputs.\n\nReference: {self.citation}"
+        )
+
+    def form(self) -> Form:
+        """Return the first form that lies in the data home, else the one to download, else the preferred one."""
+        there = (form for form in self.forms if all(file.is_there() for file in form.files))
+        public = (form for form in self.forms if form.can_be_downloaded)
+        return next(there, None) or next(public, self.forms[0])
+
+    def accepted(self) -> str:
+        """Say which files are accepted, where they belong and whence they come."""
+        files = "; or ".join(
+            ", ".join(file.path for file in form.files) + (" (a conversion, not public)" if form.kind == "npz" else "")
+            for form in self.forms
+        )
+        return (
+            f"Put into the data home {data_home()}: {files}, from {self.source}. Another data home can be named by the "
+            f"variable PSILEARN_DATA."
+        )
+
+    def fetch(self) -> tuple[str, list[Path]]:
+        """Return the kind of the form at hand and its files, checked, downloaded where that is possible."""
+        form = self.form()
+        absent = [file for file in form.files if not file.is_there()]
+        if absent and not form.can_be_downloaded:
+            raise FileNotFoundError(f"{self.name} cannot be downloaded by itself. {self.accepted()}")
+        return form.kind, [file.fetch() for file in form.files]
+
+
+def _mulan(folder: str, *files: str) -> Form:
+    """Return files, each ``"name bytes sha256"``, of Mulan's repository: rows first, the names of the labels last."""
+    parts = []
+    for name, size, sha256 in map(str.split, files):
+        url = github("tsoumakas/mulan", _MULAN, f"data/multi-label/{folder}/{name}")
+        parts.append(RemoteFile(f"mulan/{folder}/{name}", url, None if sha256 == "unknown" else sha256, int(size)))
+    return Form("mulan", tuple(parts))
+
+
+def _placed(kind: str, *paths: str) -> Form:
+    """Return files that have no single public address and must be put into the data home."""
+    return Form(kind, tuple(RemoteFile(path) for path in paths))
+
+
+_FOLDER = f"https://github.com/tsoumakas/mulan/tree/{_MULAN}/data/multi-label"
+
+_TABLE = (
+    Dataset(
+        "usps",
+        "USPS: handwritten digits, 16×16 pixels; the upper half of an image → its lower half.",
+        *(7291, 2007, 128, 128),
+        "Hull, A database for handwritten text recognition research, 1994; the task: Weston, Chapelle, Elisseeff, "
+        "Schölkopf and Vapnik, Kernel dependency estimation, 2003.",
+        f"https://github.com/hi-paris/structured-predictions/tree/{_USPS}/stpredictions/datasets/usps",
+        (
+            Form(
+                "hdf5",
+                (
+                    RemoteFile(
+                        "usps/usps.h5",
+                        github("hi-paris/structured-predictions", _USPS, "stpredictions/datasets/usps/usps.h5"),
+                        "734f88c541104a956d88be2c95d03b4a463ffd74ccc2ba9c80841fb98e3fcb36",
+                        2_913_522,
+                    ),
+                ),
+            ),
+        ),
+        f"{_NOT_STATED} (its repository: MIT)",
+    ),
+    Dataset(
+        "bibtex",
+        "Bibtex: words of bibliography entries → tags of BibSonomy users, 2.40 a row.",
+        *(4880, 2515, 1836, 159),
+        "Katakis, Tsoumakas and Vlahavas, Multilabel text classification for automated tag suggestion, 2008.",
+        f"{_FOLDER}/bibtex",
+        (
+            _mulan(
+                "bibtex",
+                "bibtex-train.arff 2292961 8dcc9de6e0b2cebaec8c1f4fac78431adeeb73cfd3ab879b530a66d366e59174",
+                "bibtex-test.arff 1215637 9b03329cde64d3f994bdf7fbbac3f3b10fe185c311cb9ae725475f59c7f3f922",
+                "bibtex.xml 5880 08fe20013c1e75dcf1888c185f5187c95e76495b8518ce289b4d3afce38d1232",
+            ),
+        ),
+    ),
+    Dataset(
+        "bookmarks",
+        "Bookmarks: words of bookmarked pages → tags of BibSonomy users, 2.03 a row.",
+        *(60_000, 27_856, 2150, 208),
+        "Katakis, Tsoumakas and Vlahavas, Multilabel text classification for automated tag suggestion, 2008.",
+        f"{_FOLDER}/bookmarks",
+        (
+            _mulan(
+                "bookmarks",
+                "bookmarks.arff 73273832 unknown",
+                "bookmarks.xml 7547 710acecc1aa359f357df8766e9359190e2788c05e4927bc73dc280d3b80c9d97",
+            ),
+        ),
+    ),
+    Dataset(
+        "corel5k",
+        "Corel5k: kinds of regions in images → words that describe the image, 3.52 a row (Mulan's features).",
+        *(4500, 500, 499, 374),
+        "Duygulu, Barnard, de Freitas and Forsyth, Object recognition as machine translation: learning a lexicon for "
+        "a fixed image vocabulary, 2002.",
+        f"{_FOLDER}/corel5k",
+        (
+            _mulan(
+                "corel5k",
+                "Corel5k-train-sparse.arff 339535 19eb253c447144bea74ffa86b4731a56022addae2ba7d0aab72ad07fdc02e9b3",
+                "Corel5k-test-sparse.arff 60876 e8f8e9cd052c43ba7bdfdf99d242f461fc8c2a03163466d921e576887b51d8a7",
+                "Corel5k.xml 11222 54ef6a6ccb7ca9b77524052b34b306d5d501661a5609b9d1cc7085b2b597679d",
+            ),
+        ),
+    ),
+    Dataset(
+        "delicious",
+        "Delicious: words of web pages → tags of del.icio.us users, 19.0 a row.",
+        *(12_920, 3185, 500, 983),
+        "Tsoumakas, Katakis and Vlahavas, Effective and efficient multilabel classification in domains with large "
+        "number of labels, 2008.",
+        f"{_FOLDER}/delicious",
+        (
+            _mulan(
+                "delicious",
+                "delicious-train.arff 3056590 030186cdb542ebdd32052fcdbb1ebe30115b3a22518c1b4b198c45eb827aebe1",
+                "delicious-test.arff 757565 2dfb01723a819914b0ca83361177ed413ce3f2169851d9f228d4692915d63944",
+                "delicious.xml 34303 4e0c0f93c7d86a39b9fca4aaefaa00e9428f2c80277732dfbf03ca48e2c14da2",
+            ),
+        ),
+    ),
+    Dataset(
+        "mediamill",
+        "Mediamill: visual features of shots of broadcast news → concepts seen in them, 4.38 a row.",
+        *(30_993, 12_914, 120, 101),
+        "Snoek, Worring, van Gemert, Geusebroek and Smeulders, The challenge problem for automated detection of 101 "
+        "semantic concepts in multimedia, 2006.",
+        "http://mulan.sourceforge.net",
+        (
+            Form(
+                "npz",
+                (
+                    RemoteFile(
+                        "converted/mediamill.npz",
+                        sha256="e6b4e0dc8a78feeb52901ca6fa463c20a28908840ba62fb9da5c0c8b4a36cb24",
+                        size=18_808_418,
+                    ),
+                ),
+            ),
+            _placed(
+                "mulan",
+                "mulan/mediamill/mediamill-train.arff",
+                "mulan/mediamill/mediamill-test.arff",
+                "mulan/mediamill/mediamill.xml",
+            ),
+        ),
+    ),
+    Dataset(
+        "eurlex4k",
+        "EUR-Lex-4K: words of documents of European law → EuroVoc descriptors, 5.31 a row.",
+        *(15_539, 3809, 5000, 3993),
+        "Loza Mencía and Fürnkranz, Efficient multilabel classification algorithms for large-scale problems in the "
+        "legal domain, 2010; this split: Bhatia et al., The extreme classification repository, 2016.",
+        "http://manikvarma.org/downloads/XC/XMLRepository.html",
+        (
+            Form(
+                "npz",
+                (
+                    RemoteFile(
+                        "converted/eurlex4k.npz",
+                        sha256="3c7012a3d08324c8284f01802fba959997521b2c36d196cb339f7f1356b8c531",
+                        size=18_093_858,
+                    ),
+                ),
+            ),
+            _placed("xc", "xc/eurlex4k/eurlex_train.txt", "xc/eurlex4k/eurlex_test.txt"),
+        ),
+    ),
+)
+
+DATASETS = {dataset.name: dataset for dataset in _TABLE}
