@@ -1,4 +1,4 @@
-"""The command line: ``psilearn demo``, ``psilearn data``."""
+"""The command line: ``psilearn demo``, ``psilearn data``, ``psilearn reproduce``."""
 
 from __future__ import annotations
 
@@ -100,3 +100,34 @@ def data(
     if name is not None and name not in DATASETS:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(DATASETS)}", param_hint="NAME")
     raise typer.Exit(listing.show(name, verify=verify, download=download))
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str | None, typer.Argument(help="An experiment, or all; without it they are listed.")] = None,
+    output: Annotated[Path, typer.Option(help="The folder of results and report.")] = Path("psilearn-results"),
+    seed: Annotated[int, typer.Option(help="Of every random choice.", min=0, max=2**32 - 1)] = 0,
+    jobs: Annotated[int | None, typer.Option(help="Processes of the searches; -1 for one a core.")] = None,
+    only: Annotated[str | None, typer.Option(help="A single part, usually a dataset.", metavar="PART")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A trial run on little data: its figures say nothing.")
+    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Compute finished parts again.")] = False,
+) -> None:
+    """Rerun the paper's experiments: our figures beside the paper's, and a report. Finished parts are kept."""
+    from psilearn.experiments.reproduce import Reproduction, choose
+
+    if jobs == 0:
+        raise typer.BadParameter("must be 1 or more, or -1 for one a core", param_hint="--jobs")
+    reproduction = Reproduction(output, seed=seed, jobs=jobs, only=only, quick=quick, fresh=fresh)
+    if name is None:
+        reproduction.overview()
+        return
+    try:
+        wanted = choose(name, only)
+        reproduction.prepare()
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    except OSError as error:
+        raise typer.BadParameter(f"the folder cannot be used: {error}", param_hint="--output") from error
+    raise typer.Exit(reproduction.run(wanted))

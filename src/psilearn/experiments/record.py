@@ -74,8 +74,8 @@ class Row:
 
     @property
     def difference(self) -> float | None:
-        """Ours minus the paper's."""
-        return None if self.value is None or self.paper is None else self.value - self.paper
+        """Ours minus the paper's; what rounding explains is no difference."""
+        return None if self.value is None or self.paper is None else round(self.value - self.paper, 12)
 
     @property
     def verdict(self) -> str:
