@@ -149,7 +149,8 @@ class Reproduction:
             self._print(f"{result.part.title}: {verb}. {result}", "red" if verb == "failed" else "yellow")
             if verb == "failed" and result.__cause__:
                 self.progress.print("".join(traceback.format_exception(result.__cause__)), markup=False, style="dim")
-        self._print(f"Files: {self.folder / experiment.name}\n")
+        if any(isinstance(result, Record) for result in results):
+            self._print(f"Files: {self.folder / experiment.name}\n")
 
     def _write_report(self, errors: dict[str, list[PartError]]) -> bool:
         """Write the report of all that is finished in the folder; False where that cannot be."""

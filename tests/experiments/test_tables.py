@@ -1,0 +1,117 @@
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from psilearn.experiments import Row, tables
+from tests.experiments.toys import F1, LOSS
+
+CHOSEN = {
+    "input_kernel": "Gaussian(gamma=0.04)",
+    "output_kernel": "Dice()",
+    "alpha": 1e-4,
+    "n_components": 98,
+    "supervision": 0.15,
+    "centred": True,
+}
+TABLE = [
+    Row("USPS", "SPEN", LOSS, paper=0.801, source="Table 2"),
+    Row("USPS", "IOKR", LOSS, 0.7508, 0.0107, 0.751, parameters=CHOSEN, seconds={"fit": 0.4, "decode": 61}),
+    Row("Bibtex", "IOKR", F1, 35.2, 0.5, 35.9),
+    Row("USPS", "OEL", LOSS, 0.7254, 0.011, 0.725),
+    Row("Bibtex", "OEL₀", F1, 39.71, None, 39.7),
+    Row("Bibtex", "OEL", F1, 39.73, 0.6, 39.7),
+    Row("USPS", "OEL", F1, 3.0, paper=37.0, comparable=False),
+]
+
+
+def line(row, **ways):
+    return tables.blocks([row], **ways)[0].lines[0]
+
+
+def shown(rows, width, **ways):
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(tables.terminal(rows, **ways))
+    return console.export_text()
+
+
+def test_rows_of_a_dataset_and_of_a_metric_stand_together():
+    made = [(block.dataset, block.metric, [line.method for line in block.lines]) for block in tables.blocks(TABLE)]
+    assert made == [
+        ("USPS", LOSS, ["SPEN", "IOKR", "OEL"]),
+        ("USPS", F1, ["OEL"]),
+        ("Bibtex", F1, ["IOKR", "OEL₀", "OEL"]),
+    ]
+
+
+def test_the_best_of_each_column_is_marked_with_ties_as_shown():
+    usps, alone, bibtex = tables.blocks(TABLE)
+    assert [line.best_of_ours for line in usps.lines] == [False, False, True]
+    assert [line.best_of_paper for line in usps.lines] == [False, False, True]
+    assert not alone.lines[0].best_of_ours
+    assert [line.best_of_ours for line in bibtex.lines] == [False, True, True]
+    assert [line.best_of_paper for line in bibtex.lines] == [False, True, True]
+
+
+def test_how_a_row_reads():
+    assert line(TABLE[1]).cells == ("IOKR", "0.751 ± 0.011", "0.751", "−0.0002", "pass")
+    assert line(TABLE[1]).parameters == "γ_x=0.04 k_y=Dice() λ=1e-4 p=98 c=0.15 centred=True"
+    assert line(TABLE[1]).seconds == "fit 0.4 s, decode 1 min 01 s"
+    assert line(TABLE[0]).cells == ("SPEN", "", "0.801", "", "quoted")
+    assert line(TABLE[4]).ours == "39.7"
+    assert line(TABLE[6]).verdict == "not comparable"
+    assert line(Row("d", "m", LOSS, 0.5)).cells == ("m", "0.500", "", "", "")
+    assert line(Row("d", "m", LOSS, 0.5, paper=0.5)).cells == ("m", "0.500", "0.500", "+0.000", "pass")
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [
+        (0.6, 0.05, "falls short, 2.0 s.e."),
+        (0.501, 0.05, "falls short, under 0.1 s.e."),
+        (0.6, None, "falls short"),
+        (0.6, 0.0, "falls short"),
+        (0.4, 0.05, "pass"),
+    ],
+)
+def test_falling_short_is_told_in_standard_errors(value, error, words):
+    assert line(Row("d", "m", LOSS, value, error, 0.5)).verdict == words
+
+
+def test_a_trial_run_is_not_judged():
+    assert line(TABLE[3], judged=False).verdict == line(TABLE[3], judged=False).kind == ""
+    assert line(TABLE[0], judged=False).verdict == "quoted"
+
+
+@pytest.mark.parametrize(
+    ("passed", "short", "words"),
+    [
+        (7, 1, "7 of 8 figures at least as good as the paper's; 1 falls short"),
+        (1, 2, "1 of 3 figures at least as good as the paper's; 2 fall short"),
+        (3, 0, "all 3 figures at least as good as the paper's"),
+        (1, 0, "1 of 1 figure at least as good as the paper's"),
+        (0, 1, "0 of 1 figure at least as good as the paper's; 1 falls short"),
+        (0, 0, "no figure to compare with the paper's"),
+    ],
+)
+def test_summary(passed, short, words):
+    rows = [Row("d", "m", LOSS, 0.1, paper=0.2)] * passed + [Row("d", "m", LOSS, 0.3, paper=0.2)] * short
+    others = [TABLE[0], TABLE[6], Row("d", "m", LOSS, 0.5)]
+    assert tables.summary([*rows, *others]) == words
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_no_cell_is_cut_on_a_terminal(width):
+    text = shown(TABLE, width)
+    for block in tables.blocks(TABLE):
+        assert block.title in text
+        for row in block.lines:
+            pattern = r"\s+".join(re.escape(cell) for cell in row.cells if cell)
+            assert re.search(pattern, text), row.cells
+    assert "SPEN: quoted from Table 2" in text and "γ_x=0.04" in text and "…" not in text
+
+
+def test_words_in_brackets_are_no_markup():
+    text = shown([Row("[red]data[/red]", "[bold]m", LOSS, 1.0, parameters={"[x]": "[/y]"})], 80)
+    assert "[red]data[/red]" in text and "[bold]m" in text and "[x]=[/y]" in text
