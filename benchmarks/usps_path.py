@@ -48,8 +48,8 @@ def fit_and_validate(train: np.ndarray, held: np.ndarray, **parameters: object) 
 
 start = perf_counter()
 search = OELCV(kernels, OUTPUT_KERNEL, ALPHAS, SIZES, SUPERVISIONS, cv=SPLITS, verbose=1)
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", UserWarning)  # of edges, which are printed below
     search.fit(X, Y, unlabeled=U)
 whole = perf_counter() - start
 iokr = IOKRCV(kernels, OUTPUT_KERNEL, ALPHAS, cv=SPLITS).fit(X, Y, unlabeled=U)
@@ -75,21 +75,16 @@ console.print(
     f"{n_settings // 5:,} settings cost {whole / 5 / single:.1f} single ones; one by one they would cost "
     f"{n_settings * single / 3600:.0f} hours. Largest difference of the two validation errors: {max(differences):.1e}."
 )
-for warning in caught:
-    console.print(f"warning: {warning.message}")
+for edge in search.edges_:
+    console.print(f"edge: {edge}")
 
-
-def best(rows: np.ndarray) -> dict[str, object]:
-    """Return the parameters of the best of these rows."""
-    return results["params"][rows[np.argmax(results["mean_test_score"][rows])]]
-
-
-c = results["param_supervision"]
+kde = search.best_where(supervision=0.0).params
+del kde["supervision"]
 chosen = {
     "IOKR": IOKR(**iokr.best_params_),
-    "KDE": KDE(**{k: v for k, v in best(np.flatnonzero(c == 0)).items() if k != "supervision"}),
-    "OEL₀": OEL(**best(np.flatnonzero(c == 1))),
-    "OEL": OEL(**best(np.arange(len(c)))),
+    "KDE": KDE(**kde),
+    "OEL₀": OEL(**search.best_where(supervision=1.0).params),
+    "OEL": OEL(**search.best_params_),
 }
 table = Table(
     "method", "test RBF loss", "the paper", "γ_x", "λ", "p", "c", title="USPS, parameters chosen by validation"

@@ -75,6 +75,8 @@ def test_bad_data():
         OELCV(scoring="loss").fit(PROBLEM.X, PROBLEM.Y, candidates=[PROBLEM.Y] * 3)
     with pytest.raises(NotFittedError):
         OELCV().predict(PROBLEM.X)
+    with pytest.raises(NotFittedError):
+        OELCV().best_where(supervision=0.0)
 
 
 @pytest.mark.long
@@ -95,6 +97,10 @@ def test_the_edge_of_a_grid_is_named():
     assert f"best alpha = {best['alpha']:g} is the" in words and "Extend the grid to" in words
     assert "best input_kernel__gamma = 1e-0" in words
     assert f"best supervision = {best['supervision']:g} is the" in words
+    assert len(search.edges_) == len(caught)
+    assert all(f"The best {edge}." in words for edge in search.edges_)
+    left = search.best_where(supervision=0.2, alpha=[10.0, 1e3]).edges  # of what was left open
+    assert [edge.split()[0] for edge in left if edge.split()[0] != "n_components"] == ["input_kernel__gamma"]
 
 
 @pytest.mark.long
@@ -105,4 +111,4 @@ def test_no_edge_where_the_grid_cannot_go_further():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         search = OELCV([Dice(), Tanimoto()], problem.kernel, [1e-2], [1, 5], [0.0, 1.0], cv=2).fit(X, problem.Y)
-    assert search.best_params_["n_components"] in (1, 5)
+    assert search.best_params_["n_components"] in (1, 5) and search.edges_ == []

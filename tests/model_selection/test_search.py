@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from psilearn import IOKR, IOKRCV, KDE, KDECV, OEL, OELCV, CandidateSets
 from psilearn.kernels import Dice, Gaussian, Linear, Tanimoto
 from psilearn.metrics import f1_score, kernel_loss, top_k_accuracy
+from psilearn.regress import RidgePath
 from psilearn.samples import take
 from tests.problems import make
 
@@ -113,6 +114,27 @@ def test_several_output_kernels_by_a_decoded_metric():
     models = [OEL(**params) for params in search.cv_results_["params"]]
     assert {type(model.output_kernel) for model in models} == {Dice, Tanimoto}
     np.testing.assert_allclose(scores(search), naive(models, problem, None, f1), atol=1e-9)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_output_kernels_together_are_output_kernels_apart(n_jobs):
+    problem = make("tags")
+    search = OELCV(KERNELS_X, [Dice(), Gaussian(0.5)], ALPHAS, SIZES, SUPERVISIONS, cv=CV, scoring="f1", n_jobs=n_jobs)
+    search.fit(problem.X, problem.Y, problem.unlabeled)
+    apart = [
+        clone(search).set_params(output_kernels=k, input_kernels=kx).fit(problem.X, problem.Y, problem.unlabeled)
+        for k, kx in product(search.output_kernels, search.input_kernels)
+    ]
+    np.testing.assert_allclose(scores(search), np.vstack([scores(one) for one in apart]), atol=1e-12)
+    assert list(map(str, search.cv_results_["params"])) == [str(p) for one in apart for p in one.cv_results_["params"]]
+
+
+def test_k_x_is_decomposed_once_for_all_output_kernels(monkeypatch):
+    problem, calls = make("tags"), []
+    fit = RidgePath.fit
+    monkeypatch.setattr(RidgePath, "fit", lambda self, X: calls.append(1) or fit(self, X))
+    IOKRCV(KERNELS_X, [Dice(), Tanimoto()], ALPHAS, cv=CV, scoring="f1").fit(problem.X, problem.Y)
+    assert len(calls) == 2 * 2  # input kernels and splits
 
 
 def test_a_function_scores():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import qr
@@ -66,8 +67,11 @@ class SubspacePath:
         self.sigma = moment.sigma
         self.ridge = ridge
         self.B = ridge.vectors_.T @ labeled  # (n, r)
-        n, r = self.B.shape
-        self._outer = self.B @ self.B.T if n < r else None  # (n, n), where it is the smaller side
+
+    @cached_property
+    def _outer(self) -> Array:
+        """Return B Bᵀ (n, n)."""
+        return self.B @ self.B.T
 
     def points(self, alphas: Sequence[float], supervisions: Sequence[float], k: int) -> Iterator[PathPoint]:
         """Yield the k leading eigenvectors at every λ and c, λ in the outer loop.
@@ -99,8 +103,9 @@ class SubspacePath:
 
     def _supervised(self, weights: Array, k: int) -> tuple[Array, Array]:
         """Return the leading eigenvectors of Bᵀ diag(weights) B, from the smaller side of B."""
-        if self._outer is None:
-            return dense_top_eigh((self.B.T * weights) @ self.B, min(k, self.B.shape[1]))
+        n, r = self.B.shape
+        if n >= r:
+            return dense_top_eigh((self.B.T * weights) @ self.B, k)
         root = np.sqrt(weights)
         values, U = dense_top_eigh(root[:, None] * self._outer * root, min(k, len(root)))
         # Bᵀ√w u has the length √μ; QR keeps the directions orthonormal where μ is all rounding.

@@ -1,4 +1,4 @@
-"""One training split and one input kernel: the scores of every λ, c and p."""
+"""One training split and one input kernel: the scores of every output kernel, λ, c and p."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
 from psilearn.decode import CandidateSets
 from psilearn.decode.path import nearest_path, rank_path
 from psilearn.embed import KnownOutputs, OutputCoordinates
-from psilearn.embed.path import DiagonalMoment, SubspacePath
+from psilearn.embed.path import SMALL, DiagonalMoment, SubspacePath
 from psilearn.kernels import Kernel
 from psilearn.kernels.base import diagonal
 from psilearn.linalg import Array
@@ -108,9 +109,9 @@ def _without_repetitions(outputs: Samples) -> Samples:
 
 @dataclass(frozen=True)
 class Task:
-    """One split and one input kernel; picklable, so that it can be sent to another process."""
+    """One split and one input kernel, for every output kernel; picklable, so that it can be sent to another process."""
 
-    outputs: OutputSide
+    outputs: Sequence[OutputSide]  # one an output kernel
     input_kernel: Kernel
     X: Samples
     y: Samples
@@ -120,53 +121,49 @@ class Task:
     candidates: Samples | CandidateSets | None
 
     def scores(self, alphas: Sequence[float], supervisions: Sequence[float], sizes: Sequence[int] | None) -> Array:
-        """Return the score of each λ, c and p, shape (len(alphas), len(supervisions), len(sizes)).
+        """Return the scores, shape (output kernels, len(alphas), len(supervisions), len(sizes)).
 
-        Without sizes everything is kept, as IOKR does: shape (len(alphas), 1, 1).
+        K_x is decomposed once for all of them. Without sizes everything is kept, as IOKR does: (…, len(alphas), 1, 1).
         """
-        known = self.outputs.known
         X_train = take(self.X, self.train)
         ridge = RidgePath(clone(self.input_kernel).fit(X_train)).fit(X_train)
         queries = ridge.rotated(take(self.X, self.held))  # (q, n)
-        moment = self.outputs.moment(self.train)
-        truth = moment.values[known.labeled[self.held]]  # (q, r)
-        truth_norms = self.outputs.squared_norms[known.labeled[self.held]]
-        pool = self.outputs.candidates(self.candidates, moment, self.train) if self.scoring.decodes else None
-        labeled = moment.values[known.labeled[self.train]]  # (n, r)
-
+        n_supervisions = 1 if sizes is None else len(supervisions)
         results = []
-        for alpha, V, BV in self._subspaces(moment, ridge, labeled, alphas, supervisions, sizes):
+        for side in self.outputs:
+            with threadpool_limits(1 if side.rank <= SMALL else None):  # small eigenproblems: one thread is faster
+                scores = list(self._score(side, ridge, queries, alphas, supervisions, sizes))
+            results.append(np.array(scores).reshape(len(alphas), n_supervisions, -1))
+        return np.stack(results)
+
+    def _score(
+        self,
+        side: OutputSide,
+        ridge: RidgePath,
+        queries: Array,
+        alphas: Sequence[float],
+        supervisions: Sequence[float],
+        sizes: Sequence[int] | None,
+    ) -> Iterator[list[float]]:
+        """Yield the scores of every p for each λ and c."""
+        labeled = side.known.labeled
+        moment = side.moment(self.train)
+        truth = moment.values[labeled[self.held]]  # (q, r)
+        truth_norms = side.squared_norms[labeled[self.held]]
+        pool = side.candidates(self.candidates, moment, self.train) if self.scoring.decodes else None
+        path = SubspacePath(moment, ridge, moment.values[labeled[self.train]])
+        for alpha, V, BV in _subspaces(path, alphas, supervisions, sizes):
             Z = queries @ (ridge.inverse(alpha)[:, None] * BV)  # (q, p)  z(x) = Gĥ(x)
             g = truth if V is None else truth @ V
             columns = list(sizes) if sizes is not None else [Z.shape[1]]
             if pool is None:
                 gains = np.cumsum(Z**2 - 2 * Z * g, axis=1)  # |G*Gĥ(x) − ψ(y)|² = Σ_l z_l² − 2 z_l g_l + k(y, y)
                 gains = np.concatenate([np.zeros((len(Z), 1)), gains], axis=1)
-                results.append([-float(np.mean(gains[:, min(p, Z.shape[1])] + truth_norms)) for p in columns])
+                yield [-float(np.mean(gains[:, min(p, Z.shape[1])] + truth_norms)) for p in columns]
             else:
-                results.append(self._decoded(Z, pool.values if V is None else pool.values @ V, columns, pool))
-        n_supervisions = 1 if sizes is None else len(supervisions)
-        return np.array(results).reshape(len(alphas), n_supervisions, -1)
+                yield self._decoded(Z, pool.values if V is None else pool.values @ V, columns, pool, side.kernel)
 
-    def _subspaces(
-        self,
-        moment: DiagonalMoment,
-        ridge: RidgePath,
-        labeled: Array,
-        alphas: Sequence[float],
-        supervisions: Sequence[float],
-        sizes: Sequence[int] | None,
-    ) -> Iterator[tuple[float, Array | None, Array]]:
-        """Yield λ, the directions (None: all) and UᵀΨ(Y)V for each setting of λ and c."""
-        if sizes is None:
-            B = ridge.vectors_.T @ labeled
-            yield from ((alpha, None, B) for alpha in alphas)
-            return
-        path = SubspacePath(moment, ridge, labeled)
-        for point in path.points(alphas, supervisions, max(sizes)):
-            yield point.alpha, point.directions, point.labeled
-
-    def _decoded(self, Z: Array, g: Array, columns: list[int], pool: Candidates) -> list[float]:
+    def _decoded(self, Z: Array, g: Array, columns: list[int], pool: Candidates, kernel: Kernel) -> list[float]:
         """Return the metric of the decoded predictions for each p."""
         sizes = [min(p, Z.shape[1]) for p in columns]
         y = take(self.y, self.held)
@@ -180,7 +177,7 @@ class Task:
                 own = pool.slices[example]
                 chosen[:, i] = nearest_path(Z[i : i + 1], g[own], pool.squared_norms[own], sizes)[:, 0] + own.start
         assert self.scoring.metric is not None
-        return [float(self.scoring.metric(y, take(pool.outputs, row), self.outputs.kernel)) for row in chosen]
+        return [float(self.scoring.metric(y, take(pool.outputs, row), kernel)) for row in chosen]
 
     def _top_k(self, Z: Array, g: Array, sizes: list[int], pool: Candidates, y: Samples) -> list[float]:
         assert self.scoring.top_k is not None
@@ -194,3 +191,14 @@ class Task:
             for j, r in enumerate(rank_path(Z[i : i + 1], g[own], pool.squared_norms[own], sizes, place)):
                 hits[j] += top_k_accuracy(r, self.scoring.top_k)
         return list(hits / len(self.held))
+
+
+def _subspaces(
+    path: SubspacePath, alphas: Sequence[float], supervisions: Sequence[float], sizes: Sequence[int] | None
+) -> Iterator[tuple[float, Array | None, Array]]:
+    """Yield λ, the directions (None: all) and UᵀΨ(Y)V for each setting of λ and c."""
+    if sizes is None:
+        yield from ((alpha, None, path.B) for alpha in alphas)
+        return
+    for point in path.points(alphas, supervisions, max(sizes)):
+        yield point.alpha, point.directions, point.labeled

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from numbers import Real
@@ -95,27 +94,26 @@ def _indices(side: Any) -> Index:
     return side.astype(np.intp)
 
 
-def warn_of_edges(grid: dict[str, Sequence[Any]], best: dict[str, Any], limits: dict[str, tuple[float, float]]) -> None:
-    """Say in words where the best value is the first or the last of its grid, unless it cannot go further."""
+def edges_of(grid: dict[str, list[Any]], best: dict[str, Any], rank: int) -> list[str]:
+    """Say of each parameter whose best value is the first or the last of its grid: "alpha = 1e-06 is the smallest…".
+
+    Values that cannot go further are left out: c of 0 or 1, p of 1 or the rank.
+    """
+    limits = {"supervision": (0.0, 1.0), "n_components": (1, rank)}
+    edges = []
     for name, values in grid.items():
-        label, ordered, value = name, list(values), best[name]
+        label, ordered, value = name, values, best[name]
         if isinstance(value, Kernel):
-            parameter = _varying_parameter(ordered)
+            parameter = _varying_parameter(values)
             if parameter is None:
                 continue
-            ordered, value = [k.get_params()[parameter] for k in ordered], value.get_params()[parameter]
+            ordered, value = [k.get_params()[parameter] for k in values], value.get_params()[parameter]
             label = f"{name}__{parameter}"
         low, high = limits.get(name, (-np.inf, np.inf))
-        if len(set(ordered)) < 2 or low >= value or value >= high:
-            continue
-        for edge, word, direction in ((min(ordered), "smallest", "smaller"), (max(ordered), "largest", "larger")):
-            if value == edge:
-                warnings.warn(
-                    f"The best {label} = {value:g} is the {word} of its grid: the best may lie beyond. Extend the grid "
-                    f"to {direction} values.",
-                    UserWarning,
-                    stacklevel=3,
-                )
+        if len(set(ordered)) > 1 and low < value < high and value in (min(ordered), max(ordered)):
+            word = "smallest" if value == min(ordered) else "largest"
+            edges.append(f"{label} = {value:g} is the {word} of its grid")
+    return edges
 
 
 def _varying_parameter(grid: Sequence[Kernel]) -> str | None:

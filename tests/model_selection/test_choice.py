@@ -1,0 +1,79 @@
+"""The best of some settings is what a search of these settings alone would choose."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+
+from psilearn import IOKRCV, KDECV, OELCV
+from psilearn.kernels import Dice, Gaussian, Linear, Pairwise, Precomputed, Tanimoto
+from psilearn.model_selection.choice import same_value
+from tests.problems import make
+
+PROBLEM = make("tags")
+KERNELS_X, KERNELS_Y = [Gaussian(0.2), Gaussian(1.0)], [Dice(), Tanimoto()]
+SEARCH = OELCV(KERNELS_X, KERNELS_Y, [1e-4, 1e-2], [1, 2, 4], [0.0, 0.3, 0.7, 1.0], cv=KFold(4), scoring="f1")
+
+pytestmark = pytest.mark.filterwarnings("ignore:The best:UserWarning", "ignore:n_components=:UserWarning")
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["best", "one standard error"])
+def search(request):
+    return clone(SEARCH).set_params(one_standard_error=request.param).fit(PROBLEM.X, PROBLEM.Y, PROBLEM.unlabeled)
+
+
+@pytest.mark.parametrize(
+    ("fixed", "alone"),
+    [
+        ({"supervision": 0.0}, {"supervisions": 0.0}),
+        ({"supervision": [0.3, 0.7]}, {"supervisions": [0.3, 0.7]}),
+        ({"output_kernel": Dice()}, {"output_kernels": Dice()}),
+        (
+            {"input_kernel": Gaussian(1.0), "n_components": (2, 4)},
+            {"input_kernels": Gaussian(1.0), "n_components": [2, 4]},
+        ),
+        ({"alpha": 1e-2 * (1 + 1e-14)}, {"alphas": 1e-2}),
+    ],
+)
+def test_a_search_of_these_settings_alone(search, fixed, alone):
+    other = clone(search).set_params(**alone).fit(PROBLEM.X, PROBLEM.Y, PROBLEM.unlabeled)
+    choice = search.best_where(**fixed)
+    assert same_value(list(choice.params.values()), list(other.best_params_.values()))
+    assert choice.score == pytest.approx(other.best_score_, abs=1e-12)
+    assert search.cv_results_["params"][choice.index] == choice.params
+    assert search.cv_results_["mean_test_score"][choice.index] == choice.score
+
+
+def test_nothing_fixed_is_the_best_of_all(search):
+    choice = search.best_where()
+    assert (choice.params, choice.score, choice.index) == (search.best_params_, search.best_score_, search.best_index_)
+    assert choice.edges == search.edges_
+
+
+def test_the_other_searches():
+    kde = KDECV(KERNELS_X, Dice(), [1e-4, 1e-2], [1, 2], cv=2).fit(PROBLEM.X, PROBLEM.Y)
+    assert kde.best_where(n_components=1).params["n_components"] == 1
+    with pytest.raises(ValueError, match="supervision is no parameter of this search; it has output_kernel, input_"):
+        kde.best_where(supervision=0.0)
+    iokr = IOKRCV(KERNELS_X, Dice(), [1e-4, 1e-2], cv=2).fit(PROBLEM.X, PROBLEM.Y)
+    assert iokr.best_where(alpha=1e-4).params["alpha"] == 1e-4
+
+
+def test_what_was_not_searched(search):
+    with pytest.raises(ValueError, match=r"supervision = 0.5 was not searched; its grid is \[0.0, 0.3, 0.7, 1.0\]"):
+        search.best_where(supervision=[0.3, 0.5])
+    with pytest.raises(ValueError, match=r"output_kernel = Linear\(\) was not searched; its grid is \[Dice"):
+        search.best_where(output_kernel=Linear())
+    with pytest.raises(ValueError, match="supervision is an empty grid"):
+        search.best_where(supervision=[])
+
+
+def test_same_values():
+    K = np.eye(3)
+    assert same_value(Gaussian(0.5) + Dice(), Gaussian(0.5) + Dice())
+    assert not same_value(Gaussian(0.5) + Dice(), Gaussian(0.25) + Dice())
+    assert same_value(Gaussian().fit(PROBLEM.X), Gaussian()) and not same_value(Gaussian(), Gaussian(1.0))
+    assert same_value(Pairwise(min), Pairwise(min)) and not same_value(Pairwise(min), Pairwise(max))
+    assert same_value(Precomputed(K), Precomputed(K.copy())) and not same_value(Precomputed(K), Precomputed(2 * K))
+    assert same_value(sparse.csr_matrix(K), sparse.csr_matrix(K))
