@@ -1,37 +1,47 @@
 import hashlib
+import os
 import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from psilearn.datasets import data_home, load_bibtex, load_usps
+from psilearn.datasets import data_home
 from psilearn.datasets.home import RemoteFile
 
-CONTENT = b"a small file\n"
+CONTENT = b"a small file\n" * 100
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
-class Quiet(SimpleHTTPRequestHandler):
+class Server(BaseHTTPRequestHandler):
+    """Serves the file, whole or cut off, an error page that claims to be it, or nothing."""
+
+    answers = 0
+
+    def do_GET(self):
+        Server.answers += 1
+        if self.path == "/nowhere":
+            self.send_error(404)
+            return
+        body = b"<html>please log in</html>" if self.path == "/page" else CONTENT
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[:50] if self.path == "/cut" else body)
+
     def log_message(self, *args):
         pass
 
 
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("PSILEARN_DATA", str(tmp_path / "home"))
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def server(tmp_path):
-    folder = tmp_path / "public"
-    folder.mkdir()
-    (folder / "small.txt").write_bytes(CONTENT)
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as http:
-        threading.Thread(target=http.serve_forever, daemon=True).start()
+@pytest.fixture(scope="module")
+def server():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as http:
+        threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{http.server_port}"
         http.shutdown()
+
+
+def left_behind(home):
+    return [path for path in home.rglob("*") if path.name != "some"]
 
 
 def test_the_variable_names_the_home(home, monkeypatch):
@@ -40,43 +50,72 @@ def test_the_variable_names_the_home(home, monkeypatch):
     assert data_home().name == "psilearn_data"
 
 
-def test_a_missing_file_is_downloaded_once_and_checked(home, server, tmp_path):
-    file = RemoteFile("some/small.txt", f"{server}/small.txt", SHA256)
+@pytest.mark.parametrize(
+    "known", [{"sha256": SHA256}, {"size": len(CONTENT)}, {"sha256": SHA256, "size": len(CONTENT)}]
+)
+def test_a_missing_file_is_downloaded_once_and_checked(home, server, known):
+    file = RemoteFile("some/small.txt", f"{server}/small", **known)
     assert file.fetch().read_bytes() == CONTENT
-    (tmp_path / "public" / "small.txt").unlink()
-    assert file.fetch() == home / "some" / "small.txt"
+    answers = Server.answers
+    assert file.fetch() == home / "some" / "small.txt" and Server.answers == answers
+    assert left_behind(home) == [home / "some" / "small.txt"]
 
 
-def test_a_wrong_download_leaves_nothing_behind(home, server):
-    with pytest.raises(FileNotFoundError, match="could not be downloaded"):
-        RemoteFile("some/small.txt", f"{server}/small.txt", "0" * 64).fetch()
-    assert not any(path.is_file() for path in home.rglob("*"))
+@pytest.mark.parametrize("known", [{"sha256": SHA256}, {"size": len(CONTENT)}])
+@pytest.mark.parametrize("address", ["/cut", "/page", "/nowhere"])
+def test_a_failed_download_leaves_nothing_behind_and_says_what_to_put_where(home, server, address, known):
+    with pytest.raises(FileNotFoundError, match=rf"Get http.*{address} and save it as .*some.small.txt"):
+        RemoteFile("some/small.txt", server + address, **known).fetch()
+    assert not left_behind(home)
 
 
-def test_an_unreachable_source_says_what_to_put_where(home, server):
-    with pytest.raises(FileNotFoundError, match=r"Get http.*nowhere.txt and save it as .*some.small.txt"):
-        RemoteFile("some/small.txt", f"{server}/nowhere.txt", SHA256).fetch()
+def test_another_file_than_expected_is_not_kept(home, server):
+    with pytest.raises(FileNotFoundError, match=r"its sha256 is .*, expected 000"):
+        RemoteFile("some/small.txt", f"{server}/small", "0" * 64).fetch()
+    assert not left_behind(home)
 
 
-def test_a_spoiled_file_is_refused(home):
+@pytest.mark.parametrize(
+    ("known", "words"), [({"sha256": SHA256}, "its sha256 is"), ({"size": 7}, "22 bytes, expected 7")]
+)
+def test_a_spoiled_file_is_refused_and_left_alone(home, known, words):
     (home / "some").mkdir(parents=True)
     (home / "some" / "small.txt").write_bytes(b"<html>not found</html>")
-    with pytest.raises(ValueError, match="is not the expected file"):
+    with pytest.raises(ValueError, match=rf"small.txt is not the expected file: .*{words}.* from http"):
+        RemoteFile("some/small.txt", "http://127.0.0.1:9/", **known).fetch()
+    assert (home / "some" / "small.txt").exists()
+
+
+def test_a_folder_in_the_place_of_the_file_is_refused(home):
+    (home / "some" / "small.txt").mkdir(parents=True)
+    with pytest.raises(ValueError, match="it is not a file"):
+        RemoteFile("some/small.txt", sha256=SHA256).fetch()
+
+
+def test_a_home_that_is_a_file_is_refused(home):
+    home.write_text("not a folder")
+    with pytest.raises(NotADirectoryError, match=r"home is not a folder: name one by the variable PSILEARN_DATA"):
         RemoteFile("some/small.txt", "http://127.0.0.1:9/", SHA256).fetch()
 
 
-@pytest.mark.data("usps/usps.h5")
-def test_usps():
-    usps = load_usps()
-    assert usps.X.shape == usps.Y.shape == (9298, 128)
-    assert (len(usps.train), len(usps.test)) == (7291, 2007)
-    assert usps.X.min() >= 0 and usps.X.max() <= 1
+def test_a_home_that_cannot_be_written_is_named(home, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.mkdir", refuse)
+    with pytest.raises(FileNotFoundError, match=r"PermissionError.*must be a folder that you may write"):
+        RemoteFile("some/small.txt", "http://127.0.0.1:9/", SHA256).fetch()
 
 
-@pytest.mark.data("mulan/bibtex/bibtex-train.arff", "mulan/bibtex/bibtex-test.arff", "mulan/bibtex/bibtex.xml")
-def test_bibtex():
-    bibtex = load_bibtex()
-    assert bibtex.X.shape == (7395, 1836) and bibtex.Y.shape == (7395, 159)
-    assert (len(bibtex.train), len(bibtex.test)) == (4880, 2515)
-    assert set(bibtex.Y.data) == {1} and len(bibtex.label_names) == 159 and len(bibtex.feature_names) == 1836
-    assert bibtex.Y.sum() / 7395 == pytest.approx(2.40, abs=0.005)
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="everything is open to root")
+def test_closed_files_and_folders_are_named(home):
+    file = RemoteFile("some/small.txt", sha256=SHA256)
+    (home / "some").mkdir(parents=True)
+    file.target.write_bytes(CONTENT)
+    file.target.chmod(0)
+    with pytest.raises(ValueError, match="it cannot be read"):
+        file.fetch()
+    (home / "some").chmod(0)
+    with pytest.raises(PermissionError, match="is closed to you"):
+        file.fetch()
+    (home / "some").chmod(0o700)

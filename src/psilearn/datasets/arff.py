@@ -17,6 +17,8 @@ from psilearn.datasets.rows import Rows, fault, read_lines
 _WORD = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_WORD}|[^\s'\"]\S*)\s*(.*)", re.IGNORECASE)
 _VALUE = re.compile(rf"\s*({_WORD}|[^,'\"]*?)\s*(?:,|$)")
+_PAIR = re.compile(rf"\s*([0-9]+)\s+({_WORD}|[^\s,'\"}}]+)\s*(?:,(?!\s*}}$)|}}$)")
+_PAIRS = re.compile(r"(?: *+\d++ ++[^ ,]++ *+,)*+ *+\d++ ++[^ ,]++ *+")  # possessive: one look at each character
 _TRUTH = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
 
 
@@ -78,8 +80,8 @@ def _read_header(path: Path, lines: Iterator[tuple[int, str]]) -> tuple[str, lis
     for number, line in lines:
         keyword = line.split(None, 1)[0].lower()
         if keyword == "@data":
-            if not attributes:
-                raise fault(path, number, "data without any attribute before it.")
+            if not attributes or line.lower() != "@data":
+                raise fault(path, number, f"@data must stand alone, after the attributes: {line[:60]!r}.")
             return relation, attributes
         if keyword == "@relation":
             relation = _unquote(line[len(keyword) :].strip())
@@ -123,8 +125,10 @@ def _fast_row(line: str, width: int) -> tuple[list[int], list[float]]:
         raise ValueError
     if not line[1:-1].strip():
         return [], []
-    columns, texts = zip(*map(str.split, line[1:-1].split(",")), strict=True)
-    return list(map(int, columns)), list(map(float, texts))
+    if _PAIRS.fullmatch(line, 1, len(line) - 1) is None:
+        raise ValueError
+    words = line[1:-1].replace(",", " ").split()
+    return list(map(int, words[::2])), list(map(float, words[1::2]))
 
 
 def _careful_row(line: str, attributes: list[Attribute]) -> tuple[list[int], list[float]]:
@@ -136,15 +140,16 @@ def _careful_row(line: str, attributes: list[Attribute]) -> tuple[list[int], lis
         return list(range(len(words))), [_value(*pair) for pair in zip(words, attributes, strict=True)]
     if line[-1] != "}":
         raise ValueError("the row is cut off before its closing brace.")
-    columns, values = [], []
-    for entry in re.findall(rf"(?:{_WORD}|[^,])+", line[1:-1]):
-        index, _, word = entry.strip().partition(" ")
-        if not (index.isascii() and index.isdigit() and word.strip()):
-            raise ValueError(f"a sparse row must hold distinct pairs 'index value', not {entry.strip()[:40]!r}.")
-        if int(index) >= len(attributes):
-            raise ValueError(f"attribute {index} does not exist: there are {len(attributes)}, from 0.")
-        columns.append(int(index))
-        values.append(_value(_unquote(word.strip()), attributes[int(index)]))
+    columns, values, position = [], [], 1
+    while position < len(line):
+        match = _PAIR.match(line, position)
+        if match is None:
+            raise ValueError(f"a sparse row must hold pairs 'index value', not {line[position : position + 40]!r}.")
+        if int(match[1]) >= len(attributes):
+            raise ValueError(f"attribute {match[1]} does not exist: there are {len(attributes)}, from 0.")
+        columns.append(int(match[1]))
+        values.append(_value(_unquote(match[2]), attributes[int(match[1])]))
+        position = match.end()
     return columns, values
 
 

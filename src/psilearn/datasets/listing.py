@@ -74,20 +74,14 @@ def _download(console: Console, dataset: Dataset, named: bool) -> bool:
 
 
 def _overview(states: dict[str, str]) -> Table:
-    table = Table(
-        "dataset", "state", "size", "folder", "from", "licence", box=box.SIMPLE_HEAD, padding=0, pad_edge=False
-    )
+    table = Table("dataset", "state", "size", "folder", "from; licence", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     table.columns[2].justify = "right"
-    for column in table.columns:
-        column.overflow = "fold"
-    table.columns[-2].min_width, table.columns[-1].min_width = 22, 12  # the rest is as wide as its words: 80 in all
     for name, word in states.items():
         dataset = DATASETS[name]
         files = dataset.form().files
         folder = files[0].path.rpartition("/")[0] + "/"
-        table.add_row(
-            name, f"[{_STYLES[word]}]{word}[/]", _size(files), folder, _origin(dataset.source), dataset.licence
-        )
+        whence = f"{_origin(dataset.source)}; {dataset.licence}"
+        table.add_row(name, f"[{_STYLES[word]}]{word}[/]", _size(files), folder, whence)
     return table
 
 
@@ -120,7 +114,6 @@ def _size(files: tuple[RemoteFile, ...]) -> str:
 
 
 def _origin(source: str) -> str:
-    """Return the host of an address, or the repository on GitHub, in two words that a narrow table can break."""
+    """Return the host of an address, or the repository on GitHub."""
     address = urlparse(source)
-    owner, repository, *_ = [*address.path.split("/")[1:], "", ""]
-    return f"{owner}/ {repository}" if address.netloc == "github.com" else address.netloc
+    return "/".join(address.path.split("/")[1:3]) if address.netloc == "github.com" else address.netloc

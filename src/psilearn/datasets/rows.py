@@ -87,13 +87,13 @@ class Rows:
 
     def entries(self) -> tuple[np.ndarray, np.ndarray]:
         """Return all column indices and values, (nnz,) each."""
-        return np.frombuffer(self.columns, dtype=np.int64), np.frombuffer(self.values)
+        return np.asarray(self.columns), np.asarray(self.values)
 
     def refuse(self, wrong: np.ndarray, message: str) -> None:
         """Raise an error for the first entry marked in ``wrong`` (nnz,), with its column and value in the message."""
         if wrong.any():
             entry = int(np.argmax(wrong))
-            row = int(np.searchsorted(np.frombuffer(self.ends, dtype=np.int64), entry, side="right")) - 1
+            row = int(np.searchsorted(np.asarray(self.ends), entry, side="right")) - 1
             column, value = self.columns[entry], self.values[entry]
             raise fault(self.path, self.lines[row], message.format(column=column, value=value))
 
@@ -109,12 +109,14 @@ class Rows:
         first : int
             the number that the file gives to the first column.
         """
+        if width >= 2**62:
+            raise ValueError(f"{self.path}: {width} columns are more than can be numbered; the file is damaged.")
         columns, values = self.entries()
         within = f"the {width} of the file have the numbers {first} to {width - 1 + first}."
         self.refuse((columns < first) | (columns >= width + first), f"{what} {{column}} does not exist: {within}")
         self.refuse(~np.isfinite(values), f"the value of {what} {{column}} is {{value}}; numbers must be finite.")
         index = np.int32 if max(width, len(columns)) < 2**31 else np.int64
-        ends = np.frombuffer(self.ends, dtype=np.int64).astype(index)
+        ends = np.asarray(self.ends).astype(index)
         matrix = sparse.csr_matrix((values.copy(), (columns - first).astype(index), ends), (len(self), width))
         self._refuse_repetitions(matrix, what, first)
         return matrix

@@ -1,0 +1,92 @@
+import pytest
+from typer.testing import CliRunner
+
+from psilearn import datasets
+from psilearn.cli import app
+from psilearn.datasets.catalogue import DATASETS
+from psilearn.datasets.home import RemoteFile
+
+
+def run(*words, width=80):
+    return CliRunner().invoke(app, ["data", *words], env={"COLUMNS": str(width), "TERM": "dumb"})
+
+
+def place(name, content=None):
+    """Put files of the right sizes and the wrong content into the data home."""
+    for file in DATASETS[name].forms[0].files:
+        file.target.parent.mkdir(parents=True, exist_ok=True)
+        file.target.write_bytes(b"\0" * file.size if content is None else content)
+
+
+def test_each_dataset_has_a_loader_and_files_of_its_own():
+    assert {f"load_{name}" for name in DATASETS} == {name for name in datasets.__all__ if name.startswith("load_")}
+    paths = [file.path for dataset in DATASETS.values() for form in dataset.forms for file in form.files]
+    assert len(set(paths)) == len(paths) and not any(path.startswith("/") or ".." in path for path in paths)
+    for dataset in DATASETS.values():
+        for file in (file for form in dataset.forms if form.can_be_downloaded for file in form.files):
+            assert file.size and (file.sha256 or file.path == "mulan/bookmarks/bookmarks.arff")
+
+
+def test_all_are_listed_within_80_columns(home):
+    place("corel5k")
+    place("delicious", b"cut off")
+    result = run()
+    assert result.exit_code == 0
+    assert all(len(line) <= 80 for line in result.output.splitlines() if str(home) not in line)
+    words = [line.split()[:2] for line in result.output.splitlines()]
+    states = dict(pair for pair in words if pair and pair[0] in DATASETS)
+    assert states == dict.fromkeys(DATASETS, "missing") | {"corel5k": "present", "delicious": "spoiled"}
+    assert not (home / "usps").exists()
+
+
+def test_checksums_are_compared_on_request_only(home):
+    place("corel5k")
+    assert "corel5k: present" in run("corel5k").output
+    result = run("corel5k", "--verify", width=200)
+    assert result.exit_code == 1 and "corel5k: spoiled" in result.output and "its sha256 is" in result.output
+
+
+def test_one_is_described(home):
+    result = run("eurlex4k", width=1000)
+    assert result.exit_code == 0
+    for words in (DATASETS["eurlex4k"].citation, "not stated", "xc/eurlex4k/eurlex_train.txt: missing", str(home)):
+        assert words in result.output
+    assert DATASETS["bibtex"].forms[0].files[0].url in run("bibtex").output.splitlines()[-5].strip()
+
+
+def test_an_unknown_name_lists_the_known_ones(home):
+    result = run("mnist", width=200)
+    assert result.exit_code == 2 and ", ".join(DATASETS) in result.output
+
+
+def test_download_fetches_what_is_public(home, monkeypatch):
+    fetched = []
+
+    def download(file):
+        fetched.append(file.path)
+        file.target.parent.mkdir(parents=True, exist_ok=True)
+        file.target.write_bytes(b"\0" * file.size)
+
+    monkeypatch.setattr(RemoteFile, "download", download)
+    result = run("--download", width=1000)
+    assert result.exit_code == 0 and "mediamill cannot be downloaded by itself" in result.output
+    public = [f.path for d in DATASETS.values() for form in d.forms if form.can_be_downloaded for f in form.files]
+    assert fetched == public and result.output.count(" present ") == 5
+    assert run("mediamill", "--download").exit_code == 1
+
+
+def test_a_failed_download_is_reported(home, monkeypatch):
+    def download(file):
+        raise FileNotFoundError(f"{file.path} could not be downloaded")
+
+    monkeypatch.setattr(RemoteFile, "download", download)
+    result = run("bibtex", "--download")
+    assert result.exit_code == 1 and "bibtex-train.arff could not be downloaded" in result.output
+    assert run("--download").exit_code == 1
+
+
+@pytest.mark.parametrize("words", [[], ["--verify"], ["bibtex"], ["--download"]])
+def test_a_home_that_is_no_folder_is_reported(home, words):
+    home.write_text("not a folder")
+    result = run(*words, width=1000)
+    assert result.exit_code == 1 and "is not a folder" in result.output and "Traceback" not in result.output

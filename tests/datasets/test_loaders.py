@@ -1,0 +1,154 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from psilearn import datasets
+from psilearn.datasets.catalogue import DATASETS
+from tests.datasets import formats
+
+# rows, features, labels, labels a row, training rows: the figures that go round in the literature
+SIZES = {
+    "bibtex": (7395, 1836, 159, 2.40, 4880),
+    "bookmarks": (87856, 2150, 208, 2.03, 60000),
+    "corel5k": (5000, 499, 374, 3.52, 4500),
+    "delicious": (16105, 500, 983, 19.02, 12920),
+    "mediamill": (43907, 120, 101, 4.38, 30993),
+    "eurlex4k": (19348, 5000, 3993, 5.31, 15539),
+}
+
+
+def of_dataset(name):
+    return pytest.param(name, marks=pytest.mark.data(*(file.path for file in DATASETS[name].forms[0].files)))
+
+
+def load(name):
+    bunch = getattr(datasets, f"load_{name}")()
+    n = bunch.X.shape[0]
+    assert bunch.Y.shape[0] == n
+    np.testing.assert_array_equal(np.concatenate([bunch.train, bunch.test]), np.arange(n))
+    assert "Reference: " in bunch.DESCR and f"{n} rows" in bunch.DESCR
+    assert "not stated" in bunch.licence and bunch.source.startswith("http")
+    return bunch
+
+
+@pytest.mark.parametrize("name", [of_dataset(name) for name in SIZES])
+def test_sizes_of_multilabel_data(name):
+    n, n_features, n_labels, labels_a_row, n_train = SIZES[name]
+    bunch = load(name)
+    assert bunch.X.shape == (n, n_features) and bunch.Y.shape == (n, n_labels)
+    assert len(bunch.train) == n_train and len(bunch.test) == n - n_train
+    assert bunch.X.dtype == np.float64 and bunch.Y.dtype == np.int8 and set(bunch.Y.data) == {1}
+    assert sparse.issparse(bunch.X) == (name != "mediamill")
+    assert bunch.Y.sum() / n == pytest.approx(labels_a_row, abs=0.005)
+    for names, width in ((bunch.feature_names, n_features), (bunch.label_names, n_labels)):
+        assert names is None if name in ("mediamill", "eurlex4k") else len(names) == width
+
+
+@pytest.mark.data("usps/usps.h5")
+def test_usps():
+    usps = load("usps")
+    assert usps.X.shape == usps.Y.shape == (9298, 128)
+    assert (len(usps.train), len(usps.test)) == (7291, 2007)
+    assert usps.X.min() >= 0 and usps.X.max() <= 1 and set(usps.digits) == set(range(10))
+
+
+@pytest.fixture
+def small(home, monkeypatch):
+    """Shrink a dataset of the catalogue to 3 + 2 rows of 3 features and 2 labels, whose files have no checksum."""
+
+    def shrink(name, form):
+        dataset = DATASETS[name]
+        files = tuple(replace(file, sha256=None, size=None, url=None) for file in dataset.forms[form].files)
+        shrunk = replace(dataset.forms[form], files=files)
+        monkeypatch.setitem(
+            DATASETS, name, replace(dataset, n_train=3, n_test=2, n_features=3, n_outputs=2, forms=(shrunk,))
+        )
+        for file in files:
+            file.target.parent.mkdir(parents=True, exist_ok=True)
+        return [file.target for file in files]
+
+    return shrink
+
+
+X = np.arange(15.0).reshape(5, 3) % 4
+Y = np.array([[1, 0], [0, 0], [1, 1], [0, 1], [1, 0]])
+XML = '<labels><label name="y0"/><label name="y1"/></labels>'
+
+
+def assert_small(bunch):
+    np.testing.assert_array_equal(bunch.X if isinstance(bunch.X, np.ndarray) else bunch.X.toarray(), X)
+    np.testing.assert_array_equal(bunch.Y.toarray(), Y)
+    assert (len(bunch.train), len(bunch.test)) == (3, 2)
+
+
+def test_bookmarks_is_split_by_number(small):
+    rows, labels = small("bookmarks", 0)
+    rows.write_text(formats.arff(X, Y, dense=False))
+    labels.write_text(XML)
+    bookmarks = load("bookmarks")
+    assert_small(bookmarks)
+    assert bookmarks.label_names == ["y0", "y1"]
+
+
+def test_bookmarks_must_have_its_size(home):
+    file = DATASETS["bookmarks"].forms[0].files[0]
+    file.target.parent.mkdir(parents=True)
+    file.target.write_text("@relation cut off")
+    with pytest.raises(
+        ValueError, match=r"bookmarks.arff is not the expected file: it has 17 bytes, expected 73,273,832"
+    ):
+        datasets.load_bookmarks()
+
+
+def test_mediamill_from_mulans_files(small):
+    train, test, labels = small("mediamill", 1)
+    train.write_text(formats.arff(X[:3], Y[:3], dense=True))
+    test.write_text(formats.arff(X[3:], Y[3:], dense=True))
+    labels.write_text(XML)
+    assert_small(load("mediamill"))
+    test.write_text(formats.arff(X[3:], Y[3:], dense=True).replace("'x 1'", "other"))
+    with pytest.raises(ValueError, match=r"mediamill-test.arff: other attributes, or in another order, than in"):
+        datasets.load_mediamill()
+
+
+def test_eurlex_from_the_repositorys_files(small):
+    train, test = small("eurlex4k", 1)
+    train.write_text(formats.xc(X[:3], Y[:3]))
+    test.write_text(formats.xc(X[3:], Y[3:]))
+    assert_small(load("eurlex4k"))
+
+
+@pytest.mark.parametrize(
+    ("cut", "width", "words"),
+    [(2, 3, r"\[2, 3\] rows, 3 features and 2 outputs; eurlex4k has \[3, 2\], 3 and 2"), (3, 2, r"2 features")],
+)
+def test_complete_files_of_other_sizes_are_refused(small, cut, width, words):
+    train, test = small("eurlex4k", 1)
+    train.write_text(formats.xc(X[:cut, :width], Y[:cut]))
+    test.write_text(formats.xc(X[cut:, :width], Y[cut:]))
+    with pytest.raises(ValueError, match=rf"eurlex_train.txt, .*eurlex_test.txt: .*{words}"):
+        datasets.load_eurlex4k()
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("mediamill", ["mulan/mediamill/mediamill-train.arff", "mediamill.xml"]),
+        ("eurlex4k", ["xc/eurlex4k/eurlex_test"]),
+    ],
+)
+def test_what_cannot_be_downloaded_says_what_to_put_where(home, name, files):
+    with pytest.raises(FileNotFoundError, match="cannot be downloaded by itself") as caught:
+        getattr(datasets, f"load_{name}")()
+    for word in (str(home), f"converted/{name}.npz", DATASETS[name].source, "PSILEARN_DATA", *files):
+        assert word in str(caught.value)
+    assert not home.exists()
+
+
+def test_a_spoiled_conversion_is_refused(home):
+    (home / "converted").mkdir(parents=True)
+    (home / "converted" / "mediamill.npz").write_bytes(b"\0" * DATASETS["mediamill"].forms[0].files[0].size)
+    with pytest.raises(ValueError, match=r"mediamill.npz is not the expected file: its sha256"):
+        datasets.load_mediamill()
