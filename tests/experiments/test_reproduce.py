@@ -80,7 +80,7 @@ def test_quick_is_loud_and_apart(toys, tmp_path):
     ("words", "status", "said"),
     [
         (("half",), 0, "Part gone: skipped. toy.arff is missing"),
-        (("gone",), 1, "Nothing could run."),
+        (("gone",), 1, "No part gave a result."),
         (("wrong",), 1, "Part bad: failed. IndexError: index 3 is out of range"),
         (("wrong",), 1, "Traceback"),
         (("wrong",), 1, "1 of 1 figure at least as good"),

@@ -105,7 +105,7 @@ class Reproduction:
             said = tables.TRIAL if self.quick else f"{tables.summary(row for r in records for row in r.rows)}."
             self._print(f"{said[:1].upper()}{said[1:]} ({tables.short_seconds(time.monotonic() - start)})", "bold")
         elif not interrupted:
-            self._print("Nothing could run.", "bold")
+            self._print("No part gave a result.", "bold")
         return INTERRUPTED if interrupted else int(broken or not records)
 
     def _run(self, experiment: Experiment) -> tuple[Sequence[Record | PartError], bool]:
@@ -148,7 +148,8 @@ class Reproduction:
             verb = "failed" if isinstance(result, FailedError) else "skipped"
             self._print(f"{result.part.title}: {verb}. {result}", "red" if verb == "failed" else "yellow")
             if verb == "failed" and result.__cause__:
-                self.progress.print("".join(traceback.format_exception(result.__cause__)), markup=False, style="dim")
+                told = "".join(traceback.format_exception(result.__cause__))
+                self.progress.print(told, markup=False, highlight=False, style="dim", soft_wrap=True)
         if any(isinstance(result, Record) for result in results):
             self._print(f"Files: {self.folder / experiment.name}\n")
 
