@@ -44,6 +44,7 @@ def demo(
     from rich.table import Table
 
     from psilearn import demo as digits_demo
+    from psilearn.plots import one_a_class, plot_completions
 
     console = Console()
     digits = digits_demo.halves(seed)
@@ -74,11 +75,9 @@ def demo(
     for row in rows:
         chosen = ", ".join(f"{key.removeprefix('input_kernel__')} = {value:.3g}" for key, value in row.chosen.items())
         console.print(f"{row.method}: {chosen}", highlight=False)
-    examples = digits_demo.shown(digits, rows)
+    examples = one_a_class(digits.digits_test, [row.prediction for row in rows])
     completions = {"truth": digits.Y_test[examples]} | {row.method: row.prediction[examples] for row in rows}
     try:
-        from psilearn.plots import plot_completions
-
         figure = plot_completions(digits.X_test[examples], completions, digits_demo.WIDTH)
     except ImportError:
         console.print("For the picture, install the extra: pip install 'psilearn\\[plot]'.")

@@ -104,13 +104,3 @@ def run(digits: Digits, seed: int, progress: Callable[[str], None]) -> Iterator[
             decoded - fitted,
             prediction,
         )
-
-
-def shown(digits: Digits, rows: list[Row]) -> list[int]:
-    """Return one test image a digit: the first on which not all methods agree, else the first."""
-    disagree = np.any([np.any(row.prediction != rows[0].prediction, axis=1) for row in rows], axis=0)
-    chosen = []
-    for digit in range(10):
-        of_digit = np.flatnonzero(digits.digits_test == digit)
-        chosen.append(int(next(iter(of_digit[disagree[of_digit]]), of_digit[0])))
-    return chosen

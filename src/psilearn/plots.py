@@ -5,6 +5,7 @@ Nothing is shown or saved: ``ax.figure.savefig("picture.png")`` does that.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,52 @@ def plot_completions(inputs: Array, rows: dict[str, Array], width: int) -> Any:
         line[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=10, labelpad=8)
     figure.suptitle("Upper half given, lower half predicted", fontsize=11, color=GREEN, y=0.94)
     return figure
+
+
+def plot_curves(
+    x: Any, curves: Mapping[str, Any], x_label: str, y_label: str, highlight: str | None = None, ax: Any = None
+) -> Any:
+    """Draw curves over one axis, coloured in their order; the highlighted one thick and black.
+
+    Parameters
+    ----------
+    x : array (k,)
+    curves : dict of name → array (k,), or array (2, k) of values and standard errors
+    x_label, y_label : str
+    highlight : str, optional
+        the name of a curve.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    ax = _axes(ax)
+    colors = iter(_colors(sum(name != highlight for name in curves)))
+    for name, curve in curves.items():
+        values, errors = curve if np.ndim(curve) == 2 else (curve, None)
+        style = {"color": "black", "linewidth": 2} if name == highlight else {"color": next(colors), "linewidth": 1.2}
+        ax.errorbar(x, values, yerr=errors, marker=".", capsize=3, label=name, **style)
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(y_label)
+    ax.legend(fontsize=7, ncols=2)
+    return ax
+
+
+def one_a_class(labels: Any, predictions: Sequence[Any]) -> list[int]:
+    """Return one example a class, to be shown: the first on which not all predictions agree, else the first.
+
+    Examples
+    --------
+    >>> one_a_class(np.array([0, 1, 1]), [np.array([[1], [2], [3]]), np.array([[1], [2], [4]])])
+    [0, 2]
+    """
+    disagree = np.any([np.any(other != predictions[0], axis=1) for other in predictions], axis=0)
+    chosen = []
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        chosen.append(int(next(iter(members[disagree[members]]), members[0])))
+    return chosen
 
 
 def _axes(ax: Any) -> Any:

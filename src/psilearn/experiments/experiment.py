@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 from psilearn.experiments.record import Row
@@ -19,6 +20,11 @@ class Context:
     seed: int
     jobs: int | None
     say: Say  # what is being done
+
+    @property
+    def draws(self) -> bool:
+        """Whether pictures can be drawn: matplotlib is an extra."""
+        return find_spec("matplotlib") is not None
 
 
 @dataclass
