@@ -107,12 +107,13 @@ def test_a_home_that_cannot_be_written_is_named(home, monkeypatch):
         RemoteFile("some/small.txt", "http://127.0.0.1:9/", SHA256).fetch()
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="everything is open to root")
 def test_closed_files_and_folders_are_named(home):
     file = RemoteFile("some/small.txt", sha256=SHA256)
     (home / "some").mkdir(parents=True)
     file.target.write_bytes(CONTENT)
     file.target.chmod(0)
+    if os.access(file.target, os.R_OK):
+        pytest.skip("every file is open to this user")
     with pytest.raises(ValueError, match="it cannot be read"):
         file.fetch()
     (home / "some").chmod(0)

@@ -38,10 +38,11 @@ def test_what_is_no_file_is_refused_by_every_reader(tmp_path, read):
         read(tmp_path / "absent")
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="everything is open to root")
 def test_a_closed_file_is_named(tmp_path):
     (tmp_path / "file").write_text("1 1 1\n")
     (tmp_path / "file").chmod(0)
+    if os.access(tmp_path / "file", os.R_OK):
+        pytest.skip("every file is open to this user")
     with pytest.raises(PermissionError, match=r"file cannot be read"):
         read_xc(tmp_path / "file")
 
