@@ -1,3 +1,4 @@
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -52,6 +53,13 @@ def test_usps():
     assert usps.X.shape == usps.Y.shape == (9298, 128)
     assert (len(usps.train), len(usps.test)) == (7291, 2007)
     assert usps.X.min() >= 0 and usps.X.max() <= 1 and set(usps.digits) == set(range(10))
+
+
+@pytest.mark.data("usps/usps.h5")
+def test_usps_needs_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ImportError, match=r"install the extra psilearn\[data\]"):
+        datasets.load_usps()
 
 
 @pytest.fixture

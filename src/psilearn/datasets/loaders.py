@@ -109,7 +109,7 @@ def load_eurlex4k() -> Bunch:
 def _load(name: str) -> Bunch:
     dataset = DATASETS[name]
     kind, paths = dataset.fetch()
-    parts = _READERS[kind](paths)
+    parts = _READERS[kind](paths)  # train and test, or all rows at once
     bunch = _join(parts)
     _check_sizes(dataset, paths, [part.Y.shape[0] for part in parts], bunch)
     n = dataset.n_train + dataset.n_test
@@ -135,12 +135,8 @@ def _join(parts: list[Bunch]) -> Bunch:
 
 def _check_sizes(dataset: Dataset, paths: list[Path], rows: list[int], bunch: Bunch) -> None:
     """Refuse files, complete as they may look, that are not the dataset's."""
-    n = dataset.n_train + dataset.n_test
-    expected: Any = (
-        [dataset.n_train, dataset.n_test] if len(rows) == 2 else [n],
-        dataset.n_features,
-        dataset.n_outputs,
-    )
+    split = [dataset.n_train, dataset.n_test]
+    expected = (split if len(rows) == 2 else [sum(split)], dataset.n_features, dataset.n_outputs)
     found = (rows, bunch.X.shape[1], bunch.Y.shape[1])
     if found != expected:
         raise ValueError(

@@ -77,13 +77,11 @@ class Rows:
         return len(self.lines)
 
     def add(self, line: int, columns: Iterable[int], values: Iterable[float]) -> None:
-        """Append one row."""
+        """Append one row, with as many values as columns."""
         self.columns.extend(columns)
         self.values.extend(values)
         self.ends.append(len(self.columns))
         self.lines.append(line)
-        if len(self.columns) != len(self.values):
-            raise ValueError("as many values as indices are needed.")
 
     def entries(self) -> tuple[np.ndarray, np.ndarray]:
         """Return all column indices and values, (nnz,) each."""
