@@ -46,6 +46,30 @@ def test_every_point_holds_the_leading_eigenvectors(monkeypatch, small, atol, k)
         np.testing.assert_allclose(point.labeled, path.ridge.vectors_.T @ moment.values[:30] @ V, atol=1e-9)
 
 
+def test_a_smaller_space_holds_the_leading_eigenvectors(monkeypatch):
+    monkeypatch.setattr("psilearn.embed.path.SMALL", 10)
+    values = RNG.standard_normal((400, 300)) * np.arange(1, 301) ** -1.5
+    frequencies = np.r_[np.zeros(30), np.full(370, 1 / 370)]
+    whole, part = DiagonalMoment.of(values, frequencies), DiagonalMoment.leading(values, frequencies, 30, 4)
+    assert part.values.shape == (400, 8 * 4 + 30)
+    np.testing.assert_allclose(part.values, values @ part.rotation, atol=1e-12)
+    np.testing.assert_allclose(part.values[:30] @ part.values[:30].T, values[:30] @ values[:30].T, atol=1e-10)
+    ridge = RidgePath(Gaussian(0.5)).fit(X)
+    points = [SubspacePath(m, ridge, m.values[:30]).points(ALPHAS, SUPERVISIONS, 4) for m in (whole, part)]
+    for exact, found in zip(*points, strict=True):
+        np.testing.assert_allclose(found.eigenvalues, exact.eigenvalues, atol=1e-6 * exact.eigenvalues[0])
+        G, exact_G = part.values @ found.directions, whole.values @ exact.directions  # (400, 4)
+        np.testing.assert_allclose(G @ G.T, exact_G @ exact_G.T, atol=1e-4)
+
+
+def test_no_smaller_space_where_the_moment_leads_out_of_it_or_little_is_saved(monkeypatch):
+    monkeypatch.setattr("psilearn.embed.path.SMALL", 10)
+    flat = RNG.standard_normal((400, 300))
+    assert DiagonalMoment.leading(flat, np.full(400, 1 / 400), 30, 4).values.shape == (400, 300)
+    steep = flat * np.arange(1, 301) ** -1.5
+    assert DiagonalMoment.leading(steep, np.full(400, 1 / 400), 130, 4).values.shape == (400, 300)
+
+
 def test_more_components_than_pairs_stop_at_the_rank():
     moment = DiagonalMoment.of(VALUES, FREQUENCIES)
     path = SubspacePath(moment, RidgePath(Gaussian(0.5)).fit(X), moment.values[:30])

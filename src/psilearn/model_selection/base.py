@@ -99,7 +99,7 @@ class PathSearch(BaseEstimator):
             side = OutputSide(kernel.fit(Y), known, U is not None, supervisions)
             if sizes and own_sizes:
                 grids.check_components(sizes, side.rank, f"the outputs span {side.rank} dimensions by {kernel!r}")
-            side.turn()
+            side.turn(max(sizes) if sizes and own_sizes else None)
             if sizes is not None and not sizes:
                 sizes = grids.default_n_components(n, side.spectrum())  # later kernels of lower rank are cut there
             outputs.append(side)

@@ -35,8 +35,8 @@ class Candidates:
 class OutputSide:
     """Everything about the outputs that all splits and input kernels share, for one output kernel.
 
-    One factorisation of the output Gram matrix, d²r flops; with 0 < c < 1 or c = 0 one eigendecomposition of order r
-    more, once if there are unlabeled outputs and once a split if not. Memory: 3 matrices of d·r numbers.
+    One factorisation of the output Gram matrix, d²r flops; with c < 1 one eigendecomposition of order r more, or what
+    takes its place, once if there are unlabeled outputs and once a split if not. Memory: 4 matrices of d·r numbers.
     """
 
     def __init__(self, kernel: Kernel, known: KnownOutputs, has_unlabeled: bool, supervisions: Sequence[float]) -> None:
@@ -54,10 +54,17 @@ class OutputSide:
         """r, the dimension that the outputs span."""
         return self.psi.rank
 
-    def turn(self) -> None:
-        """Do once what serves every split: make the moment of the unlabeled outputs diagonal."""
+    def turn(self, k: int | None) -> None:
+        """Do once what serves every split: make the moment of the unlabeled outputs diagonal.
+
+        Where k is given, only the coordinates that k leading eigenvectors need are kept: ``DiagonalMoment.leading``.
+        """
         if self.has_unlabeled and self._mixes:
-            self._shared = DiagonalMoment.of(self.psi.values, self.known.frequencies)
+            values, frequencies = self.psi.values, self.known.frequencies
+            if k is None:
+                self._shared = DiagonalMoment.of(values, frequencies)
+            else:
+                self._shared = DiagonalMoment.leading(values, frequencies, self.known.n_labeled, k)
 
     def spectrum(self) -> Array:
         """Return the eigenvalues of the outputs' moment, descending, down to the rank."""
