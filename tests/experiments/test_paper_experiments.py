@@ -1,0 +1,258 @@
+"""The experiments of the paper on small data: that they measure what they say, and that test data chooses nothing."""
+
+import json
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits, make_multilabel_classification
+from sklearn.utils import Bunch
+
+from psilearn import IOKR, OEL, datasets, experiments
+from psilearn.experiments import multilabel, protocol, usps
+from psilearn.experiments.experiment import Context
+from psilearn.experiments.record import Metric
+from psilearn.kernels import Dice, Gaussian
+from psilearn.metrics import Mean, f1_score, kernel_loss
+
+
+def tags(rows=400, seed=0):
+    X, Y = make_multilabel_classification(rows, n_features=20, n_classes=8, random_state=seed)
+    Y[Y.sum(axis=1) == 0, 0] = 1
+    return Bunch(X=X, Y=sparse.csr_matrix(Y.astype(np.int8)), train=np.arange(300), test=np.arange(300, rows))
+
+
+def halves():
+    digits = load_digits()
+    order = np.random.default_rng(0).permutation(len(digits.data))
+    pixels = digits.data[order] / 16
+    return Bunch(
+        X=pixels[:, :32], Y=pixels[:, 32:], digits=digits.target[order], train=np.arange(900), test=np.arange(900, 1797)
+    )
+
+
+@pytest.fixture
+def small_data(monkeypatch):
+    """Every loader gives little data, which a test may change."""
+    bunches = {name: tags() for name in multilabel.TITLES} | {"usps": halves()}
+    for name in multilabel.TITLES:
+        monkeypatch.setattr(datasets, f"load_{name}", lambda name=name: bunches[name])
+    monkeypatch.setattr(usps, "load_usps", lambda: bunches["usps"])
+    monkeypatch.setattr(usps, "WIDTH", 8)
+    return bunches
+
+
+def quick(name, part):
+    experiment = experiments.find(name)
+    chosen = next(p for p in experiment.parts if p.name == part)
+    context = Context({**chosen.config, **chosen.quick}, seed=0, jobs=None, say=lambda text: None)
+    return chosen.run(context), context
+
+
+def all_parts():
+    return [(name, part.name) for name in experiments.NAMES for part in experiments.find(name).parts]
+
+
+@pytest.mark.parametrize(("name", "part"), all_parts())
+def test_every_part_runs_and_compares_with_the_paper(small_data, name, part):
+    outcome, _ = quick(name, part)
+    measured = [row for row in outcome.rows if not row.quoted]
+    assert measured and all(np.isfinite(row.value) for row in measured)
+    for row in measured:
+        if row.metric.name in ("F1", "RBF loss"):
+            assert row.error > 0 and row.parameters["alpha"] > 0 and row.seconds["choose"] > 0
+            assert ("supervision" in row.parameters) == row.method.startswith("OEL")
+
+
+@pytest.mark.parametrize(("name", "part"), all_parts())
+def test_configs_are_plain_data_and_quick_ones_replace_them(name, part):
+    chosen = next(p for p in experiments.find(name).parts if p.name == part)
+    assert json.loads(json.dumps(chosen.config)) == chosen.config
+    assert json.loads(json.dumps(chosen.quick)) == chosen.quick
+    if name != "timing":  # where one dataset has outputs alone and the others have none
+        assert set(chosen.quick) <= set(chosen.config)
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("usps", "usps"),
+        ("multilabel-small", "bibtex"),
+        ("multilabel-full", "eurlex4k"),
+        ("multilabel-unlabeled", "bibtex"),
+    ],
+)
+def test_the_test_data_chooses_nothing(small_data, name, part):
+    before, _ = quick(name, part)
+    bunch, rng = small_data[part], np.random.default_rng(1)
+    shuffled = rng.permutation(bunch.test)
+    Y = bunch.Y.toarray() if sparse.issparse(bunch.Y) else bunch.Y.copy()
+    Y[bunch.test] = Y[shuffled]
+    X = bunch.X.copy()
+    X[bunch.test] += rng.random((len(bunch.test), X.shape[1]))
+    small_data[part] = Bunch(**{**bunch, "X": X, "Y": sparse.csr_matrix(Y) if sparse.issparse(bunch.Y) else Y})
+    after, _ = quick(name, part)
+    for old, new in zip(before.rows, after.rows, strict=True):
+        assert old.parameters == new.parameters
+        assert old.quoted or old.value != new.value
+
+
+def kernel_of(text):
+    return eval(text, {"Gaussian": Gaussian, "Dice": Dice})
+
+
+def estimator_of(row):
+    p = row.parameters
+    kernels = kernel_of(p["input_kernel"]), kernel_of(p["output_kernel"])
+    if "supervision" in p:
+        more = {"output_landmarks": p["output_landmarks"]} if "output_landmarks" in p else {}
+        return OEL(*kernels, p["alpha"], p["n_components"], p["supervision"], **more)
+    return IOKR(*kernels, p["alpha"])
+
+
+def test_usps_rows_are_what_their_parameters_give(small_data):
+    outcome, context = quick("usps", "usps")
+    bunch, config = small_data["usps"], context.config
+    pairs, alone = bunch.train[: config["pairs"]], bunch.train[-config["alone"] :]
+    test = bunch.test[: config["tests"]]
+    rows = {row.method: row for row in outcome.rows}
+    for method in ("IOKR", "OEL₀", "OEL"):
+        model = estimator_of(rows[method]).fit(bunch.X[pairs], bunch.Y[pairs], unlabeled=bunch.Y[alone])
+        loss = kernel_loss(bunch.Y[test], model.predict(bunch.X[test]), Gaussian(0.05))
+        assert rows[method].value == pytest.approx(loss, abs=1e-12)
+        assert rows[method].error == pytest.approx(loss.standard_error, abs=1e-12)
+    assert rows["OEL₀"].parameters["supervision"] == 1.0
+    assert rows["SPEN"].quoted and rows["SPEN"].paper == 0.801
+
+
+@pytest.mark.parametrize(("name", "part"), [("multilabel-small", "bibtex"), ("multilabel-full", "mediamill")])
+def test_multilabel_rows_are_what_their_parameters_give(small_data, name, part):
+    outcome, context = quick(name, part)
+    data = multilabel.load(part, 0).data(
+        context.config["pairs"], context.config.get("alone", 0), context.config["tests"]
+    )
+    for row in outcome.rows:
+        if not row.quoted:
+            model = estimator_of(row).fit(data.X, data.Y, unlabeled=data.unlabeled)
+            assert row.value == pytest.approx(100 * f1_score(data.Y_test, model.predict(data.X_test)), abs=1e-9)
+
+
+def test_outputs_alone_change_the_embedding_and_not_the_candidates(small_data):
+    outcome, context = quick("multilabel-unlabeled", "delicious")
+    sizes = context.config["alone"]
+    assert [row.method for row in outcome.rows] == ["IOKR, m = 0", "OEL₀, m = 0", *(f"OEL, m = {m}" for m in sizes)]
+    source = multilabel.load("delicious", 0)
+    everything = source.data(context.config["pairs"], sizes[-1])
+    candidates = sparse.vstack([everything.Y, everything.unlabeled], "csr")
+    for row, m in zip(outcome.rows[1:], [0, *sizes], strict=True):
+        data = source.data(context.config["pairs"], m, context.config["tests"])
+        model = estimator_of(row).fit(data.X, data.Y, unlabeled=data.unlabeled)
+        assert row.value == pytest.approx(100 * f1_score(data.Y_test, model.predict(data.X_test, candidates)), abs=1e-9)
+
+
+def test_the_error_of_every_p_comes_from_one_fit(small_data):
+    config = {"pairs": 60, "alone": 100, "tests": 40}
+    data, _ = usps.load(config)
+    settings = {"supervision": 0.3, "alphas": [1e-3], "sizes": [3, 9], "output_landmarks": None}
+    curves = usps.squared_errors(data, Gaussian(0.1), Gaussian(0.05), settings)
+
+    def error(model):
+        """|G*Gĥ(x) − ψ(y)|² by distances to one candidate at a time."""
+        model.fit(data.X, data.Y, unlabeled=data.unlabeled)
+        own = model.predict_topk(data.X_test, 1, [data.Y_test[i : i + 1] for i in range(len(data.Y_test))])
+        return float(np.mean(own.distances))
+
+    for p in settings["sizes"]:
+        assert curves[f"p = {p}"][0] == pytest.approx(error(OEL(Gaussian(0.1), Gaussian(0.05), 1e-3, p, 0.3)), abs=1e-9)
+    assert curves["IOKR"][0] == pytest.approx(error(IOKR(Gaussian(0.1), Gaussian(0.05), 1e-3)), abs=1e-9)
+
+
+def test_times_are_ratios_of_their_own_rows(small_data):
+    outcome, _ = quick("timing", "usps")
+    decode = {row.method: row.value for row in outcome.rows if row.metric.name.startswith("decode, s")}
+    ratio = outcome.rows[-1]
+    assert ratio.value == pytest.approx(decode["IOKR"] / decode["OEL₀"]) and ratio.paper == pytest.approx(9)
+    assert all(row.verdict in ("", "not comparable") for row in outcome.rows[:-1]), "seconds are of another machine"
+    assert ratio.verdict in ("pass", "falls short")
+
+
+def test_pairs_outputs_alone_and_tests_do_not_overlap():
+    bunch = tags()
+    source = multilabel.Multilabel(
+        np.arange(400)[:, None], sparse.csr_matrix(np.arange(400)[:, None]), bunch.train, bunch.test
+    )
+    data = source.data(100, 50, 30)
+    pieces = [data.X.ravel(), data.unlabeled.toarray().ravel(), data.X_test.ravel()]
+    assert [len(piece) for piece in pieces] == [100, 50, 30]
+    assert len(np.unique(np.concatenate(pieces))) == 180
+    assert np.array_equal(data.X.ravel(), data.Y.toarray().ravel())
+    assert source.data(None).unlabeled is None and source.data(None).X.shape[0] == 300
+
+
+def test_the_seed_decides_which_pairs(small_data):
+    first, again, other = (multilabel.load("bibtex", seed).train for seed in (0, 0, 1))
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
+    assert np.array_equal(np.sort(other), np.arange(300))
+
+
+def test_features_are_scaled_by_training_rows_alone(small_data):
+    bunch = small_data["mediamill"]
+    X = multilabel.load("mediamill", 0).X
+    np.testing.assert_allclose(X[bunch.train].mean(axis=0), 0, atol=1e-12)
+    assert np.abs(X[bunch.test].mean(axis=0)).max() > 1e-3
+    np.testing.assert_allclose(np.linalg.norm(multilabel.load("bibtex", 0).X, axis=1), 1)
+
+
+def test_paired_differences():
+    rng = np.random.default_rng(0)
+    a, b = rng.random(50), rng.random(50)
+    results = {"A": SimpleNamespace(score=Mean(a)), "B": SimpleNamespace(score=Mean(b))}
+    note = protocol.paired_note(results, "A", "B", scale=100, digits=4)
+    difference, error = map(float, re.match(r"A minus B: (\S+) ± (\S+) ", note).groups())
+    assert difference == pytest.approx(100 * (a - b).mean(), abs=1e-4)
+    assert error == pytest.approx(100 * (a - b).std(ddof=1) / np.sqrt(50), abs=1e-4)
+
+
+def test_one_search_serves_several_methods_and_kinds():
+    bunch = tags()
+    data = protocol.Data(bunch.X[:100], bunch.Y[:100], bunch.X[:0], bunch.Y[:0])
+    methods = [
+        protocol.Method("IOKR", IOKR),
+        protocol.Method("OEL₀", OEL, [1.0]),
+        protocol.Method("OEL", OEL, [0.5, 1.0]),
+    ]
+    grid = protocol.Grid([Gaussian(0.01), Gaussian(0.1)], [1e-4, 1e-2], [3, 6], "f1", 2)
+    outputs = {"Gaussian": [Gaussian(0.2), Gaussian(1.0)], "Dice": [Dice()]}
+    choices = protocol.choose(data, outputs, grid, methods, Context({}, 0, None, lambda text: None))
+    assert [c.name for c in choices] == [f"{m.name}, {kind}" for kind in outputs for m in methods]
+    for choice in choices:
+        kernels = outputs[choice.outputs]
+        assert any(repr(choice.parameters["output_kernel"]) == repr(kernel) for kernel in kernels)
+        assert type(choice.model()) is choice.method.estimator
+    by_name = {c.name: c.parameters for c in choices}
+    for kind in outputs:
+        assert by_name[f"OEL₀, {kind}"]["supervision"] == 1.0
+        assert repr(by_name[f"OEL, {kind}"]["input_kernel"]) == repr(by_name[f"IOKR, {kind}"]["input_kernel"])
+
+
+def test_an_unknown_experiment_is_named():
+    with pytest.raises(ValueError, match=r"no experiment 'usp'; there are usps, multilabel-small"):
+        experiments.find("usp")
+
+
+def test_a_row_states_the_scale():
+    choice = protocol.Choice(protocol.Method("IOKR", IOKR), "", {}, [], 1.0)
+    model = IOKR(Gaussian(1.0), Gaussian(1.0)).fit([[0.0], [1.0]], [[0.0], [1.0]])
+    measured = protocol.Measured(model, None, Mean([0.2, 0.4]), {"fit": 2.0})
+    row = protocol.row("D", choice, measured, Metric("F1", "higher"), 100, paper=25.0)
+    assert row.value == pytest.approx(30) and row.error == pytest.approx(10) and row.verdict == "pass"
+    assert row.seconds == {"choose": 1.0, "fit": 2.0}
+
+
+@pytest.mark.data("usps/usps.h5")
+def test_usps_takes_the_images_of_the_paper():
+    data, digits = usps.load(usps.CONFIG)
+    assert data.X.shape == (1000, 128) and data.unlabeled.shape == (6000, 128) and data.X_test.shape == (2007, 128)
+    assert len(digits) == 2007
