@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from psilearn.linalg import Array, dense_top_eigh
 from psilearn.regress import RidgePath
@@ -116,9 +117,21 @@ class SubspacePath:
         and of what was found before is searched, and widened until the residual is below 1e-6·μ₁: see
         :class:`RitzSpace`.
         """
-        n, r = self.B.shape
+        r = len(self.sigma)
         k = min(k, r)  # 0 where all outputs have length zero
         iterate = r > max(SMALL, 10 * k)
+        # Many problems of a few hundred dimensions: one BLAS thread is faster than several, but for large dense ones.
+        n_threads = 1 if iterate or r <= SMALL else None
+        controller, points = ThreadpoolController(), self._points(alphas, supervisions, k, iterate)
+        for _ in range(len(alphas) * len(supervisions)):
+            with controller.limit(limits=n_threads):
+                point = next(points)
+            yield point
+
+    def _points(
+        self, alphas: Sequence[float], supervisions: Sequence[float], k: int, iterate: bool
+    ) -> Iterator[PathPoint]:
+        n, r = self.B.shape
         for alpha in alphas:
             weights = self.ridge.shrinkage(alpha) ** 2 / n
             if max(supervisions) > 0:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
 
 from psilearn.decode import CandidateSets
 from psilearn.decode.path import nearest_path, rank_path
 from psilearn.embed import KnownOutputs, OutputCoordinates
-from psilearn.embed.path import SMALL, DiagonalMoment, SubspacePath
+from psilearn.embed.path import DiagonalMoment, SubspacePath
 from psilearn.kernels import Kernel
 from psilearn.kernels.base import diagonal
 from psilearn.linalg import Array
@@ -138,8 +137,7 @@ class Task:
         n_supervisions = 1 if sizes is None else len(supervisions)
         results = []
         for side in self.outputs:
-            with threadpool_limits(1 if side.rank <= SMALL else None):  # small eigenproblems: one thread is faster
-                scores = list(self._score(side, ridge, queries, alphas, supervisions, sizes))
+            scores = list(self._score(side, ridge, queries, alphas, supervisions, sizes))
             results.append(np.array(scores).reshape(len(alphas), n_supervisions, -1))
         return np.stack(results)
 
