@@ -106,7 +106,9 @@ def reproduce(
     name: Annotated[str | None, typer.Argument(help="An experiment, or all; without it they are listed.")] = None,
     output: Annotated[Path, typer.Option(help="The folder of results and report.")] = Path("psilearn-results"),
     seed: Annotated[int, typer.Option(help="Of every random choice.", min=0, max=2**32 - 1)] = 0,
-    jobs: Annotated[int | None, typer.Option(help="Processes of the searches; -1 for one a core.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes of the searches; by default one a core, at most 4.")
+    ] = None,
     only: Annotated[str | None, typer.Option(help="A single part, usually a dataset.", metavar="PART")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A trial run on little data: its figures say nothing.")

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -199,6 +200,17 @@ def test_the_best_setting_is_refitted_on_all_data(problem):
     assert search.score(problem.X, problem.Y) == pytest.approx(again.score(problem.X, problem.Y))
     np.testing.assert_array_equal(search.rank(problem.X, problem.Y).nearer, again.rank(problem.X, problem.Y).nearer)
     assert type(search.predict(problem.X_test)) is type(problem.Y)
+
+
+def test_without_a_refit_there_are_scores_and_no_model():
+    problem = make("vectors")
+    full = OELCV(KERNELS_X, problem.kernel, ALPHAS, SIZES, [0.5], cv=CV).fit(problem.X, problem.Y)
+    scores = clone(full).set_params(refit=False).fit(problem.X, problem.Y)
+    assert scores.best_index_ == full.best_index_ and scores.best_score_ == full.best_score_
+    with pytest.raises(NotFittedError, match="refit=False"):
+        scores.predict(problem.X)
+    full.set_params(refit=False).fit(problem.X, problem.Y)
+    assert not hasattr(full, "best_estimator_"), "the model of an earlier fit would be a stale one"
 
 
 def test_results_are_a_table():

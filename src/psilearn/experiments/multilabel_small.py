@@ -20,7 +20,7 @@ PAPER = {
 CONFIG: dict[str, Any] = {
     "pairs": 2000,
     "tests": None,
-    "gammas": [0.06, 0.12, 0.25, 0.5, 1.0, 2.0],
+    "gammas": [0.12, 0.25, 0.5, 1.0],
     "alphas": [1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2],
     "sizes": [10, 20, 40, 80, 120, 160],
     "supervisions": [0.25, 0.5, 0.75, 1.0],

@@ -126,7 +126,7 @@ def choose(
 def _searched(search: Any, data: Data, grid: Grid, context: Context) -> tuple[Any, float]:
     """Return the fitted search and its seconds."""
     splits = ShuffleSplit(grid.n_splits, test_size=0.2, random_state=context.seed)
-    search.set_params(cv=splits, scoring=grid.scoring, n_jobs=context.jobs)
+    search.set_params(cv=splits, scoring=grid.scoring, n_jobs=context.jobs, refit=False)
     start = perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of edges: each choice names its own

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from joblib import cpu_count
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -21,6 +22,7 @@ from psilearn.experiments.report import Chapter, write_report
 from psilearn.experiments.runner import FailedError, PartError, is_current, place, run, stored
 
 INTERRUPTED = 130
+PROCESSES = 4  # of the searches by default, at the most: each holds a decomposed K_x
 
 
 def choose(name: str, only: str | None) -> list[Experiment]:
@@ -122,7 +124,7 @@ class Reproduction:
                 say=say,
                 only=self.only,
                 seed=self.seed,
-                jobs=self.jobs,
+                jobs=self.jobs or min(cpu_count(), PROCESSES),
                 quick=self.quick,
                 fresh=self.fresh,
             )

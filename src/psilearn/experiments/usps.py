@@ -25,8 +25,8 @@ CONFIG = {
     "alone": 6000,
     "tests": 2007,
     "output_gamma": 0.05,  # exp(−d²/20): σ² = 10 of the paper; it is the loss
-    "gammas": [0.02, 0.04, 0.08, 0.16],
-    "alphas": [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2],
+    "gammas": [0.04, 0.08, 0.16],
+    "alphas": [3e-5, 1e-4, 3e-4, 1e-3, 3e-3],
     "sizes": [16, 24, 32, 48, 64, 80, 98, 128, 160],
     "supervisions": [0.0, 0.15, 0.3, 0.5, 0.75, 1.0],
     "splits": 5,

@@ -10,6 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from rich.progress import track
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from psilearn import checks
@@ -35,6 +36,7 @@ class PathSearch(BaseEstimator):
         cv: Any,
         scoring: Any,
         one_standard_error: bool,
+        refit: bool,
         n_jobs: int | None,
         verbose: int,
         random_state: Any,
@@ -45,6 +47,7 @@ class PathSearch(BaseEstimator):
         self.cv = cv
         self.scoring = scoring
         self.one_standard_error = one_standard_error
+        self.refit = refit
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
@@ -52,7 +55,7 @@ class PathSearch(BaseEstimator):
     def fit(
         self, X: Samples, y: Samples, unlabeled: Samples | None = None, candidates: Any = None, groups: Any = None
     ) -> Self:
-        """Score every setting of the grid on every split, and fit the best on all data.
+        """Score every setting of the grid on every split, and fit the best on all data (unless ``refit=False``).
 
         Parameters
         ----------
@@ -125,6 +128,9 @@ class PathSearch(BaseEstimator):
         self.edges_ = best.edges
         for edge in self.edges_:
             warnings.warn(f"The best {edge}. Extend the grid to values beyond it.", UserWarning, stacklevel=2)
+        self.__dict__.pop("best_estimator_", None)  # of an earlier fit
+        if not self.refit:
+            return self
         self.best_estimator_ = self._estimator(**self.best_params_).fit(X, y, unlabeled=unlabeled)
         if hasattr(self.best_estimator_, "n_features_in_"):
             self.n_features_in_ = self.best_estimator_.n_features_in_
@@ -201,7 +207,12 @@ class PathSearch(BaseEstimator):
         return self._best().score(X, y, candidates)
 
     def _best(self) -> Any:
-        check_is_fitted(self, "best_estimator_")
+        check_is_fitted(self, "cv_results_")
+        if not hasattr(self, "best_estimator_"):
+            raise NotFittedError(
+                f"This {type(self).__name__} was searched with refit=False, so it has scores and no model: build one "
+                f"from best_params_, or search with refit=True."
+            )
         return self.best_estimator_
 
     def __sklearn_tags__(self) -> Any:

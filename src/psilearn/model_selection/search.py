@@ -40,6 +40,8 @@ class OELCV(PathSearch):
         or a function (y_true, y_pred) → float.
     one_standard_error : bool
         choose the simplest setting within one standard error of the best; simpler is fewer components, then more ridge.
+    refit : bool
+        fit the best setting on all data; False leaves the scores alone, and ``predict`` is then refused.
     n_jobs : int, optional
         processes over kernels and splits.
     verbose : bool or int
@@ -50,7 +52,7 @@ class OELCV(PathSearch):
     Attributes
     ----------
     best_estimator_ : OEL
-        fitted on all data with ``best_params_``.
+        fitted on all data with ``best_params_``; not there with ``refit=False``.
     best_params_, best_score_, best_index_ :
         the chosen setting; its mean score; its row of ``cv_results_``. :meth:`best_where` chooses among some of them.
     edges_ : list of str
@@ -91,12 +93,13 @@ class OELCV(PathSearch):
         cv: Any = None,
         scoring: Any = "mse",
         one_standard_error: bool = False,
+        refit: bool = True,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         super().__init__(
-            input_kernels, output_kernels, alphas, cv, scoring, one_standard_error, n_jobs, verbose, random_state
+            input_kernels, output_kernels, alphas, cv, scoring, one_standard_error, refit, n_jobs, verbose, random_state
         )
         self.n_components = n_components
         self.supervisions = supervisions
@@ -123,12 +126,13 @@ class KDECV(PathSearch):
         cv: Any = None,
         scoring: Any = "mse",
         one_standard_error: bool = False,
+        refit: bool = True,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         super().__init__(
-            input_kernels, output_kernels, alphas, cv, scoring, one_standard_error, n_jobs, verbose, random_state
+            input_kernels, output_kernels, alphas, cv, scoring, one_standard_error, refit, n_jobs, verbose, random_state
         )
         self.n_components = n_components
 
@@ -152,12 +156,13 @@ class IOKRCV(PathSearch):
         cv: Any = None,
         scoring: Any = "mse",
         one_standard_error: bool = False,
+        refit: bool = True,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         super().__init__(
-            input_kernels, output_kernels, alphas, cv, scoring, one_standard_error, n_jobs, verbose, random_state
+            input_kernels, output_kernels, alphas, cv, scoring, one_standard_error, refit, n_jobs, verbose, random_state
         )
 
     def _subspace_grid(self) -> tuple[list[float], list[int] | None]:
