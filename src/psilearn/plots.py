@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn.linalg import Array
+from psilearn.model_selection.choice import rows_where, split_scores
 from psilearn.theory import fit_decay
 
 GREEN = "#0b7a75"
@@ -55,7 +56,7 @@ def plot_components(search: Any, iokr: Any = None, ax: Any = None) -> Any:
     """Draw the best validation score for each p, over all else, with its standard error; IOKR as a black line."""
     ax = _axes(ax)
     results = search.cv_results_
-    splits = np.column_stack([values for name, values in results.items() if name.startswith("split")])
+    splits = split_scores(results)
     sizes = np.unique(results["param_n_components"])
     best = [
         max(np.flatnonzero(results["param_n_components"] == p), key=lambda i: results["mean_test_score"][i])
@@ -194,18 +195,21 @@ def _curve(ax: Any, alphas: Array, scores: Array, **style: Any) -> None:
 
 def _sign(search: Any) -> int:
     """Losses are drawn as losses: these scores are minus one."""
-    return -1 if search.scoring in ("mse", "loss", "hamming") else 1
+    return -1 if _first_scoring(search) in ("mse", "loss", "hamming") else 1
 
 
 def _score_name(search: Any) -> str:
-    name = search.scoring if isinstance(search.scoring, str) else getattr(search.scoring, "__name__", "score")
-    return f"validation {name}"
+    scoring = _first_scoring(search)
+    return f"validation {scoring if isinstance(scoring, str) else getattr(scoring, '__name__', 'score')}"
+
+
+def _first_scoring(search: Any) -> Any:
+    """Return the scoring that chooses."""
+    return search.scoring[0] if isinstance(search.scoring, list | tuple) else search.scoring
 
 
 def _matching(search: Any, names: tuple[str, ...]) -> NDArray[np.bool_]:
     """Return the rows of ``cv_results_`` that share these parameters with the best one."""
-    results, best = search.cv_results_, search.best_index_
-    same = np.ones(len(results["mean_test_score"]), dtype=bool)
-    for column in (results[f"param_{name}"] for name in names if f"param_{name}" in results):
-        same &= np.array([value is column[best] or value == column[best] for value in column])
+    same = np.zeros(len(search.cv_results_["params"]), dtype=bool)
+    same[rows_where(search.grid_, {name: [search.best_params_[name]] for name in names if name in search.grid_})] = True
     return same

@@ -118,7 +118,7 @@ def test_usps_rows_are_what_their_parameters_give(small_data):
     pairs, alone = bunch.train[: config["pairs"]], bunch.train[-config["alone"] :]
     test = bunch.test[: config["tests"]]
     rows = {row.method: row for row in outcome.rows}
-    for method in ("IOKR", "OEL₀", "OEL"):
+    for method in ("IOKR", "OEL₀", "OEL", "IOKR, by loss", "OEL₀, by loss", "OEL, by loss"):
         model = estimator_of(rows[method]).fit(bunch.X[pairs], bunch.Y[pairs], unlabeled=bunch.Y[alone])
         loss = kernel_loss(bunch.Y[test], model.predict(bunch.X[test]), Gaussian(0.05))
         assert rows[method].value == pytest.approx(loss, abs=1e-12)
@@ -223,7 +223,7 @@ def test_one_search_serves_several_methods_and_kinds():
         protocol.Method("OEL₀", OEL, [1.0]),
         protocol.Method("OEL", OEL, [0.5, 1.0]),
     ]
-    grid = protocol.Grid([Gaussian(0.01), Gaussian(0.1)], [1e-4, 1e-2], [3, 6], "f1", 2)
+    grid = protocol.Grid([Gaussian(0.01), Gaussian(0.1)], [1e-4, 1e-2], [3, 6], ["f1"], 2)
     outputs = {"Gaussian": [Gaussian(0.2), Gaussian(1.0)], "Dice": [Dice()]}
     choices = protocol.choose(data, outputs, grid, methods, Context({}, 0, None, lambda text: None))
     assert [c.name for c in choices] == [f"{m.name}, {kind}" for kind in outputs for m in methods]
@@ -235,6 +235,20 @@ def test_one_search_serves_several_methods_and_kinds():
     for kind in outputs:
         assert by_name[f"OEL₀, {kind}"]["supervision"] == 1.0
         assert repr(by_name[f"OEL, {kind}"]["input_kernel"]) == repr(by_name[f"IOKR, {kind}"]["input_kernel"])
+
+
+def test_a_second_criterion_makes_further_lines():
+    bunch = halves()
+    data = protocol.Data(bunch.X[:100], bunch.Y[:100], bunch.X[:0], bunch.Y[:0], bunch.Y[100:200])
+    methods = [protocol.Method("IOKR", IOKR), protocol.Method("OEL₀", OEL, [1.0])]
+    grid = protocol.Grid([Gaussian(0.05), Gaussian(0.5)], [1e-4, 1e-2], [3, 20], ["mse", "loss"], 2, joint=True)
+    outputs = {"": [Gaussian(0.2)]}
+    choices = protocol.choose(data, outputs, grid, methods, Context({}, 0, None, lambda text: None))
+    assert [c.name for c in choices] == ["IOKR", "IOKR, by loss", "OEL₀", "OEL₀, by loss"]
+    for scoring, chosen in (("mse", choices[2]), ("loss", choices[3])):
+        alone = protocol.Grid([Gaussian(0.05), Gaussian(0.5)], [1e-4, 1e-2], [3, 20], [scoring], 2, joint=True)
+        again = protocol.choose(data, outputs, alone, methods, Context({}, 0, None, lambda text: None))[1]
+        assert repr(again.parameters) == repr(chosen.parameters)
 
 
 def test_an_unknown_experiment_is_named():

@@ -213,6 +213,34 @@ def test_without_a_refit_there_are_scores_and_no_model():
     assert not hasattr(full, "best_estimator_"), "the model of an earlier fit would be a stale one"
 
 
+@pytest.mark.parametrize("own_sets", [False, True])
+@pytest.mark.parametrize("unlabeled", [False, True])
+def test_several_scorings_at_once_are_one_search_each(own_sets, unlabeled):
+    problem = make("tags")
+    names = ["f1", "mse", "top_2", "loss", "hamming"]
+    sets = CandidateSets([take(problem.Y, slice(i % 3, 12)) for i in range(len(problem.X))]) if own_sets else None
+    data = {"unlabeled": problem.unlabeled if unlabeled else None, "candidates": sets}
+    search = OELCV(KERNELS_X, problem.kernel, ALPHAS, SIZES, [0.3, 1.0], cv=CV, scoring=names)
+    search.fit(problem.X, problem.Y, **data)
+    for name in names:
+        alone = clone(search).set_params(scoring=name).fit(problem.X, problem.Y, **data)
+        for part in ("mean", "std", "split0", "split1"):
+            together = search.cv_results_[f"{part}_test_{name}"]
+            np.testing.assert_allclose(together, alone.cv_results_[f"{part}_test_score"], atol=1e-12)
+        assert search.best_where(scoring=name).index == alone.best_index_
+        assert search.best_where(scoring=name, supervision=1.0).index == alone.best_where(supervision=1.0).index
+    assert search.best_index_ == search.best_where(scoring="f1").index, "the first chooses"
+    with pytest.raises(ValueError, match="scoring='kendall_tau' was not computed"):
+        search.best_where(scoring="kendall_tau")
+
+
+@pytest.mark.parametrize("scoring", [[], ["f1", "f1"]])
+def test_scorings_must_differ(scoring):
+    problem = make("tags")
+    with pytest.raises(ValueError, match="scoring must name each score once"):
+        OELCV(scoring=scoring).fit(problem.X, problem.Y)
+
+
 def test_results_are_a_table():
     problem = make("vectors")
     search = OELCV(KERNELS_X, problem.kernel, ALPHAS, SIZES, SUPERVISIONS, cv=CV).fit(problem.X, problem.Y)

@@ -72,7 +72,7 @@ def run(context: Context, name: str) -> Outcome:
     data = source.data(config["pairs"], tests=config["tests"])
     kernels = output_kernels(data.Y, "Gaussian", "Dice")
     grid = Grid(
-        [Gaussian(gamma) for gamma in config["gammas"]], config["alphas"], config["sizes"], "f1", config["splits"]
+        [Gaussian(gamma) for gamma in config["gammas"]], config["alphas"], config["sizes"], ["f1"], config["splits"]
     )
     choices = choose(source.data(config["select"], tests=0), kernels, grid, METHODS, context)
     factors = {c.outputs: _factor(c, data, context) for c in choices if c.method.estimator is OEL}

@@ -46,7 +46,7 @@ def run(context: Context, name: str) -> Outcome:
     data = load(name, context.seed).data(config["pairs"], config["alone"], config["tests"])
     methods = [Method("IOKR", IOKR), Method("OEL₀", OEL, [1.0]), Method("OEL", OEL, config["supervisions"])]
     grid = Grid(
-        [Gaussian(gamma) for gamma in config["gammas"]], config["alphas"], config["sizes"], "f1", config["splits"]
+        [Gaussian(gamma) for gamma in config["gammas"]], config["alphas"], config["sizes"], ["f1"], config["splits"]
     )
     kernels = {"": output_kernels(data.Y, "Gaussian")["Gaussian"]}
     choices = choose(data, kernels, grid, methods, context)

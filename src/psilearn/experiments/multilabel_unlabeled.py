@@ -61,7 +61,7 @@ def run(context: Context, name: str) -> Outcome:
     several = source.data(config["pairs"], min(config["select"], sizes[-1]), tests=0)
     methods = [Method("IOKR", IOKR), Method("OEL₀", OEL, [1.0]), Method("OEL", OEL, config["supervisions"])]
     grid = Grid(
-        [Gaussian(gamma) for gamma in config["gammas"]], config["alphas"], config["sizes"], "f1", config["splits"]
+        [Gaussian(gamma) for gamma in config["gammas"]], config["alphas"], config["sizes"], ["f1"], config["splits"]
     )
     choices = choose(several, {"": output_kernels(several.Y, "Gaussian")["Gaussian"]}, grid, methods, context)
     full = source.data(config["pairs"], sizes[-1], config["tests"])

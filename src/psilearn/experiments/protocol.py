@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from time import perf_counter
 from typing import Any
 
@@ -38,7 +39,7 @@ class Grid:
     input_kernels: Sequence[Kernel]
     alphas: Sequence[float]
     sizes: Sequence[int]  # p
-    scoring: str
+    scorings: Sequence[str]  # the first is the protocol's; others make further lines of the table
     n_splits: int = 5
     joint: bool = False  # search the embedding with every input kernel, not only with the one that IOKR prefers
 
@@ -61,11 +62,13 @@ class Choice:
     parameters: dict[str, Any]
     edges: list[str]  # where it lies at the edge of the grid
     seconds: float  # of the search
+    criterion: str = ""  # that chose, where it is not the protocol's
 
     @property
     def name(self) -> str:
         """How the row is called."""
-        return f"{self.method.name}, {self.outputs}" if self.outputs else self.method.name
+        by = f"by {self.criterion}" if self.criterion else ""
+        return ", ".join(part for part in (self.method.name, self.outputs, by) if part)
 
     def model(self, **options: Any) -> Any:
         """Return the estimator, unfitted."""
@@ -99,34 +102,48 @@ def choose(
         a kind whose kernels differ in width only is one line of the table.
     grid : Grid
     methods : list of Method
-        IOKR and others.
+        IOKR and at least one other.
     context : Context
     """
     choices = []
+    learned = [method for method in methods if method.estimator is not IOKR]
     every_output = [kernel for kernels in outputs.values() for kernel in kernels]
     context.say("choosing the kernels with IOKR")
     iokr, seconds = _searched(IOKRCV(grid.input_kernels, every_output, grid.alphas), data, grid, context)
     for kind, kernels in outputs.items():
-        best = iokr.best_where(output_kernel=list(kernels))
-        learned = [method for method in methods if method.estimator is not IOKR]
-        choices += [Choice(m, kind, best.params, best.edges, seconds) for m in methods if m.estimator is IOKR]
-        if not learned:
-            continue
-        input_kernels = grid.input_kernels if grid.joint else [best.params["input_kernel"]]
+        where: dict[str, Any] = {"output_kernel": list(kernels)}
+        kept = [method for method in methods if method.estimator is IOKR]
+        choices += [
+            _choice(iokr, method, kind, scoring, grid, where, seconds) for scoring, method in _lines(grid, kept)
+        ]
+        best = iokr.best_where(**where).params
+        input_kernels = grid.input_kernels if grid.joint else [best["input_kernel"]]
         supervisions = sorted({c for method in learned for c in method.supervisions})
-        oel = OELCV(input_kernels, best.params["output_kernel"], grid.alphas, grid.sizes, supervisions)
+        oel = OELCV(input_kernels, best["output_kernel"], grid.alphas, grid.sizes, supervisions)
         context.say(f"choosing {'λ' if len(supervisions) == 1 else 'λ, c'} and p{', ' + kind if kind else ''}")
         oel, took = _searched(oel, data, grid, context)
-        for method in learned:
-            best_of = oel.best_where(supervision=list(method.supervisions))
-            choices.append(Choice(method, kind, best_of.params, best_of.edges, took))
+        for scoring, method in _lines(grid, learned):
+            where = {"supervision": list(method.supervisions)}
+            choices.append(_choice(oel, method, kind, scoring, grid, where, took))
     return choices
+
+
+def _lines(grid: Grid, methods: Sequence[Method]) -> Iterator[tuple[str, Method]]:
+    return product(grid.scorings, methods)
+
+
+def _choice(
+    search: Any, method: Method, kind: str, scoring: str, grid: Grid, where: dict[str, Any], seconds: float
+) -> Choice:
+    best = search.best_where(scoring if len(grid.scorings) > 1 else "score", **where)
+    criterion = "" if scoring == grid.scorings[0] else scoring
+    return Choice(method, kind, best.params, best.edges, seconds, criterion)
 
 
 def _searched(search: Any, data: Data, grid: Grid, context: Context) -> tuple[Any, float]:
     """Return the fitted search and its seconds."""
     splits = ShuffleSplit(grid.n_splits, test_size=0.2, random_state=context.seed)
-    search.set_params(cv=splits, scoring=grid.scoring, n_jobs=context.jobs, refit=False)
+    search.set_params(cv=splits, scoring=list(grid.scorings), n_jobs=context.jobs, refit=False)
     start = perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of edges: each choice names its own

@@ -21,7 +21,7 @@ from psilearn.linalg import Array
 from psilearn.model_selection import grids
 from psilearn.model_selection.choice import Choice, best_row, results_table, rows_where
 from psilearn.model_selection.evaluate import OutputSide, Task
-from psilearn.model_selection.scoring import as_scoring
+from psilearn.model_selection.scoring import as_scorings
 from psilearn.samples import Samples, n_samples
 
 
@@ -67,16 +67,17 @@ class PathSearch(BaseEstimator):
         groups : array (n,), optional
             for splitters that keep groups of examples together.
         """
-        scoring = as_scoring(self.scoring)
+        scorings = as_scorings(self.scoring)
         input_kernels = (
             grids.default_input_kernels(X)
             if self.input_kernels is None
             else grids.kernels(self.input_kernels, "input_kernels")
         )
         output_kernels = grids.kernels(self.output_kernels, "output_kernels")
-        if scoring.of_one_kernel and len(output_kernels) > 1:
+        narrow = next((scoring.name for scoring in scorings if scoring.of_one_kernel), None)
+        if narrow and len(output_kernels) > 1:
             raise ValueError(
-                f'scoring="{scoring.name}" is measured in the space of the output kernel, so {len(output_kernels)} '
+                f'scoring="{narrow}" is measured in the space of the output kernel, so {len(output_kernels)} '
                 f'output kernels cannot be compared by it: use a decoded metric such as "f1", or one output kernel.'
             )
         checked_X = X
@@ -95,7 +96,9 @@ class PathSearch(BaseEstimator):
             grids.check_components(
                 sizes, n_samples(known.outputs), f"there are {n_samples(known.outputs)} known outputs"
             )
-        given = self._check_candidates(candidates, output_kernels[0], known.outputs, n) if scoring.decodes else None
+        given = None
+        if any(scoring.decodes for scoring in scorings):
+            given = self._check_candidates(candidates, output_kernels[0], known.outputs, n)
 
         outputs, own_sizes = [], bool(sizes)
         for kernel in output_kernels:
@@ -107,12 +110,13 @@ class PathSearch(BaseEstimator):
                 sizes = grids.default_n_components(n, side.spectrum())  # later kernels of lower rank are cut there
             outputs.append(side)
         tasks = [
-            Task(outputs, kernel_x, checked_X, Y, train, held, scoring, given)
+            Task(outputs, kernel_x, checked_X, Y, train, held, scorings, given)
             for kernel_x, (train, held) in product(input_kernels, splits)
         ]
         scores = self._run(tasks, alphas, supervisions, sizes)
-        # (input kernels, splits, output kernels, λ, c and p) → settings × splits
-        table = scores.reshape(len(input_kernels), len(splits), len(output_kernels), -1).transpose(2, 0, 3, 1)
+        # (input kernels, splits, output kernels, λ, c and p, scorings) → scorings × settings × splits
+        shape = len(input_kernels), len(splits), len(output_kernels), -1, len(scorings)
+        tables = scores.reshape(shape).transpose(4, 2, 0, 3, 1).reshape(len(scorings), -1, len(splits))
         grid: dict[str, list[Any]] = {
             "output_kernel": output_kernels,
             "input_kernel": input_kernels,
@@ -121,7 +125,10 @@ class PathSearch(BaseEstimator):
             "n_components": sizes or [],
         }
         self.grid_ = {name: values for name, values in grid.items() if name in self._estimator().get_params()}
-        self.cv_results_ = results_table(self.grid_, table.reshape(-1, len(splits)))
+        named = {"score": tables[0]}  # the one that chooses
+        if len(scorings) > 1:
+            named |= {scoring.name: table for scoring, table in zip(scorings, tables, strict=True)}
+        self.cv_results_ = results_table(self.grid_, named)
         self._rank = max(side.rank for side in outputs)
         best = self.best_where()
         self.best_params_, self.best_score_, self.best_index_ = best.params, best.score, best.index
@@ -146,11 +153,13 @@ class PathSearch(BaseEstimator):
             results = track(results, f"{type(self).__name__}: kernels × splits", total=len(tasks))
         return np.stack(list(results))
 
-    def best_where(self, **fixed: Any) -> Choice:
+    def best_where(self, scoring: str = "score", **fixed: Any) -> Choice:
         """Return the best of the settings that have these values, by the rule that chose ``best_params_``.
 
         Parameters
         ----------
+        scoring : str
+            where there are several scorings, the name of the one that chooses; by default the first.
         **fixed :
             parameters by their names in ``best_params_``, each one value of its grid or a list of them: any of these.
             Kernels count as equal where their kind and their parameters are. Without any, the best of all.
@@ -162,11 +171,13 @@ class PathSearch(BaseEstimator):
             that were left open. ``search.best_where(supervision=0.0).params`` is what KDECV would choose.
         """
         check_is_fitted(self, "cv_results_")
-        index = best_row(self.cv_results_, rows_where(self.grid_, fixed), self.one_standard_error)
+        if f"mean_test_{scoring}" not in self.cv_results_:
+            raise ValueError(f"scoring={scoring!r} was not computed; this search has scoring={self.scoring!r}.")
+        index = best_row(self.cv_results_, scoring, rows_where(self.grid_, fixed), self.one_standard_error)
         params = self.cv_results_["params"][index]
         searched = {name: values for name, values in self.grid_.items() if name not in fixed}
         edges = grids.edges_of(searched, params, self._rank)
-        return Choice(dict(params), float(self.cv_results_["mean_test_score"][index]), index, edges)
+        return Choice(dict(params), float(self.cv_results_[f"mean_test_{scoring}"][index]), index, edges)
 
     def _check_candidates(self, candidates: Any, kernel: Any, known: Samples, n: int) -> Any:
         if candidates is None:

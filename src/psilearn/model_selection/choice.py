@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import product
 from math import isclose
@@ -39,21 +40,23 @@ class Choice:
     edges: list[str]
 
 
-def results_table(grid: dict[str, list[Any]], scores: Array) -> dict[str, Any]:
-    """Return ``cv_results_`` of the scores (settings, splits), settings in the order of ``itertools.product``."""
+def results_table(grid: dict[str, list[Any]], scores: dict[str, Array]) -> dict[str, Any]:
+    """Return ``cv_results_`` of named scores (settings, splits), settings in the order of ``itertools.product``."""
     settings = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
-    mean = scores.mean(axis=1)
-    if not np.isfinite(mean).all():
-        raise ValueError(f"The score is not finite for the setting {settings[int(np.argmin(np.isfinite(mean)))]}.")
     results: dict[str, Any] = {"params": settings}
     results |= {f"param_{name}": _column([setting[name] for setting in settings]) for name in grid}
-    results |= {f"split{j}_test_score": scores[:, j] for j in range(scores.shape[1])}
-    order = np.unique(-mean, return_inverse=True)[1]
-    return results | {
-        "mean_test_score": mean,
-        "std_test_score": scores.std(axis=1),
-        "rank_test_score": order.ravel() + 1,
-    }
+    for name, table in scores.items():
+        mean = table.mean(axis=1)
+        if not np.isfinite(mean).all():
+            at = settings[int(np.argmin(np.isfinite(mean)))]
+            raise ValueError(f"The {name} is not finite for the setting {at}.")
+        results |= {f"split{j}_test_{name}": table[:, j] for j in range(table.shape[1])}
+        results |= {
+            f"mean_test_{name}": mean,
+            f"std_test_{name}": table.std(axis=1),
+            f"rank_test_{name}": np.unique(-mean, return_inverse=True)[1].ravel() + 1,
+        }
+    return results
 
 
 def _column(values: list[Any]) -> Any:
@@ -65,17 +68,23 @@ def _column(values: list[Any]) -> Any:
     return column
 
 
-def best_row(results: dict[str, Any], rows: Index, one_standard_error: bool) -> int:
+def best_row(results: dict[str, Any], score: str, rows: Index, one_standard_error: bool) -> int:
     """Return the best of these rows; a tie, or what is within one standard error, goes to the simplest model."""
-    params, mean = results["params"], results["mean_test_score"]
+    params, mean = results["params"], results[f"mean_test_{score}"]
     best = rows[np.argmax(mean[rows])]
     slack = 1e-12 * abs(mean[best])
     if one_standard_error:
-        splits = [values[best] for name, values in results.items() if name.startswith("split")]
+        splits = split_scores(results, score)[best]
         slack = np.std(splits, ddof=1) / np.sqrt(len(splits)) if len(splits) > 1 else 0.0
     good = rows[mean[rows] >= mean[best] - slack]
     # simpler: fewer components, then more ridge, then the better score
     return int(min(good, key=lambda i: (params[i].get("n_components", 0), -params[i]["alpha"], -mean[i])))
+
+
+def split_scores(results: dict[str, Any], score: str = "score") -> Array:
+    """Return the scores of every setting on every split, shape (settings, splits)."""
+    wanted = re.compile(rf"split\d+_test_{re.escape(score)}")
+    return np.column_stack([values for name, values in results.items() if wanted.fullmatch(name)])
 
 
 def rows_where(grid: dict[str, list[Any]], fixed: dict[str, Any]) -> Index:

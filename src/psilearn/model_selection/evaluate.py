@@ -123,13 +123,13 @@ class Task:
     y: Samples
     train: Index
     held: Index
-    scoring: Scoring
+    scorings: Sequence[Scoring]
     candidates: Samples | CandidateSets | None
 
     def scores(self, alphas: Sequence[float], supervisions: Sequence[float], sizes: Sequence[int] | None) -> Array:
-        """Return the scores, shape (output kernels, len(alphas), len(supervisions), len(sizes)).
+        """Return the scores, shape (output kernels, len(alphas), len(supervisions), len(sizes), scorings).
 
-        K_x is decomposed once for all of them. Without sizes everything is kept, as IOKR does: (…, len(alphas), 1, 1).
+        K_x is decomposed once for all of them. Without sizes everything is kept, as IOKR does: (…, 1, 1, scorings).
         """
         X_train = take(self.X, self.train)
         ridge = RidgePath(clone(self.input_kernel).fit(X_train)).fit(X_train)
@@ -138,7 +138,7 @@ class Task:
         results = []
         for side in self.outputs:
             scores = list(self._score(side, ridge, queries, alphas, supervisions, sizes))
-            results.append(np.array(scores).reshape(len(alphas), n_supervisions, -1))
+            results.append(np.array(scores).reshape(len(alphas), n_supervisions, -1, len(self.scorings)))
         return np.stack(results)
 
     def _score(
@@ -149,53 +149,63 @@ class Task:
         alphas: Sequence[float],
         supervisions: Sequence[float],
         sizes: Sequence[int] | None,
-    ) -> Iterator[list[float]]:
-        """Yield the scores of every p for each λ and c."""
+    ) -> Iterator[Array]:
+        """Yield the scores of every p, shape (len(sizes), scorings), for each λ and c."""
         labeled = side.known.labeled
         moment = side.moment(self.train)
         truth = moment.values[labeled[self.held]]  # (q, r)
         truth_norms = side.squared_norms[labeled[self.held]]
-        pool = side.candidates(self.candidates, moment, self.train) if self.scoring.decodes else None
+        decodes = any(scoring.decodes for scoring in self.scorings)
+        pool = side.candidates(self.candidates, moment, self.train) if decodes else None
         path = SubspacePath(moment, ridge, moment.values[labeled[self.train]])
         for alpha, V, BV in _subspaces(path, alphas, supervisions, sizes):
             Z = queries @ (ridge.inverse(alpha)[:, None] * BV)  # (q, p)  z(x) = Gĥ(x)
-            g = truth if V is None else truth @ V
-            columns = list(sizes) if sizes is not None else [Z.shape[1]]
-            if pool is None:
-                gains = np.cumsum(Z**2 - 2 * Z * g, axis=1)  # |G*Gĥ(x) − ψ(y)|² = Σ_l z_l² − 2 z_l g_l + k(y, y)
-                gains = np.concatenate([np.zeros((len(Z), 1)), gains], axis=1)
-                yield [-float(np.mean(gains[:, min(p, Z.shape[1])] + truth_norms)) for p in columns]
-            else:
-                yield self._decoded(Z, pool.values if V is None else pool.values @ V, columns, pool, side.kernel)
+            columns = [min(p, Z.shape[1]) for p in sizes] if sizes is not None else [Z.shape[1]]
+            decoded: Iterator[list[float]] = iter(())
+            if pool is not None:
+                decoded = self._decoded(Z, pool.values if V is None else pool.values @ V, columns, pool, side.kernel)
+            squared = -_squared_errors(Z, truth if V is None else truth @ V, columns, float(np.mean(truth_norms)))
+            yield np.column_stack([next(decoded) if s.decodes else squared for s in self.scorings])
 
-    def _decoded(self, Z: Array, g: Array, columns: list[int], pool: Candidates, kernel: Kernel) -> list[float]:
-        """Return the metric of the decoded predictions for each p."""
-        sizes = [min(p, Z.shape[1]) for p in columns]
+    def _decoded(self, Z: Array, g: Array, sizes: list[int], pool: Candidates, kernel: Kernel) -> Iterator[list[float]]:
+        """Yield each decoded score for each p; the candidates are searched once for all metrics."""
         y = take(self.y, self.held)
-        if self.scoring.top_k is not None:
-            return self._top_k(Z, g, sizes, pool, y)
-        if pool.slices is None:
-            chosen = nearest_path(Z, g, pool.squared_norms, sizes)
-        else:
-            chosen = np.empty((len(sizes), len(Z)), dtype=np.intp)
-            for i, example in enumerate(self.held):
-                own = pool.slices[example]
-                chosen[:, i] = nearest_path(Z[i : i + 1], g[own], pool.squared_norms[own], sizes)[:, 0] + own.start
-        assert self.scoring.metric is not None
-        return [float(self.scoring.metric(y, take(pool.outputs, row), kernel)) for row in chosen]
+        nearest = None
+        for scoring in self.scorings:
+            if scoring.top_k is not None:
+                yield self._top_k(Z, g, sizes, pool, y, scoring.top_k)
+            elif scoring.metric is not None:
+                if nearest is None:
+                    nearest = [take(pool.outputs, row) for row in self._nearest(Z, g, sizes, pool)]
+                yield [float(scoring.metric(y, prediction, kernel)) for prediction in nearest]
 
-    def _top_k(self, Z: Array, g: Array, sizes: list[int], pool: Candidates, y: Samples) -> list[float]:
-        assert self.scoring.top_k is not None
+    def _nearest(self, Z: Array, g: Array, sizes: list[int], pool: Candidates) -> Index:
+        """Return the nearest candidate of each held-out example for each p, shape (len(sizes), q)."""
+        if pool.slices is None:
+            return nearest_path(Z, g, pool.squared_norms, sizes)
+        chosen = np.empty((len(sizes), len(Z)), dtype=np.intp)
+        for i, example in enumerate(self.held):
+            own = pool.slices[example]
+            chosen[:, i] = nearest_path(Z[i : i + 1], g[own], pool.squared_norms[own], sizes)[:, 0] + own.start
+        return chosen
+
+    def _top_k(self, Z: Array, g: Array, sizes: list[int], pool: Candidates, y: Samples, k: int) -> list[float]:
         if pool.slices is None:
             ranks = rank_path(Z, g, pool.squared_norms, sizes, match(y, pool.outputs))
-            return [float(top_k_accuracy(r, self.scoring.top_k)) for r in ranks]
+            return [float(top_k_accuracy(r, k)) for r in ranks]
         hits = np.zeros(len(sizes))
         for i, example in enumerate(self.held):
             own = pool.slices[example]
             place = match(take(y, slice(i, i + 1)), take(pool.outputs, own))
             for j, r in enumerate(rank_path(Z[i : i + 1], g[own], pool.squared_norms[own], sizes, place)):
-                hits[j] += top_k_accuracy(r, self.scoring.top_k)
+                hits[j] += top_k_accuracy(r, k)
         return list(hits / len(self.held))
+
+
+def _squared_errors(Z: Array, g: Array, sizes: list[int], mean_norm: float) -> Array:
+    """Return the mean of |G*Gĥ(x) − ψ(y)|² = Σ_{l≤p} z_l² − 2 z_l g_l + k(y, y) for each p."""
+    gains = np.concatenate([[0.0], np.cumsum(np.mean(Z**2 - 2 * Z * g, axis=0))])
+    return gains[sizes] + mean_norm
 
 
 def _subspaces(

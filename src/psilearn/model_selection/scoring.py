@@ -29,6 +29,17 @@ class Scoring:
         return self.metric is not None or self.top_k is not None
 
 
+def as_scorings(scoring: Any) -> list[Scoring]:
+    """Return what a user's ``scoring``, one or several, means; the first of them chooses."""
+    if not isinstance(scoring, list | tuple):
+        return [as_scoring(scoring)]
+    scorings = [as_scoring(one) for one in scoring]
+    names = [one.name for one in scorings]
+    if not names or len(set(names)) < len(names) or "score" in names:
+        raise ValueError(f"scoring must name each score once, and none of them 'score'; got {names}.")
+    return scorings
+
+
 def as_scoring(scoring: Any) -> Scoring:
     """Return what a user's ``scoring`` means."""
     named = {

@@ -34,10 +34,11 @@ class OELCV(PathSearch):
         c; default 0, 0.2, …, 1.
     cv : int, splitter or iterable of splits, optional
         default: five random splits, 80 % training and 20 % validation, as in the paper.
-    scoring : str or callable
+    scoring : str, callable, or list of them
         "mse", the default, is minus the mean of |G*Gĥ(x) − ψ(y)|², in closed form. Decoded metrics, higher better:
         "loss" (minus the output-kernel loss), "f1", "hamming" (minus the loss), "kendall_tau", "top_1" (or "top_5", …),
-        or a function (y_true, y_pred) → float.
+        or a function (y_true, y_pred) → float. Of several, computed at once, the first chooses;
+        ``best_where(scoring="loss")`` chooses by another.
     one_standard_error : bool
         choose the simplest setting within one standard error of the best; simpler is fewer components, then more ridge.
     refit : bool
@@ -60,8 +61,8 @@ class OELCV(PathSearch):
     grid_ : dict of lists
         the values that were searched.
     cv_results_ : dict of arrays
-        ``param_*``, ``split*_test_score``, ``mean_test_score``, ``std_test_score``, ``rank_test_score``; ready for
-        ``pandas.DataFrame``.
+        ``param_*``, ``split*_test_score``, ``mean_test_score``, ``std_test_score``, ``rank_test_score``, and for
+        several scorings the same with their names; ready for ``pandas.DataFrame``.
 
     Examples
     --------
