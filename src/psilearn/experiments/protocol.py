@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from time import perf_counter
@@ -113,30 +113,22 @@ def choose(
     for kind, kernels in outputs.items():
         where: dict[str, Any] = {"output_kernel": list(kernels)}
         kept = [method for method in methods if method.estimator is IOKR]
-        choices += [
-            _choice(iokr, method, kind, scoring, grid, where, seconds) for scoring, method in _lines(grid, kept)
-        ]
+        choices += [_choice(iokr, line, kind, where, seconds) for line in product(grid.scorings, kept)]
         best = iokr.best_where(**where).params
         input_kernels = grid.input_kernels if grid.joint else [best["input_kernel"]]
         supervisions = sorted({c for method in learned for c in method.supervisions})
         oel = OELCV(input_kernels, best["output_kernel"], grid.alphas, grid.sizes, supervisions)
         context.say(f"choosing {'λ' if len(supervisions) == 1 else 'λ, c'} and p{', ' + kind if kind else ''}")
         oel, took = _searched(oel, data, grid, context)
-        for scoring, method in _lines(grid, learned):
-            where = {"supervision": list(method.supervisions)}
-            choices.append(_choice(oel, method, kind, scoring, grid, where, took))
+        for line in product(grid.scorings, learned):
+            choices.append(_choice(oel, line, kind, {"supervision": list(line[1].supervisions)}, took))
     return choices
 
 
-def _lines(grid: Grid, methods: Sequence[Method]) -> Iterator[tuple[str, Method]]:
-    return product(grid.scorings, methods)
-
-
-def _choice(
-    search: Any, method: Method, kind: str, scoring: str, grid: Grid, where: dict[str, Any], seconds: float
-) -> Choice:
-    best = search.best_where(scoring if len(grid.scorings) > 1 else "score", **where)
-    criterion = "" if scoring == grid.scorings[0] else scoring
+def _choice(search: Any, line: tuple[str, Method], kind: str, where: dict[str, Any], seconds: float) -> Choice:
+    scoring, method = line
+    best = search.best_where(scoring, **where)
+    criterion = "" if scoring == search.scoring[0] else scoring
     return Choice(method, kind, best.params, best.edges, seconds, criterion)
 
 

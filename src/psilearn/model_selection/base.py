@@ -126,7 +126,7 @@ class PathSearch(BaseEstimator):
         }
         self.grid_ = {name: values for name, values in grid.items() if name in self._estimator().get_params()}
         named = {"score": tables[0]}  # the one that chooses
-        if len(scorings) > 1:
+        if isinstance(self.scoring, list | tuple):
             named |= {scoring.name: table for scoring, table in zip(scorings, tables, strict=True)}
         self.cv_results_ = results_table(self.grid_, named)
         self._rank = max(side.rank for side in outputs)

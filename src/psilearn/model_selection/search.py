@@ -62,7 +62,7 @@ class OELCV(PathSearch):
         the values that were searched.
     cv_results_ : dict of arrays
         ``param_*``, ``split*_test_score``, ``mean_test_score``, ``std_test_score``, ``rank_test_score``, and for
-        several scorings the same with their names; ready for ``pandas.DataFrame``.
+        a list of scorings the same with their names; ready for ``pandas.DataFrame``.
 
     Examples
     --------
