@@ -28,9 +28,9 @@ CONFIG: dict[str, Any] = {
     "pairs": None,
     "tests": None,
     "select": None,  # how many pairs validation uses; all of them
-    "gammas": [0.25, 0.5, 1.0],
-    "alphas": [1e-7, 1e-6, 1e-5, 1e-4, 1e-3],
-    "sizes": [50, 80, 130, 200, 320, 500],
+    "gammas": [0.12, 0.25, 0.5],
+    "alphas": [1e-8, 1e-7, 1e-6, 1e-5, 1e-4],
+    "sizes": [50, 80, 130, 200, 320, 500, 800],
     "splits": 5,
     "landmarks": {},
     "factors": [],  # of λ, where validation used fewer pairs than the fit

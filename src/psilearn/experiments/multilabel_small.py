@@ -21,8 +21,8 @@ CONFIG: dict[str, Any] = {
     "pairs": 2000,
     "tests": None,
     "gammas": [0.12, 0.25, 0.5, 1.0],
-    "alphas": [1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2],
-    "sizes": [10, 20, 40, 80, 120, 160],
+    "alphas": [1e-7, 1e-6, 1e-5, 1e-4, 1e-3],
+    "sizes": [20, 40, 80, 160, 320, 640],
     "supervisions": [0.25, 0.5, 0.75, 1.0],
     "splits": 5,
 }

@@ -23,7 +23,7 @@ CONFIG: dict[str, Any] = {
     "select": 2000,  # outputs alone that validation uses, at the most
     "gammas": [0.12, 0.25, 0.5, 1.0],
     "alphas": [1e-6, 1e-5, 1e-4, 1e-3],
-    "sizes": [10, 20, 40, 80, 120, 160],
+    "sizes": [20, 40, 80, 160, 320],
     "supervisions": [0.25, 0.75],
     "splits": 3,
     "exact": 5000,  # known outputs from which on landmarks stand for them
