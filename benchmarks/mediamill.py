@@ -8,14 +8,13 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.model_selection import ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.child import child
 from benchmarks.report import Clock, Run, median
 from psilearn import IOKR, IOKRCV, OEL, OELCV
-from psilearn.datasets import data_home
+from psilearn.datasets import load_mediamill
 from psilearn.kernels import Dice, Gaussian
 from psilearn.metrics import f1_score
 
@@ -38,12 +37,9 @@ QUICK = {"some": 500, "exact": 500, "all": 1500, "held": 300, "q": 200, "r": 200
 
 def load(sizes: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
     """Return training and test rows, the training rows in random order."""
-    with np.load(data_home() / NEEDS[0]) as file:
-        is_test = file["is_test"]
-        X = file["X"].astype(float)
-        Y = sparse.csr_matrix((file["Y_data"], file["Y_indices"], file["Y_indptr"]), tuple(file["Y_shape"]))
-    train = np.random.default_rng(0).permutation(np.flatnonzero(~is_test))[: sizes["all"]]
-    test = np.flatnonzero(is_test)[: sizes["tests"]]
+    bunch = load_mediamill()
+    X, Y = bunch.X, bunch.Y
+    train, test = np.random.default_rng(0).permutation(bunch.train)[: sizes["all"]], bunch.test[: sizes["tests"]]
     scaler = StandardScaler().fit(X[train])
     return scaler.transform(X[train]), Y[train], scaler.transform(X[test]), Y[test]
 

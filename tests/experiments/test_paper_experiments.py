@@ -244,8 +244,8 @@ def test_a_second_criterion_makes_further_lines():
     grid = protocol.Grid([Gaussian(0.05), Gaussian(0.5)], [1e-4, 1e-2], [3, 20], ["mse", "loss"], 2, joint=True)
     outputs = {"": [Gaussian(0.2)]}
     choices = protocol.choose(data, outputs, grid, methods, Context({}, 0, None, lambda text: None))
-    assert [c.name for c in choices] == ["IOKR", "IOKR, by loss", "OEL₀", "OEL₀, by loss"]
-    for scoring, chosen in (("mse", choices[2]), ("loss", choices[3])):
+    assert [c.name for c in choices] == ["IOKR", "OEL₀", "IOKR, by loss", "OEL₀, by loss"]
+    for scoring, chosen in (("mse", choices[1]), ("loss", choices[3])):
         alone = protocol.Grid([Gaussian(0.05), Gaussian(0.5)], [1e-4, 1e-2], [3, 20], [scoring], 2, joint=True)
         again = protocol.choose(data, outputs, alone, methods, Context({}, 0, None, lambda text: None))[1]
         assert repr(again.parameters) == repr(chosen.parameters)

@@ -122,7 +122,7 @@ def choose(
         oel, took = _searched(oel, data, grid, context)
         for line in product(grid.scorings, learned):
             choices.append(_choice(oel, line, kind, {"supervision": list(line[1].supervisions)}, took))
-    return choices
+    return sorted(choices, key=lambda choice: bool(choice.criterion))  # the protocol's own lines first
 
 
 def _choice(search: Any, line: tuple[str, Method], kind: str, where: dict[str, Any], seconds: float) -> Choice:
