@@ -118,7 +118,7 @@ def reproduce(
     """Rerun the paper's experiments: our figures beside the paper's, and a report. Finished parts are kept."""
     from psilearn.experiments.reproduce import Reproduction, choose
 
-    if jobs == 0:
+    if jobs is not None and jobs < 1 and jobs != -1:
         raise typer.BadParameter("must be 1 or more, or -1 for one a core", param_hint="--jobs")
     reproduction = Reproduction(output, seed=seed, jobs=jobs, only=only, quick=quick, fresh=fresh)
     if name is None:

@@ -38,6 +38,32 @@ def test_what_is_finished_is_not_computed_again(tmp_path):
     assert counted.calls == 2
 
 
+def test_without_matplotlib_a_part_says_so_and_is_run_again_with_it(tmp_path, monkeypatch):
+    counted = Counted()
+    toys = experiment(part(counted))
+    with monkeypatch.context() as without:
+        without.setattr("psilearn.experiments.experiment.find_spec", lambda name: None)
+        (plain,) = run(toys, str(tmp_path), say=quiet)
+        assert runner.NO_PICTURES in plain.notes
+        list(run(toys, tmp_path, say=quiet))
+        assert counted.calls == 1
+    (drawn,) = run(toys, tmp_path, say=quiet)
+    assert counted.calls == 2 and runner.NO_PICTURES not in drawn.notes
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "a/b", "", "a b"])
+def test_names_are_those_of_files(name):
+    with pytest.raises(ValueError, match="must consist of letters"):
+        part(Counted(), name=name)
+    with pytest.raises(ValueError, match="must consist of letters"):
+        experiment(part(Counted()), name=name)
+
+
+def test_parts_have_names_of_their_own():
+    with pytest.raises(ValueError, match="different names"):
+        experiment(part(Counted()), part(Counted()))
+
+
 def test_a_changed_config_or_version_computes_anew(tmp_path, monkeypatch):
     counted = Counted()
     list(run(experiment(part(counted)), tmp_path, say=quiet))

@@ -51,6 +51,24 @@ def test_nothing_fixed_is_the_best_of_all(search):
     assert choice.edges == search.edges_
 
 
+def test_edges_of_what_was_not_fixed_to_one_value():
+    def high_ridge(y_true, y_pred):
+        return 1.0  # all settings tie: the fewest components and the most ridge win
+
+    search = OELCV(Gaussian(0.2), Dice(), [1e-4, 1e-2], [1, 2, 4], [0.25, 0.5, 0.75], cv=KFold(2), scoring=high_ridge)
+    search.fit(PROBLEM.X, PROBLEM.Y)
+    edge = "alpha = 0.01 is the largest of its grid"
+    assert edge in search.edges_
+    assert edge in search.best_where(alpha=[1e-4, 1e-2]).edges
+    assert edge not in search.best_where(alpha=1e-2).edges and edge not in search.best_where(alpha=[1e-2]).edges
+
+
+def test_the_name_of_the_only_scoring(search):
+    assert search.best_where("f1") == search.best_where()
+    with pytest.raises(ValueError, match="was not computed"):
+        search.best_where("mse")
+
+
 def test_the_other_searches():
     kde = KDECV(KERNELS_X, Dice(), [1e-4, 1e-2], [1, 2], cv=2).fit(PROBLEM.X, PROBLEM.Y)
     assert kde.best_where(n_components=1).params["n_components"] == 1

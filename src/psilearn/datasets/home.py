@@ -7,6 +7,7 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 
 
 def data_home() -> Path:
@@ -66,8 +67,9 @@ class RemoteFile:
                     raise ValueError(f"what arrived is not the expected file: {fault}")
                 arrived.replace(self.target)
         except Exception as error:  # no pooch, no network, a server's error page, a closed folder: one remedy for all
+            reason = f"{type(error).__name__}: {shorten(str(error), 300)}"
             raise FileNotFoundError(
-                f"{self.target} is missing and could not be downloaded ({type(error).__name__}: {str(error)[:200]}). "
+                f"{self.target} is missing and could not be downloaded ({reason}). "
                 f"Get {self.url} and save it as {self.target}; the data home must be a folder that you may write, and "
                 f"another one can be named by the variable PSILEARN_DATA. Downloads need the extra psilearn[data]."
             ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -50,6 +51,9 @@ class Part:
     config: Mapping[str, Any]
     quick: Mapping[str, Any]
 
+    def __post_init__(self) -> None:
+        _check_name(self.name, "part")
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -60,3 +64,15 @@ class Experiment:
     source: str  # which table or figure
     protocol: str  # how the figures are obtained
     parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        _check_name(self.name, "whole experiment")
+        names = [part.name for part in self.parts]
+        if len(set(names)) < len(names):
+            raise ValueError(f"The parts of {self.name} must have different names; got {', '.join(names)}.")
+
+
+def _check_name(name: str, what: str) -> None:
+    """A name is also that of a file or folder."""
+    if not re.fullmatch(r"[\w-]+", name):
+        raise ValueError(f"The name of a {what} must consist of letters, digits, _ and -; got {name!r}.")

@@ -175,6 +175,8 @@ def parameters(model: Any) -> dict[str, Any]:
         value = getattr(model, name, None)
         if value is not None:
             named[name] = value if isinstance(value, int | float) else repr(value)
+    if model.dtype != "float64":
+        named["dtype"] = str(model.dtype)
     return named
 
 
@@ -183,10 +185,10 @@ def edge_notes(choices: Sequence[Choice]) -> list[str]:
     return [f"{choice.name}: {sentence}" for choice in choices for sentence in choice.edges]
 
 
-def paired_note(results: Mapping[str, Measured], better: str, worse: str, scale: float = 1.0, digits: int = 3) -> str:
+def paired_note(results: Mapping[str, Measured], one: str, other: str, scale: float = 1.0, digits: int = 3) -> str:
     """Say how much one method differs from another on the same test examples, with the paired standard error."""
-    difference = Mean(results[better].score.values - results[worse].score.values)
+    difference = Mean(results[one].score.values - results[other].score.values)
     return (
-        f"{better} minus {worse}: {scale * difference:+.{digits}f} ± {scale * difference.standard_error:.{digits}f} "
+        f"{one} minus {other}: {scale * difference:+.{digits}f} ± {scale * difference.standard_error:.{digits}f} "
         f"(paired over the test examples)."
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -40,7 +39,7 @@ class Chapter:
     @property
     def anchor(self) -> str:
         """The name that links lead to."""
-        return re.sub(r"[^\w-]", "-", self.experiment.name)
+        return self.experiment.name
 
 
 def write_report(chapters: Sequence[Chapter], path: Path) -> None:

@@ -17,6 +17,8 @@ from psilearn.experiments.experiment import Context, Experiment, Outcome, Part, 
 from psilearn.experiments.files import plain, write_whole
 from psilearn.experiments.record import Record, environment, write_csv
 
+NO_PICTURES = "No pictures: they need the extra psilearn[plot]; with it the part is run again."
+
 
 class PartError(Exception):
     """Why a part has no record."""
@@ -36,7 +38,7 @@ class FailedError(PartError):
 
 def run(
     experiment: Experiment,
-    output: Path,
+    output: str | Path,
     *,
     say: Say,
     only: str | None = None,
@@ -75,15 +77,15 @@ def run(
     folder = place(output, seed, quick) / experiment.name
     folder.mkdir(parents=True, exist_ok=True)
     for part in parts:
-        done = None if fresh else _finished(experiment, part, folder, seed, quick, say)
-        say(f"{experiment.name}, {part.name}: {f'finished on {done.finished}' if done else 'starting'}")
         context = Context(config=_config(part, quick), seed=seed, jobs=jobs, say=say)
+        done = None if fresh else _finished(experiment, part, folder, context, quick)
+        say(f"{experiment.name}, {part.name}: {f'finished on {done.finished}' if done else 'starting'}")
         result = done or _attempt(experiment, part, context, folder, quick)
         write_csv(records(experiment, output, seed, quick), folder / "results.csv")
         yield result
 
 
-def place(output: Path, seed: int = 0, quick: bool = False) -> Path:
+def place(output: str | Path, seed: int = 0, quick: bool = False) -> Path:
     """Return the folder of one way to run: trial runs and seeds lie apart, and none replaces another.
 
     >>> place(Path("results")).as_posix(), place(Path("results"), seed=3).as_posix()
@@ -91,11 +93,13 @@ def place(output: Path, seed: int = 0, quick: bool = False) -> Path:
     >>> place(Path("results"), quick=True).as_posix()
     'results/quick'
     """
-    folder = output / "quick" if quick else output
+    folder = Path(output, "quick") if quick else Path(output)
     return folder / f"seed-{seed}" if seed else folder
 
 
-def stored(experiment: Experiment, output: Path, seed: int = 0, quick: bool = False) -> list[Record | FailedError]:
+def stored(
+    experiment: Experiment, output: str | Path, seed: int = 0, quick: bool = False
+) -> list[Record | FailedError]:
     """Return what is there of an experiment, in the order of its parts; for a file that is no record, the error."""
     found: list[Record | FailedError] = []
     for part in experiment.parts:
@@ -108,7 +112,7 @@ def stored(experiment: Experiment, output: Path, seed: int = 0, quick: bool = Fa
     return found
 
 
-def records(experiment: Experiment, output: Path, seed: int = 0, quick: bool = False) -> list[Record]:
+def records(experiment: Experiment, output: str | Path, seed: int = 0, quick: bool = False) -> list[Record]:
     """Return the records that are there of an experiment, in the order of its parts."""
     return [record for record in stored(experiment, output, seed, quick) if isinstance(record, Record)]
 
@@ -121,17 +125,18 @@ def is_current(record: Record, experiment: Experiment) -> bool:
     )
 
 
-def _finished(experiment: Experiment, part: Part, folder: Path, seed: int, quick: bool, say: Say) -> Record | None:
+def _finished(experiment: Experiment, part: Part, folder: Path, context: Context, quick: bool) -> Record | None:
     path = folder / f"{part.name}.json"
     if not path.exists():
         return None
     try:
         record = Record.load(path)
     except ValueError as error:
-        say(f"{experiment.name}, {part.name}: computed anew, for {error}")
+        context.say(f"{experiment.name}, {part.name}: computed anew, for {error}")
         return None
     whole = all((folder / name).exists() for name in record.figures)
-    return record if whole and record.key == _key(experiment, part, seed, quick) else None
+    whole &= not (context.draws and NO_PICTURES in record.notes)
+    return record if whole and record.key == _key(experiment, part, context.seed, quick) else None
 
 
 def _config(part: Part, quick: bool) -> dict[str, Any]:
@@ -173,7 +178,7 @@ def _compute(experiment: Experiment, part: Part, context: Context, folder: Path,
         config=dict(context.config),
         key=_key(experiment, part, context.seed, quick),
         rows=outcome.rows,
-        notes=[*outcome.notes, *remarks],
+        notes=[*outcome.notes, *remarks, *([] if context.draws else [NO_PICTURES])],
         figures=_save_figures(part, outcome, folder),
         seconds=time.perf_counter() - start,
         finished=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),

@@ -168,14 +168,18 @@ class PathSearch(BaseEstimator):
         -------
         Choice
             with ``params``, ``score``, ``index`` (the row of ``cv_results_``) and ``edges``, those of the parameters
-            that were left open. ``search.best_where(supervision=0.0).params`` is what KDECV would choose.
+            that were not fixed to one value. ``search.best_where(supervision=0.0).params`` is what KDECV would choose.
         """
         check_is_fitted(self, "cv_results_")
+        if scoring == as_scorings(self.scoring)[0].name:
+            scoring = "score"
         if f"mean_test_{scoring}" not in self.cv_results_:
             raise ValueError(f"scoring={scoring!r} was not computed; this search has scoring={self.scoring!r}.")
         index = best_row(self.cv_results_, scoring, rows_where(self.grid_, fixed), self.one_standard_error)
         params = self.cv_results_["params"][index]
-        searched = {name: values for name, values in self.grid_.items() if name not in fixed}
+        searched = {
+            name: values for name, values in self.grid_.items() if len(grids.as_list(fixed.get(name, values), name)) > 1
+        }
         edges = grids.edges_of(searched, params, self._rank)
         return Choice(dict(params), float(self.cv_results_[f"mean_test_{scoring}"][index]), index, edges)
 
