@@ -98,22 +98,31 @@ def _within_reach(scored: Scored, farthest: Array, k: int) -> tuple[Index, Index
     """Return the pairs of a block, sorted by row, that may be nearer than the k-th best so far, ``farthest`` (q,)."""
     bounds, lower = scored.bounds, scored.lower
     limit = round_up(bounds.limit(farthest, scored.queries), lower.dtype)
-    rows = np.flatnonzero(lower.min(axis=1) <= limit)
+    least = lower.argmin(axis=1)
+    rows = np.flatnonzero(lower[np.arange(len(lower)), least] <= limit)
     if len(rows) == 0:
         return rows, rows
-    lower = lower[rows] if len(rows) < len(lower) else lower
-    hits = lower <= limit[rows, None]
-    crowded = np.flatnonzero(np.count_nonzero(hits, axis=1) > CROWDED + 4 * k)
-    if len(crowded) and k < lower.shape[1]:  # the k least of the block make the limit lower
-        some = lower[crowded]
-        least = some.argmin(axis=1)[:, None] if k == 1 else np.argpartition(some, k - 1, axis=1)[:, :k]
-        queries = rows[crowded] + scored.queries.start
-        spread = bounds.spread(queries[:, None], least + scored.columns.start)
-        farthest = np.max(np.take_along_axis(some, least, axis=1) + spread, axis=1) + bounds.queries.squared[queries]
-        farthest = np.maximum(farthest, 0)  # as distances are
-        hits[crowded] &= some <= round_up(bounds.limit(farthest, queries), lower.dtype)[:, None]
+    lower, limit, least = (lower[rows], limit[rows], least[rows]) if len(rows) < len(lower) else (lower, limit, least)
+    if k == 1:
+        limit = np.minimum(limit, _limit_of(scored, rows, lower, least[:, None]))
+        hits = lower <= limit[:, None]
+    else:
+        hits = lower <= limit[:, None]
+        crowded = np.flatnonzero(np.count_nonzero(hits, axis=1) > CROWDED + 4 * k)
+        if len(crowded) and k < lower.shape[1]:
+            some = lower[crowded]
+            columns = np.argpartition(some, k - 1, axis=1)[:, :k]
+            hits[crowded] &= some <= _limit_of(scored, rows[crowded], some, columns)[:, None]
     i, j = np.divmod(np.flatnonzero(hits), lower.shape[1])
     return rows[i], j
+
+
+def _limit_of(scored: Scored, rows: Index, lower: Array, columns: Index) -> Array:
+    """Return the L above which nothing is nearer than all of these columns (q, k) of some rows, or ties with them."""
+    bounds, queries = scored.bounds, rows + scored.queries.start
+    spread = bounds.spread(queries[:, None], columns + scored.columns.start)
+    farthest = np.max(np.take_along_axis(lower, columns, axis=1) + spread, axis=1) + bounds.queries.squared[queries]
+    return round_up(bounds.limit(np.maximum(farthest, 0), queries), lower.dtype)  # distances are never below 0
 
 
 def _merge(best: tuple[Any, ...], i: Index, places: Index, distances: Array, slacks: Array) -> None:
