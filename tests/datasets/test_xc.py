@@ -53,6 +53,8 @@ def test_malformed_xc_is_named(tmp_path, text, words):
         ("5 1:1\n", {"n_labels": 5}, r"line 1: label 5 does not exist"),
         ("-1 1:1\n", {}, r"line 1: label -1 does not exist"),
         ("1 qid:3 1:1\n", {}, r"line 1: a row must be"),
+        ("1 1:1\n", {"n_features": 5.0}, r"n_features must be an integer"),
+        ("1 1:1\n", {"n_labels": "3"}, r"n_labels must be an integer"),
     ],
 )
 def test_malformed_svmlight_is_named(tmp_path, text, options, words):

@@ -234,10 +234,10 @@ def test_several_scorings_at_once_are_one_search_each(own_sets, unlabeled):
         search.best_where(scoring="kendall_tau")
 
 
-@pytest.mark.parametrize("scoring", [[], ["f1", "f1"]])
-def test_scorings_must_differ(scoring):
+@pytest.mark.parametrize("scoring", [[], ["f1", "f1"], [["f1"]], {"f1"}, ["f1", None]])
+def test_scorings_must_be_known_and_differ(scoring):
     problem = make("tags")
-    with pytest.raises(ValueError, match="scoring must name each score once"):
+    with pytest.raises(ValueError, match=r"scoring must (name each score once|be one of)"):
         OELCV(scoring=scoring).fit(problem.X, problem.Y)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sklearn.utils import Bunch
 
+from psilearn import checks
 from psilearn.datasets.rows import Rows, binary, fault, read_lines
 
 
@@ -97,6 +98,9 @@ def read_svmlight_multilabel(
     columns, _ = features.entries()
     if first and (columns == 0).any():
         features.refuse(columns == 0, "feature 0, but features are counted from 1; pass zero_based=True.")
+    for size, name in ((n_features, "n_features"), (n_labels, "n_labels")):
+        if size is not None:
+            checks.count(size, name)
     if n_features is None:
         n_features = int(columns.max(initial=first - 1)) + 1 - first
     if n_labels is None:

@@ -129,7 +129,8 @@ def _choice(search: Any, line: tuple[str, Method], kind: str, where: dict[str, A
     scoring, method = line
     best = search.best_where(scoring, **where)
     criterion = "" if scoring == search.scoring[0] else scoring
-    return Choice(method, kind, best.params, best.edges, seconds, criterion)
+    edges = [edge for edge in best.edges if not edge.startswith("output_kernel")]  # kinds and readings, not a range
+    return Choice(method, kind, best.params, edges, seconds, criterion)
 
 
 def _searched(search: Any, data: Data, grid: Grid, context: Context) -> tuple[Any, float]:

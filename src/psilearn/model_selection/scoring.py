@@ -51,7 +51,7 @@ def as_scoring(scoring: Any) -> Scoring:
     }
     if callable(scoring):
         return Scoring(getattr(scoring, "__name__", "score"), metric=lambda y, p, k: scoring(y, p))
-    if scoring in named:
+    if isinstance(scoring, str) and scoring in named:
         return named[scoring]
     top = re.fullmatch(r"top_([1-9]\d*)", scoring) if isinstance(scoring, str) else None
     if top:
