@@ -76,7 +76,7 @@ def run(context: Context, name: str) -> Outcome:
         paper = PAPER.get(name, {}).get(choice.method.name) if choice.outputs == "Gaussian" else None
         rows.append(row(TITLES[name], choice, results[choice.name], F1, PERCENT, paper=paper))
     rows += [
-        Row(TITLES[name], method, F1, paper=values[name], source=f"{article}, as quoted in the paper")
+        Row(TITLES[name], method, F1, paper=values[name], source=f"{article}, in the paper")
         for method, (article, values) in QUOTED.items()
         if name in values
     ]
