@@ -14,7 +14,7 @@ from psilearn import IOKR, OEL, datasets, experiments
 from psilearn.experiments import multilabel, protocol, usps
 from psilearn.experiments.experiment import Context
 from psilearn.experiments.record import Metric
-from psilearn.kernels import Dice, Gaussian
+from psilearn.kernels import Dice, Gaussian, Linear
 from psilearn.metrics import Mean, f1_score, kernel_loss
 
 
@@ -276,6 +276,17 @@ def test_one_search_serves_several_methods_and_kinds():
     for kind in outputs:
         assert by_name[f"OEL₀, {kind}"]["supervision"] == 1.0
         assert repr(by_name[f"OEL, {kind}"]["input_kernel"]) == repr(by_name[f"IOKR, {kind}"]["input_kernel"])
+
+
+def test_sizes_beyond_the_rank_of_a_kernel_are_left_out():
+    bunch = tags()
+    data = protocol.Data(bunch.X[:100], bunch.Y[:100], bunch.X[:0], bunch.Y[:0])
+    methods = [protocol.Method("IOKR", IOKR), protocol.Method("OEL₀", OEL, [1.0])]
+    grid = protocol.Grid([Gaussian(0.01)], [1e-4], [2, 8, 50], ["f1"], 2)
+    outputs = {"linear": [Linear()], "Gaussian": [Gaussian(1.0)]}  # 8 tags: rank 8, and more
+    choices = protocol.choose(data, outputs, grid, methods, Context({}, 0, None, lambda text: None))
+    by_name = {choice.name: choice.parameters for choice in choices}
+    assert by_name["OEL₀, linear"]["n_components"] <= 8
 
 
 def test_a_second_criterion_makes_further_lines():

@@ -117,7 +117,9 @@ def choose(
         best = iokr.best_where(**where).params
         input_kernels = grid.input_kernels if grid.joint else [best["input_kernel"]]
         supervisions = sorted({c for method in learned for c in method.supervisions})
-        oel = OELCV(input_kernels, best["output_kernel"], grid.alphas, grid.sizes, supervisions)
+        rank = iokr.ranks_[iokr.grid_["output_kernel"].index(best["output_kernel"])]
+        sizes = [p for p in grid.sizes if p <= rank]  # a kernel such as Dice spans fewer dimensions than others
+        oel = OELCV(input_kernels, best["output_kernel"], grid.alphas, sizes, supervisions)
         context.say(f"choosing {'λ' if len(supervisions) == 1 else 'λ, c'} and p{', ' + kind if kind else ''}")
         oel, took = _searched(oel, data, grid, context)
         for line in product(grid.scorings, learned):

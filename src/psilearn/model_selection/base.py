@@ -129,7 +129,7 @@ class PathSearch(BaseEstimator):
         if isinstance(self.scoring, list | tuple):
             named |= {scoring.name: table for scoring, table in zip(scorings, tables, strict=True)}
         self.cv_results_ = results_table(self.grid_, named)
-        self._rank = max(side.rank for side in outputs)
+        self.ranks_ = [side.rank for side in outputs]
         best = self.best_where()
         self.best_params_, self.best_score_, self.best_index_ = best.params, best.score, best.index
         self.edges_ = best.edges
@@ -180,7 +180,7 @@ class PathSearch(BaseEstimator):
         searched = {
             name: values for name, values in self.grid_.items() if len(grids.as_list(fixed.get(name, values), name)) > 1
         }
-        edges = grids.edges_of(searched, params, self._rank)
+        edges = grids.edges_of(searched, params, max(self.ranks_))
         return Choice(dict(params), float(self.cv_results_[f"mean_test_{scoring}"][index]), index, edges)
 
     def _check_candidates(self, candidates: Any, kernel: Any, known: Samples, n: int) -> Any:

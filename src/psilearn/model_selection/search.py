@@ -60,6 +60,8 @@ class OELCV(PathSearch):
         where the best value is the first or the last of its grid, in words; a warning says the same.
     grid_ : dict of lists
         the values that were searched.
+    ranks_ : list of int
+        how many dimensions the outputs span, for each output kernel: the largest p that there is.
     cv_results_ : dict of arrays
         ``param_*``, ``split*_test_score``, ``mean_test_score``, ``std_test_score``, ``rank_test_score``, and for
         a list of scorings the same with their names; ready for ``pandas.DataFrame``.
