@@ -16,7 +16,17 @@ from sklearn.model_selection import KFold, cross_val_score
 
 from psilearn.decode.nearest import Ranks
 from psilearn.kernels import Gaussian, GaussianTanimoto, Kemeny, Linear, Pairwise, Tanimoto
-from psilearn.metrics import TIES, Mean, f1_score, hamming_loss, kendall_tau, kernel_loss, top_k_accuracy
+from psilearn.metrics import (
+    TIES,
+    Mean,
+    f1_score,
+    hamming_loss,
+    kendall_tau,
+    kernel_loss,
+    pairwise_accuracy,
+    spearman_rho,
+    top_k_accuracy,
+)
 
 PROPERTY = settings(max_examples=100, deadline=None, derandomize=True)
 
@@ -94,7 +104,7 @@ def _same_start(a, b):
         (Gaussian(0.3), VALUES.reshape(5, 4), VALUES[::-1].reshape(5, 4)),
         (GaussianTanimoto(), TRUE, PREDICTED),
         (Tanimoto(), sparse.csr_matrix(TRUE), sparse.csr_matrix(PREDICTED)),
-        (Kemeny(), VALUES.reshape(5, 4), VALUES[::-1].reshape(5, 4)),
+        (Kemeny(partial=True), VALUES.reshape(5, 4), VALUES[::-1].reshape(5, 4)),
         (Pairwise(_same_start), ["ab", "b", "c"], ["a", "ba", "a"]),
         (Linear(), VALUES, VALUES[::-1]),
     ],
@@ -158,7 +168,7 @@ def test_kendall_tau_is_scipys_tau_b_with_ties(pairs):
 
 def test_kendall_tau_without_ties_is_the_kemeny_kernel():
     rng = np.random.default_rng(0)
-    A, B = ([rng.permutation(5) for _ in range(6)] for _ in range(2))
+    A, B = ([rng.permutation(5) + 1 for _ in range(6)] for _ in range(2))
     np.testing.assert_allclose(kendall_tau(A, B).values, Kemeny().paired(A, B), atol=1e-14)
 
 
@@ -322,3 +332,27 @@ def test_kernel_loss_scores_in_cross_validation():
     ours = cross_val_score(DummyRegressor(), X, Y, scoring=scorer, cv=folds)
     theirs = cross_val_score(DummyRegressor(), X, Y, scoring="neg_mean_squared_error", cv=folds)
     np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+# Other correlations of rankings
+
+
+@PROPERTY
+@given(pairs=st.integers(2, 6).flatmap(lambda k: st.lists(st.tuples(rank_rows(k), rank_rows(k)), min_size=1)))
+def test_spearman_rho_is_scipys_with_ties(pairs):
+    expected = [stats.spearmanr(a, b).statistic for a, b in pairs]
+    rho = spearman_rho([a for a, _ in pairs], [b for _, b in pairs])
+    np.testing.assert_allclose(rho.values, expected, atol=1e-12)
+
+
+def test_pairwise_accuracy_counts_ties_half_and_ignores_what_the_truth_ties():
+    assert pairwise_accuracy([[1, 2, 3]], [[1, 1, 2]]).values[0] == pytest.approx(2.5 / 3)
+    assert pairwise_accuracy([[1, 2, 2]], [[1, 3, 2]]).values[0] == 1
+    assert np.isnan(pairwise_accuracy([[1, 1, 1]], [[1, 2, 3]]).values[0])
+    assert np.isnan(spearman_rho([[1, 1, 1]], [[1, 2, 3]]).values[0])
+
+
+def test_pairwise_accuracy_of_full_rankings_is_kendalls_tau_moved():
+    rng = np.random.default_rng(0)
+    A, B = ([rng.permutation(6) + 1 for _ in range(9)] for _ in range(2))
+    np.testing.assert_allclose(pairwise_accuracy(A, B).values, (1 + kendall_tau(A, B).values) / 2, atol=1e-14)

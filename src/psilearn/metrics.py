@@ -15,6 +15,7 @@ from psilearn.decode.nearest import Ranks
 from psilearn.kernels.base import Array, Kernel, as_kernel
 from psilearn.kernels.binary import Dice
 from psilearn.kernels.ranking import Kemeny, pair_signs
+from psilearn.rankings import from_orders, is_orders
 from psilearn.samples import Samples, n_samples
 
 TIES = ("expected", "optimistic", "pessimistic")
@@ -97,22 +98,82 @@ def hamming_loss(Y_true: Samples, Y_pred: Samples) -> Mean:
 
 
 def kendall_tau(Y_true: Samples, Y_pred: Samples) -> Mean:
-    """Return the mean of Kendall's τ-b between rankings given as ranks, row by row.
+    """Return the mean of Kendall's τ-b between rankings, row by row.
 
-    τ-b = (concordant − discordant) / √((pairs − ties in y)(pairs − ties in ŷ)); NaN where a row ties all its items.
+    τ-b = (concordant − discordant) / √((pairs − ties in y)(pairs − ties in ŷ)) over the pairs of items that both rank;
+    NaN where one of them ties all of these. Rankings are ranks (1 = preferred, NaN = unknown) or orders, ``"b>c>a"``,
+    both in one form.
 
     Examples
     --------
     >>> kendall_tau([[1, 2, 3], [1, 2, 3]], [[1, 2, 3], [2, 1, 3]])
     0.6667 ± 0.3333
+    >>> float(kendall_tau(["a>b>c"], ["c>b>a"]))
+    -1.0
     """
-    _same_length(Y_true, Y_pred)
-    check = Kemeny().check
-    A, B = (pair_signs(np.asarray(check(Y, name), float)) for Y, name in ((Y_true, "Y_true"), (Y_pred, "Y_pred")))
-    if A.shape != B.shape:
-        raise ValueError(f"Y_true ranks {np.shape(Y_true)[1]} items, Y_pred {np.shape(Y_pred)[1]}.")
+    A, B = _signs_of_known_pairs(Y_true, Y_pred)
     untied = np.sqrt(np.sum(A**2, axis=1) * np.sum(B**2, axis=1))
     return Mean(np.divide(np.sum(A * B, axis=1), untied, out=np.full(len(A), np.nan), where=untied > 0))
+
+
+def spearman_rho(Y_true: Samples, Y_pred: Samples) -> Mean:
+    """Return the mean of Spearman's ρ between rankings, row by row: the correlation of the ranks, tied ones averaged.
+
+    Over the items that both rank; NaN where one of them ties all of these. Rankings as in :func:`kendall_tau`.
+
+    Examples
+    --------
+    >>> float(spearman_rho([[1, 2, 3, 4]], [[2, 1, 3, 4]]))
+    0.8
+    """
+    signs = _signs_of_known_pairs(Y_true, Y_pred)
+    K = round((1 + np.sqrt(1 + 8 * signs[0].shape[1])) / 2)
+    i, j = np.triu_indices(K, 1)
+    centred = []  # an averaged rank is, up to a constant, half the sum of sign(rᵢ − rⱼ) over j: of mean zero
+    for S in signs:
+        sums = np.zeros((len(S), K))
+        for item in range(K):
+            sums[:, item] = S[:, j == item].sum(axis=1) - S[:, i == item].sum(axis=1)
+        centred.append(sums)
+    A, B = centred
+    lengths = np.sqrt(np.sum(A**2, axis=1) * np.sum(B**2, axis=1))
+    return Mean(np.divide(np.sum(A * B, axis=1), lengths, out=np.full(len(A), np.nan), where=lengths > 0))
+
+
+def pairwise_accuracy(Y_true: Samples, Y_pred: Samples) -> Mean:
+    """Return the mean share of item pairs, of those that y orders, that ŷ orders the same way; a tie in ŷ counts half.
+
+    Over the pairs of items that both rank; NaN where y orders none of these. Rankings as in :func:`kendall_tau`. For
+    full rankings it is (1 + τ)/2.
+
+    Examples
+    --------
+    >>> float(pairwise_accuracy([[1, 2, 3]], [[1, 3, 2]])) == 2 / 3
+    True
+    """
+    A, B = _signs_of_known_pairs(Y_true, Y_pred)
+    ordered = np.sum(A != 0, axis=1)
+    right = np.sum((1 + A * B) * (A != 0), axis=1) / 2
+    return Mean(np.divide(right, ordered, out=np.full(len(A), np.nan), where=ordered > 0))
+
+
+def _signs_of_known_pairs(Y_true: Samples, Y_pred: Samples) -> tuple[Array, Array]:
+    """Return the signs of the item pairs i<j of both, (n, K(K−1)/2); zero where one of them misses an item."""
+    _same_length(Y_true, Y_pred)
+    if is_orders(Y_true) != is_orders(Y_pred):
+        raise ValueError("Y_true and Y_pred must have one form: both ranks, or both orders such as 'b>c>a'.")
+    if is_orders(Y_true):
+        both, _ = from_orders([*Y_true, *Y_pred], partial=True, name="Y_true and Y_pred")
+        A, B = both[: n_samples(Y_true)], both[n_samples(Y_true) :]
+    else:
+        check = Kemeny(partial=True).check
+        A, B = (np.asarray(check(Y, name), float) for Y, name in ((Y_true, "Y_true"), (Y_pred, "Y_pred")))
+    if A.shape != B.shape:
+        raise ValueError(f"Y_true ranks {A.shape[1]} items, Y_pred {B.shape[1]}.")
+    i, j = np.triu_indices(A.shape[1], 1)
+    known = ~(np.isnan(A) | np.isnan(B))
+    pairs = known[:, i] & known[:, j]
+    return pair_signs(A) * pairs, pair_signs(B) * pairs
 
 
 def top_k_accuracy(ranks: Ranks, k: int, ties: str = "expected") -> Mean:

@@ -14,9 +14,11 @@ from psilearn.kernels import (
     Dice,
     Gaussian,
     GaussianTanimoto,
+    Hamming,
     Kemeny,
     Kernel,
     Laplacian,
+    Lehmer,
     Linear,
     Normalized,
     Pairwise,
@@ -48,6 +50,10 @@ rows = repeated(st.floats(-3, 3).map(lambda value: round(value, 2)))
 grid_rows = repeated(st.integers(-12, 12).map(lambda value: value / 4))  # inner products without rounding
 sets = repeated(st.sampled_from([0.0, 1.0]))
 rankings = repeated(st.integers(1, 5).map(float), min_width=2)
+places_of_items = repeated(st.sampled_from([1.0, 2.0]), min_width=2).map(lambda A: np.maximum(A, 1))  # with ties
+permutations = st.integers(2, 5).flatmap(
+    lambda k: st.lists(st.permutations(range(1, k + 1)), min_size=2, max_size=9).map(np.array)
+)
 packed_sets = sets.map(lambda A: np.packbits(A.astype(bool), axis=1))
 words = st.lists(st.text("abc", max_size=4), min_size=2, max_size=9)
 places = st.lists(st.integers(0, 6), min_size=2, max_size=9).map(np.array)
@@ -85,11 +91,16 @@ CASES = [
     Case("tanimoto packed", Tanimoto(packed=True), packed_sets),
     Case("dice packed", Dice(packed=True), packed_sets),
     Case("gaussian tanimoto packed", GaussianTanimoto(packed=True), packed_sets),
-    Case("kemeny", Kemeny(), rankings),
+    Case("kemeny", Kemeny(), permutations),
+    Case("kemeny partial", Kemeny(partial=True), rankings),
+    Case("hamming", Hamming(), permutations),
+    Case("hamming partial", Hamming(partial=True), places_of_items),
+    Case("lehmer", Lehmer(), permutations),
+    Case("lehmer partial", Lehmer(partial=True), rankings),
     Case("precomputed", Precomputed(MATRIX), places),
     Case("pairwise", Pairwise(shared_letters), words),
     Case("sum", Sum(Linear(), Gaussian(gamma=0.2)), rows, sparse=True),
-    Case("product", Product(Kemeny(), Gaussian(gamma=0.2)), rankings),
+    Case("product", Product(Kemeny(partial=True), Gaussian(gamma=0.2)), rankings),
     Case("scaled", Scaled(Tanimoto(), 2.5), sets, sparse=True),
     Case("normalized linear", Normalized(Linear()), rows, sparse=True),
     Case("normalized words", Pairwise(shared_letters).normalized(), words),

@@ -31,7 +31,6 @@ ON_ROWS = [
     Tanimoto(),
     Dice(),
     GaussianTanimoto(),
-    Kemeny(),
     2 * Linear() + Gaussian(0.5),
     Linear().normalized(),
 ]

@@ -8,22 +8,25 @@ from psilearn.kernels.base import Kernel, as_kernel
 from psilearn.kernels.binary import Dice, Tanimoto
 from psilearn.kernels.combine import Normalized, Product, Scaled, Sum
 from psilearn.kernels.objects import Pairwise, Precomputed
-from psilearn.kernels.ranking import Kemeny
+from psilearn.kernels.ranking import Hamming, Kemeny, Lehmer, RankingKernel
 from psilearn.kernels.vector import Gaussian, GaussianTanimoto, Laplacian, Linear, Polynomial
 
 __all__ = [
     "Dice",
     "Gaussian",
     "GaussianTanimoto",
+    "Hamming",
     "Kemeny",
     "Kernel",
     "Laplacian",
+    "Lehmer",
     "Linear",
     "Normalized",
     "Pairwise",
     "Polynomial",
     "Precomputed",
     "Product",
+    "RankingKernel",
     "Scaled",
     "Sum",
     "Tanimoto",

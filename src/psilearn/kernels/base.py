@@ -125,12 +125,24 @@ class RowKernel(Kernel):
 
     _accepts_sparse = True
 
+    @property
+    def _accepts_nan(self) -> bool:
+        return False
+
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
         """Demand finite numbers; keep the form and the dtype in which they came."""
         _refuse_empty(A, name)
         accept_sparse = "csr" if self._accepts_sparse else False
+        finite: bool | str = "allow-nan" if self._accepts_nan else True
         try:
-            return check_array(A, accept_sparse=accept_sparse, dtype="numeric", ensure_2d=not allow_1d, input_name=name)
+            return check_array(
+                A,
+                accept_sparse=accept_sparse,
+                dtype="numeric",
+                ensure_2d=not allow_1d,
+                ensure_all_finite=finite,
+                input_name=name,
+            )
         except (TypeError, ValueError) as error:
             if re.search(rf"\b{re.escape(name)}\b", str(error)):
                 raise

@@ -11,7 +11,10 @@ from psilearn import metrics
 from psilearn.kernels import Kernel
 from psilearn.samples import Samples
 
-NAMES = '"mse", "loss", "f1", "hamming", "kendall_tau", "top_1" (or another k), or a function (y_true, y_pred) → float'
+NAMES = (
+    '"mse", "loss", "f1", "hamming", "kendall_tau", "spearman_rho", "pairwise_accuracy", "top_1" (or another k), '
+    "or a function (y_true, y_pred) → float"
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ def as_scoring(scoring: Any) -> Scoring:
         "f1": Scoring("f1", metric=lambda y, p, k: metrics.f1_score(y, p)),
         "hamming": Scoring("hamming", metric=lambda y, p, k: -metrics.hamming_loss(y, p)),
         "kendall_tau": Scoring("kendall_tau", metric=lambda y, p, k: metrics.kendall_tau(y, p)),
+        "spearman_rho": Scoring("spearman_rho", metric=lambda y, p, k: metrics.spearman_rho(y, p)),
+        "pairwise_accuracy": Scoring("pairwise_accuracy", metric=lambda y, p, k: metrics.pairwise_accuracy(y, p)),
     }
     if callable(scoring):
         return Scoring(getattr(scoring, "__name__", "score"), metric=lambda y, p, k: scoring(y, p))
