@@ -19,7 +19,8 @@ def place(name, content=None):
 
 
 def test_each_dataset_has_a_loader_and_files_of_its_own():
-    assert {f"load_{name}" for name in DATASETS} == {name for name in datasets.__all__ if name.startswith("load_")}
+    loaders = {"load_label_ranking" if DATASETS[name].is_ranking else f"load_{name}" for name in DATASETS}
+    assert loaders == {name for name in datasets.__all__ if name.startswith("load_")}
     paths = [file.path for dataset in DATASETS.values() for form in dataset.forms for file in form.files]
     assert len(set(paths)) == len(paths) and not any(path.startswith("/") or ".." in path for path in paths)
     for dataset in DATASETS.values():
@@ -37,6 +38,7 @@ def test_all_are_listed_within_80_columns(home):
     states = dict(pair for pair in words if pair and pair[0] in DATASETS)
     assert states == dict.fromkeys(DATASETS, "missing") | {"corel5k": "present", "delicious": "spoiled"}
     assert not (home / "usps").exists()
+    assert "akorba/Structured_Approach_Label_Ranking" in "".join(line.strip() for line in result.output.splitlines())
 
 
 def test_checksums_are_compared_on_request_only(home):
@@ -52,6 +54,19 @@ def test_one_is_described(home):
     for words in (DATASETS["eurlex4k"].citation, "not stated", "xc/eurlex4k/eurlex_train.txt: missing", str(home)):
         assert words in result.output
     assert DATASETS["bibtex"].forms[0].files[0].url in run("bibtex").output.splitlines()[-5].strip()
+
+
+def test_without_a_split_rows_alone_are_counted(home):
+    place("cold")
+    result = run("cold", width=1000)
+    assert result.exit_code == 0 and "cold: present" in result.output
+    assert "\n2465 rows, 24 features, 4 outputs.\n" in result.output
+
+
+@pytest.mark.data("label_ranking/cold.csv")
+def test_the_true_file_has_its_checksum():
+    result = run("cold", "--verify")
+    assert result.exit_code == 0 and "label_ranking/cold.csv: present, 0.4 MB, sha256 agrees" in result.output
 
 
 def test_an_unknown_name_lists_the_known_ones(home):
@@ -71,7 +86,7 @@ def test_download_fetches_what_is_public(home, monkeypatch):
     result = run("--download", width=1000)
     assert result.exit_code == 0 and "mediamill cannot be downloaded by itself" in result.output
     public = [f.path for d in DATASETS.values() for form in d.forms if form.can_be_downloaded for f in form.files]
-    assert fetched == public and result.output.count(" present ") == 5
+    assert fetched == public and result.output.count(" present ") == 10
     assert run("mediamill", "--download").exit_code == 1
 
 

@@ -19,6 +19,14 @@ SIZES = {
     "eurlex4k": (19348, 5000, 3993, 5.31, 15539),
 }
 
+RANKINGS = {  # rows, features, items
+    "cold": (2465, 24, 4),
+    "diau": (2465, 24, 7),
+    "dtt": (2465, 24, 4),
+    "heat": (2465, 24, 6),
+    "sushi": (5000, 125, 10),
+}
+
 
 def of_dataset(name):
     return pytest.param(name, marks=pytest.mark.data(*(file.path for file in DATASETS[name].forms[0].files)))
@@ -60,6 +68,34 @@ def test_usps_needs_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ImportError, match=r"install the extra psilearn\[data\]"):
         datasets.load_usps()
+
+
+@pytest.mark.parametrize("name", [of_dataset(name) for name in RANKINGS])
+def test_label_rankings(name):
+    n, n_features, n_items = RANKINGS[name]
+    bunch = datasets.load_label_ranking(name)
+    assert bunch.X.shape == (n, n_features) and bunch.Y.shape == (n, n_items)
+    assert bunch.X.dtype == np.float64 and bunch.Y.dtype == np.int64
+    assert (np.sort(bunch.Y, axis=1) == np.arange(1, n_items + 1)).all()
+    assert len(bunch.feature_names) == n_features
+    assert bunch.item_names == (list("abcdefghij") if name == "sushi" else [f"L{i}" for i in range(1, n_items + 1)])
+    assert f"{n} rows, {n_features} features, {n_items} outputs." in bunch.DESCR
+    assert "train" not in bunch and "test" not in bunch and "label_names" not in bunch
+    assert "not stated" in bunch.licence and bunch.source.startswith("https://github.com/")
+
+
+@pytest.mark.data("label_ranking/cold.csv", "label_ranking/sushi_one_hot.txt")
+def test_first_rows_of_label_rankings():
+    cold, sushi = datasets.load_label_ranking("cold"), datasets.load_label_ranking("sushi")
+    assert cold.X[0, :2].tolist() == [0.911, 0.0271] and cold.Y[0].tolist() == [3, 1, 2, 4]
+    assert sushi.X[0, :3].tolist() == [0, 2, 355]
+    assert sushi.Y[0].tolist() == [2, 8, 10, 3, 4, 1, 5, 9, 7, 6]  # f>a>d>e>g>j>i>b>h>c
+
+
+@pytest.mark.parametrize("name", ["spo", "usps", None])
+def test_an_unknown_label_ranking_lists_the_known_ones(home, name):
+    with pytest.raises(ValueError, match=rf"name must be one of cold, diau, dtt, heat, sushi; got {name!r}"):
+        datasets.load_label_ranking(name)
 
 
 @pytest.fixture
@@ -126,6 +162,18 @@ def test_eurlex_from_the_repositorys_files(small):
     train.write_text(formats.xc(X[:3], Y[:3]))
     test.write_text(formats.xc(X[3:], Y[3:]))
     assert_small(load("eurlex4k"))
+
+
+def test_label_rankings_of_other_sizes_are_refused(home, monkeypatch):
+    dataset = DATASETS["cold"]
+    file = replace(dataset.forms[0].files[0], sha256=None, size=None, url=None)
+    monkeypatch.setitem(DATASETS, "cold", replace(dataset, forms=(replace(dataset.forms[0], files=(file,)),)))
+    file.target.parent.mkdir(parents=True)
+    file.target.write_text("A1,L1,L2\n0.5,2,1\n")
+    with pytest.raises(
+        ValueError, match=r"cold.csv: \[1\] rows, 1 features and 2 outputs; cold has \[2465\], 24 and 4"
+    ):
+        datasets.load_label_ranking("cold")
 
 
 @pytest.mark.parametrize(

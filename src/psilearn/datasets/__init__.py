@@ -1,4 +1,4 @@
-"""Loaders, one a dataset, each a scikit-learn Bunch; and readers of multi-label formats. The package holds no data.
+"""Loaders, each of a scikit-learn Bunch; and readers of multi-label and label-ranking formats. No data is held here.
 
 A loader looks in the data home (``PSILEARN_DATA``, else ``~/psilearn_data``), then downloads from the public source
 with a checksum, then says which file belongs where. ``psilearn data`` lists what there is.
@@ -11,10 +11,12 @@ from psilearn.datasets.loaders import (
     load_corel5k,
     load_delicious,
     load_eurlex4k,
+    load_label_ranking,
     load_mediamill,
     load_usps,
 )
 from psilearn.datasets.mulan import read_mulan
+from psilearn.datasets.rankings import read_orders_csv, read_ranks_csv
 from psilearn.datasets.xc import read_svmlight_multilabel, read_xc
 
 __all__ = [
@@ -24,9 +26,12 @@ __all__ = [
     "load_corel5k",
     "load_delicious",
     "load_eurlex4k",
+    "load_label_ranking",
     "load_mediamill",
     "load_usps",
     "read_mulan",
+    "read_orders_csv",
+    "read_ranks_csv",
     "read_svmlight_multilabel",
     "read_xc",
 ]

@@ -13,11 +13,16 @@ from psilearn.datasets.home import RemoteFile, data_home, github
 _NOT_STATED = "not stated by the source"
 _MULAN = "43f6389095ad71984264db4387a8074b22bc7d4a"  # commit of tsoumakas/mulan
 _USPS = "cace72547474afa2d7b20ce43943961eeb7eb0cf"  # commit of hi-paris/structured-predictions
+_YEAST = "e6110c5e09317cfb035b01b594aa44d917a594f4"  # commit of alfaro96/scikit-lr
+_SUSHI = "5bfe2a93b33426bc9d1f6445146d727d6b94f458"  # commit of akorba/Structured_Approach_Label_Ranking
 
 
 @dataclass(frozen=True)
 class Form:
-    """Files that hold a whole dataset in one format: ``"mulan"``, ``"xc"``, ``"npz"`` or ``"hdf5"``."""
+    """Files that hold a whole dataset in one format.
+
+    The kinds are ``"mulan"``, ``"xc"``, ``"npz"``, ``"hdf5"``, and of rankings as CSV ``"ranks"`` and ``"orders"``.
+    """
 
     kind: str
     files: tuple[RemoteFile, ...]
@@ -30,7 +35,10 @@ class Form:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A dataset: its sizes, its description, and the forms in which its files are accepted, the preferred one first."""
+    """A dataset: its sizes, its description, and the forms in which its files are accepted, the preferred one first.
+
+    Where its source gives no split, all rows are training rows.
+    """
 
     name: str
     what: str
@@ -44,11 +52,22 @@ class Dataset:
     licence: str = _NOT_STATED
 
     @property
+    def has_split(self) -> bool:
+        """Whether the source tells training rows from test rows."""
+        return self.n_test > 0
+
+    @property
+    def is_ranking(self) -> bool:
+        """Whether the outputs are rankings."""
+        return self.forms[0].kind in ("ranks", "orders")
+
+    @property
     def description(self) -> str:
         """What it is, its sizes, whom to cite."""
+        split = f" ({self.n_train} train, {self.n_test} test)" if self.has_split else ""
         return (
-            f"{self.what}\n\n{self.n_train + self.n_test} rows ({self.n_train} train, {self.n_test} test), "
-            f"{self.n_features} features, {self.n_outputs} outputs.\n\nReference: {self.citation}"
+            f"{self.what}\n\n{self.n_train + self.n_test} rows{split}, {self.n_features} features, "
+            f"{self.n_outputs} outputs.\n\nReference: {self.citation}"
         )
 
     def form(self) -> Form:
@@ -89,6 +108,21 @@ def _mulan(folder: str, *files: str) -> Form:
 def _placed(kind: str, *paths: str) -> Form:
     """Return files that have no single public address and must be put into the data home."""
     return Form(kind, tuple(RemoteFile(path) for path in paths))
+
+
+def _yeast(name: str, n_items: int, size: int, sha256: str) -> Dataset:
+    """Return one of the rankings by gene expression of yeast, which share their features."""
+    folder = "plr/datasets/data/label_ranking/ranks"
+    url = github("alfaro96/scikit-lr", _YEAST, f"{folder}/{name}.csv")
+    return Dataset(
+        name,
+        f"{name.capitalize()}: features of yeast genes → ranking of {n_items} items by gene expression.",
+        *(2465, 0, 24, n_items),
+        "Eisen, Spellman, Brown and Botstein, Cluster analysis and display of genome-wide expression patterns, 1998; "
+        "the task: Hüllermeier, Fürnkranz, Cheng and Brinker, Label ranking by learning pairwise preferences, 2008.",
+        f"https://github.com/alfaro96/scikit-lr/tree/{_YEAST}/{folder}",
+        (Form("ranks", (RemoteFile(f"label_ranking/{name}.csv", url, sha256, size),)),),
+    )
 
 
 _FOLDER = f"https://github.com/tsoumakas/mulan/tree/{_MULAN}/data/multi-label"
@@ -222,6 +256,30 @@ _TABLE = (
                 ),
             ),
             _placed("xc", "xc/eurlex4k/eurlex_train.txt", "xc/eurlex4k/eurlex_test.txt"),
+        ),
+    ),
+    _yeast("cold", 4, 406_831, "b8718647a5e14030a2d9db8b8e4b7f641bab5e67f88e4f4d000d3e464b15d521"),
+    _yeast("diau", 7, 421_630, "1d8fceae3554181bb1c653481cc3477d71a926f6df64ece77e5e939bd2327d59"),
+    _yeast("dtt", 4, 406_831, "5d2e4c4a797b96fda5c6c98c05438d684805f2140ebf6053be9b29ab4bd9247c"),
+    _yeast("heat", 6, 416_697, "9a4ad9140291f0c88b62fcdd7851fff288aaea359887d72e6a1f7a693da58b76"),
+    Dataset(
+        "sushi",
+        "Sushi: sex, age, residence and further features of users → ranking of 10 items, kinds of sushi.",
+        *(5000, 0, 125, 10),
+        "Kamishima, Nantonac collaborative filtering: recommendation based on order responses, 2003.",
+        f"https://github.com/akorba/Structured_Approach_Label_Ranking/tree/{_SUSHI}/data",
+        (
+            Form(
+                "orders",
+                (
+                    RemoteFile(
+                        "label_ranking/sushi_one_hot.txt",
+                        github("akorba/Structured_Approach_Label_Ranking", _SUSHI, "data/sushi_one_hot.txt"),
+                        "c5bc2c1d36706ed81b6cf2b387716121b91f820e6cc767cb71c94b2bb088824d",
+                        1_364_214,
+                    ),
+                ),
+            ),
         ),
     ),
 )

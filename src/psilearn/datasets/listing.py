@@ -76,6 +76,7 @@ def _download(console: Console, dataset: Dataset, named: bool) -> bool:
 def _overview(states: dict[str, str]) -> Table:
     table = Table("dataset", "state", "size", "folder", "from; licence", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     table.columns[2].justify = "right"
+    table.columns[4].overflow = "fold"
     for name, word in states.items():
         dataset = DATASETS[name]
         files = dataset.form().files

@@ -12,6 +12,7 @@ from sklearn.utils import Bunch
 
 from psilearn.datasets.catalogue import DATASETS, Dataset
 from psilearn.datasets.mulan import read_mulan
+from psilearn.datasets.rankings import read_orders_csv, read_ranks_csv
 from psilearn.datasets.xc import read_xc
 
 
@@ -106,17 +107,37 @@ def load_eurlex4k() -> Bunch:
     return _load("eurlex4k")
 
 
+def load_label_ranking(name: str) -> Bunch:
+    """Load one of the label-ranking datasets; their sources give no split.
+
+    Parameters
+    ----------
+    name : str
+        ``"cold"``, ``"diau"``, ``"dtt"`` or ``"heat"``: genes of yeast, 2465 rows, 24 features and 4, 7, 4 or 6 items;
+        ``"sushi"``: 5000 users, 125 features (categories one-hot) and 10 items.
+
+    Returns
+    -------
+    Bunch with ``X`` (n, d) of float64, ``Y`` (n, K) of int64, ``feature_names``, ``item_names``, ``DESCR``,
+    ``licence`` and ``source``. ``Y`` holds ranks, not an order: ``Y[i, j]`` is the rank of item j, and 1 is preferred.
+    """
+    known = [dataset.name for dataset in DATASETS.values() if dataset.is_ranking]
+    if name not in known:
+        raise ValueError(f"name must be one of {', '.join(known)}; got {name!r}.")
+    return _load(name)
+
+
 def _load(name: str) -> Bunch:
     dataset = DATASETS[name]
     kind, paths = dataset.fetch()
     parts = _READERS[kind](paths)  # train and test, or all rows at once
     bunch = _join(parts)
     _check_sizes(dataset, paths, [part.Y.shape[0] for part in parts], bunch)
-    n = dataset.n_train + dataset.n_test
+    if dataset.has_split:
+        bunch.train = np.arange(dataset.n_train)
+        bunch.test = np.arange(dataset.n_train, dataset.n_train + dataset.n_test)
     return Bunch(
         **bunch,
-        train=np.arange(dataset.n_train),
-        test=np.arange(dataset.n_train, n),
         DESCR=dataset.description,
         licence=dataset.licence,
         source=dataset.source,
@@ -125,7 +146,8 @@ def _load(name: str) -> Bunch:
 
 def _join(parts: list[Bunch]) -> Bunch:
     """Return the rows of all parts, one below the other; names are those of the first."""
-    joined = Bunch(feature_names=parts[0].get("feature_names"), label_names=parts[0].get("label_names"))
+    names = ("feature_names", "item_names" if "item_names" in parts[0] else "label_names")
+    joined = Bunch(**{key: parts[0].get(key) for key in names})
     for key in ("X", "Y", "digits"):
         if key in parts[0]:
             blocks = [part[key] for part in parts]
@@ -186,5 +208,7 @@ _READERS: dict[str, Callable[[list[Path]], list[Bunch]]] = {
     "hdf5": _read_usps,
     "mulan": _read_mulan_parts,
     "npz": _read_npz,
+    "orders": lambda paths: [read_orders_csv(path) for path in paths],
+    "ranks": lambda paths: [read_ranks_csv(path) for path in paths],
     "xc": lambda paths: [read_xc(path) for path in paths],
 }
