@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from psilearn import checks
 from psilearn.backend import precision, row_blocks, working_dtype
 from psilearn.decode import CandidateSet, CandidateSets, Ranks, TopK, as_candidates, nearest, rank_of_truth
+from psilearn.decode.rankings import AllRankings, has_all_rankings
 from psilearn.embed import Embedding, LandmarkOutputs, OutputStream, SpannedOutputs
 from psilearn.kernels.base import Kernel, as_kernel, block, diagonal
 from psilearn.landmarks import as_landmarks
@@ -138,8 +139,8 @@ class OutputKernelRegression(BaseEstimator):
         ----------
         X : inputs
         candidates : collection, CandidateSet, list of collections or CandidateSets, optional
-            one set for all inputs (embedded already, with :meth:`candidate_set`), or one set an input; the distinct
-            known outputs by default.
+            one set for all inputs (embedded already, with :meth:`candidate_set`), or one set an input; by default all
+            rankings where the output kernel is one of rankings, else the distinct known outputs, ``candidates_``.
         """
         return self.predict_topk(X, 1, candidates).nearest
 
@@ -148,11 +149,15 @@ class OutputKernelRegression(BaseEstimator):
 
         k is at most the number of candidates. Cost: 2·len(X)·c·p flops in float32 for c candidates, those in doubt
         again in float64, and for candidates that are given c·r kernel values and 2·c·r·p flops to embed them; memory:
-        :func:`psilearn.memory.predict_bytes`.
+        :func:`psilearn.memory.predict_bytes`. The nearest of all rankings comes from a solver of its own
+        (:mod:`psilearn.decode.rankings`); for k > 1 they are listed, which goes up to 8 items.
         """
         Z = self.embed(X)
+        k = checks.count(k, "k")
         with self._numerics():
-            return nearest(Z, self._prepare(candidates, len(Z)), self.embedding_, checks.count(k, "k"))
+            if candidates is None and k == 1 and has_all_rankings(self.output_kernel_):
+                return AllRankings.of(self.embedding_, self.candidates_.outputs).nearest(Z)
+            return nearest(Z, self._prepare(candidates, len(Z)), self.embedding_, k)
 
     def rank(self, X: Samples, y: Samples, candidates: Any = None) -> Ranks:
         """Return where the true output of each input stands among its distinct candidates, ties counted apart."""
@@ -216,6 +221,8 @@ class OutputKernelRegression(BaseEstimator):
 
     def _prepare(self, candidates: Any, n_examples: int) -> CandidateSet | CandidateSets:
         if candidates is None:
+            if has_all_rankings(self.output_kernel_):
+                return AllRankings.of(self.embedding_, self.candidates_.outputs).listed(self.embedding_)
             return self.candidates_
         if isinstance(candidates, CandidateSet):
             candidates.require(self.embedding_)

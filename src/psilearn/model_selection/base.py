@@ -15,13 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from psilearn import checks
 from psilearn.decode import CandidateSets, Ranks, TopK, as_candidates
+from psilearn.decode.rankings import has_all_rankings
 from psilearn.embed import KnownOutputs
 from psilearn.estimators.base import check_outputs_of_fit
+from psilearn.kernels import Kernel
 from psilearn.linalg import Array
 from psilearn.model_selection import grids
 from psilearn.model_selection.choice import Choice, best_row, results_table, rows_where
 from psilearn.model_selection.evaluate import OutputSide, Task
-from psilearn.model_selection.scoring import as_scorings
+from psilearn.model_selection.scoring import Scoring, as_scorings
 from psilearn.samples import Samples, n_samples
 
 
@@ -63,7 +65,8 @@ class PathSearch(BaseEstimator):
             as in :meth:`psilearn.OEL.fit`. Unlabeled outputs serve in every split.
         candidates : collection, list of collections or CandidateSets, optional
             what decoded scores decode to: one set for all, or one an example of X. By default each split decodes to
-            the outputs that its model knows. Not used by ``scoring="mse"``.
+            the outputs that its model knows, or to all rankings with a kernel of rankings. Not used by
+            ``scoring="mse"``.
         groups : array (n,), optional
             for splitters that keep groups of examples together.
         """
@@ -99,6 +102,8 @@ class PathSearch(BaseEstimator):
         given = None
         if any(scoring.decodes for scoring in scorings):
             given = self._check_candidates(candidates, output_kernels[0], known.outputs, n)
+            if given is None:
+                self._check_default_candidates(scorings, output_kernels)
 
         outputs, own_sizes = [], bool(sizes)
         for kernel in output_kernels:
@@ -110,7 +115,7 @@ class PathSearch(BaseEstimator):
                 sizes = grids.default_n_components(n, side.spectrum())  # later kernels of lower rank are cut there
             outputs.append(side)
         tasks = [
-            Task(outputs, kernel_x, checked_X, Y, train, held, scorings, given)
+            Task(outputs, kernel_x, checked_X, Y, train, held, scorings, given, grids.leaves_one_out(self.cv))
             for kernel_x, (train, held) in product(input_kernels, splits)
         ]
         scores = self._run(tasks, alphas, supervisions, sizes)
@@ -190,6 +195,21 @@ class PathSearch(BaseEstimator):
         if isinstance(candidates, CandidateSets):
             return candidates.checked(kernel.check, n)
         return kernel.check(candidates, "candidates")
+
+    def _check_default_candidates(self, scorings: list[Scoring], kernels: list[Kernel]) -> None:
+        """Refuse what the default candidates, known outputs or all rankings, do not allow."""
+        of_rankings = [has_all_rankings(kernel) for kernel in kernels]
+        if grids.leaves_one_out(self.cv) and not all(of_rankings):
+            raise ValueError(
+                'cv="loo" with a decoded scoring needs candidates: the known outputs would hold the one that is left '
+                'out. Give candidates, use scoring="mse", or splits such as cv=5.'
+            )
+        top = next((scoring.name for scoring in scorings if scoring.top_k is not None), None)
+        if top and any(of_rankings):
+            raise ValueError(
+                f"scoring={top!r} counts candidates nearer than the truth, and all rankings are not listed: give "
+                f"candidates, such as psilearn.rankings.all_rankings(K)."
+            )
 
     _estimator: Any = None  # its parameters are the axes of the grid; the others have one value
 

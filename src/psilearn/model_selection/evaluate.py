@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from psilearn.decode import CandidateSets
 from psilearn.decode.path import nearest_path, rank_path
+from psilearn.decode.rankings import AllRankings, has_all_rankings
 from psilearn.embed import KnownOutputs, OutputCoordinates
 from psilearn.embed.path import DiagonalMoment, SubspacePath
 from psilearn.kernels import Kernel
@@ -83,8 +84,12 @@ class OutputSide:
         labeled = self.known.labeled[train]
         return DiagonalMoment.of(self.psi.values, np.bincount(labeled, minlength=self.n_spanning) / len(labeled))
 
-    def candidates(self, given: Samples | CandidateSets | None, moment: DiagonalMoment, train: Index) -> Candidates:
-        """Return what validation examples are decoded to: the outputs that a model of this split would know."""
+    def candidates(
+        self, given: Samples | CandidateSets | None, moment: DiagonalMoment, train: Index
+    ) -> Candidates | AllRankings:
+        """Return what validation examples are decoded to: the default candidates of a model of this split."""
+        if given is None and has_all_rankings(self.kernel):
+            return AllRankings.of(self.psi.embedding(moment.rotation), self.known.outputs)
         if given is None:
             is_known = np.zeros(n_samples(self.known.outputs), dtype=bool)
             is_known[self.known.labeled[train]] = True
@@ -125,6 +130,7 @@ class Task:
     held: Index
     scorings: Sequence[Scoring]
     candidates: Samples | CandidateSets | None
+    leaves_one_out: bool = False  # every example is held out by itself: train and held are all of them
 
     def scores(self, alphas: Sequence[float], supervisions: Sequence[float], sizes: Sequence[int] | None) -> Array:
         """Return the scores, shape (output kernels, len(alphas), len(supervisions), len(sizes), scorings).
@@ -133,7 +139,7 @@ class Task:
         """
         X_train = take(self.X, self.train)
         ridge = RidgePath(clone(self.input_kernel).fit(X_train)).fit(X_train)
-        queries = ridge.rotated(take(self.X, self.held))  # (q, n)
+        queries = None if self.leaves_one_out else ridge.rotated(take(self.X, self.held))  # (q, n)
         n_supervisions = 1 if sizes is None else len(supervisions)
         results = []
         for side in self.outputs:
@@ -145,7 +151,7 @@ class Task:
         self,
         side: OutputSide,
         ridge: RidgePath,
-        queries: Array,
+        queries: Array | None,
         alphas: Sequence[float],
         supervisions: Sequence[float],
         sizes: Sequence[int] | None,
@@ -159,12 +165,18 @@ class Task:
         pool = side.candidates(self.candidates, moment, self.train) if decodes else None
         path = SubspacePath(moment, ridge, moment.values[labeled[self.train]])
         for alpha, V, BV in _subspaces(path, alphas, supervisions, sizes):
-            Z = queries @ (ridge.inverse(alpha)[:, None] * BV)  # (q, p)  z(x) = Gĥ(x)
+            g = truth if V is None else truth @ V  # (q, p)
+            if queries is None:
+                Z = g - ridge.leave_one_out_residuals(BV, alpha)
+            else:
+                Z = queries @ (ridge.inverse(alpha)[:, None] * BV)  # (q, p)  z(x) = Gĥ(x)
             columns = [min(p, Z.shape[1]) for p in sizes] if sizes is not None else [Z.shape[1]]
             decoded: Iterator[list[float]] = iter(())
-            if pool is not None:
+            if isinstance(pool, AllRankings):
+                decoded = self._ranked(Z, V, columns, pool)
+            elif pool is not None:
                 decoded = self._decoded(Z, pool.values if V is None else pool.values @ V, columns, pool, side.kernel)
-            squared = -_squared_errors(Z, truth if V is None else truth @ V, columns, float(np.mean(truth_norms)))
+            squared = -_squared_errors(Z, g, columns, float(np.mean(truth_norms)))
             yield np.column_stack([next(decoded) if s.decodes else squared for s in self.scorings])
 
     def _decoded(self, Z: Array, g: Array, sizes: list[int], pool: Candidates, kernel: Kernel) -> Iterator[list[float]]:
@@ -178,6 +190,14 @@ class Task:
                 if nearest is None:
                     nearest = [take(pool.outputs, row) for row in self._nearest(Z, g, sizes, pool)]
                 yield [float(scoring.metric(y, prediction, kernel)) for prediction in nearest]
+
+    def _ranked(self, Z: Array, V: Array | None, sizes: list[int], pool: AllRankings) -> Iterator[list[float]]:
+        """Yield each decoded score for each p, decoded over all rankings."""
+        y = take(self.y, self.held)
+        predictions = [pool.turned(V, p).best(Z[:, :p]) for p in sizes]
+        for scoring in self.scorings:
+            if scoring.metric is not None:
+                yield [float(scoring.metric(y, prediction, pool.kernel)) for prediction in predictions]
 
     def _nearest(self, Z: Array, g: Array, sizes: list[int], pool: Candidates) -> Index:
         """Return the nearest candidate of each held-out example for each p, shape (len(sizes), q)."""

@@ -62,9 +62,20 @@ def default_n_components(n: int, eigenvalues: Array) -> list[int]:
     return sorted(grid)
 
 
+def leaves_one_out(cv: Any) -> bool:
+    """Return whether the closed-form leave-one-out takes the place of splits."""
+    if isinstance(cv, str) and cv != "loo":
+        raise ValueError(f'cv must be an integer, a splitter, an iterable of splits, "loo" or None; got {cv!r}.')
+    return isinstance(cv, str)
+
+
 def splits_of(cv: Any, y: Samples, groups: Any, random_state: Any) -> list[tuple[Index, Index]]:
     """Return the training and validation indices of each split; the paper's five random 80/20 splits by default."""
     n = n_samples(y)
+    if leaves_one_out(cv):
+        if n < 2:
+            raise ValueError(f'cv="loo" needs at least 2 examples; got {n}.')
+        return [(np.arange(n), np.arange(n))]
     splitter = ShuffleSplit(5, test_size=0.2, random_state=random_state) if cv is None else check_cv(cv)
     labels = y if isinstance(y, np.ndarray) else None  # stratified splitters look at them
     pairs = splitter.split(np.zeros((n, 1)), labels, groups)

@@ -32,13 +32,16 @@ class OELCV(PathSearch):
         p; default: a logarithmic grid up to the rank or 400, with the theory's suggestion.
     supervisions : float or list, optional
         c; default 0, 0.2, …, 1.
-    cv : int, splitter or iterable of splits, optional
-        default: five random splits, 80 % training and 20 % validation, as in the paper.
+    cv : int, splitter, iterable of splits or "loo", optional
+        default: five random splits, 80 % training and 20 % validation, as in the paper. "loo" leaves one example out at
+        a time in closed form, at the price of one split: the regression, with the same ridge nλ, does not see it, but
+        kernel widths and the directions of the embedding are learned with it, which flatters a small p where little can
+        be predicted. There is then one score and no standard error.
     scoring : str, callable, or list of them
         "mse", the default, is minus the mean of |G*Gĥ(x) − ψ(y)|², in closed form. Decoded metrics, higher better:
-        "loss" (minus the output-kernel loss), "f1", "hamming" (minus the loss), "kendall_tau", "top_1" (or "top_5", …),
-        or a function (y_true, y_pred) → float. Of several, computed at once, the first chooses;
-        ``best_where(scoring="loss")`` chooses by another.
+        "loss" (minus the output-kernel loss), "f1", "hamming" (minus the loss), "kendall_tau", "spearman_rho",
+        "pairwise_accuracy", "top_1" (or "top_5", …), or a function (y_true, y_pred) → float. Of several, computed at
+        once, the first chooses; ``best_where(scoring="loss")`` chooses by another.
     one_standard_error : bool
         choose the simplest setting within one standard error of the best; simpler is fewer components, then more ridge.
     refit : bool

@@ -69,11 +69,14 @@ class RidgePath:
         if V.ndim != 2 or len(V) != len(self.spectrum_):
             raise ValueError(f"V must be (n, r) with n = {len(self.spectrum_)}, as fitted; got shape {V.shape}.")
         alphas = [checks.positive(alpha, "each value of alphas") for alpha in alphas]
-        U = self.vectors_
-        rotated = U.T @ V  # (n, r)
-        errors = np.empty((len(alphas), len(U)))
+        rotated = self.vectors_.T @ V  # (n, r)
+        errors = np.empty((len(alphas), len(V)))
         for row, alpha in zip(errors, alphas, strict=True):
-            inverse = self.inverse(alpha)
-            residual = U @ (inverse[:, None] * rotated)  # (WV), (n, r)
-            row[:] = np.einsum("ij,ij->i", residual, residual) / (U**2 @ inverse) ** 2
+            residual = self.leave_one_out_residuals(rotated, alpha)
+            np.einsum("ij,ij->i", residual, residual, out=row)
         return errors
+
+    def leave_one_out_residuals(self, rotated: Array, alpha: float) -> Array:
+        """Return vᵢ − ĥ₋ᵢ(xᵢ) = (WV)ᵢ / Wᵢᵢ for one λ, shape (n, r), from UᵀV."""
+        inverse = self.inverse(alpha)
+        return (self.vectors_ @ (inverse[:, None] * rotated)) / (self.vectors_**2 @ inverse)[:, None]

@@ -1,0 +1,118 @@
+"""The nearest of all K! rankings, found without listing them.
+
+Let ψ(σ) ∈ R^D be the embedding of a ranking by a kernel of :mod:`psilearn.kernels.ranking`, and let a model know
+landmarks S with g(y) = Gψ(y) = Bᵀk(S, y), B its basis (r, p). Since k(S, y) = Ψ(S)ψ(y), G = BᵀΨ(S), and
+
+    G*z = Ψ(S)ᵀB z =: w(z) ∈ R^D,
+    |G*z − ψ(σ)|² = |z|² − 2⟨w(z), ψ(σ)⟩ + |ψ(σ)|²          (GG* = I, so |G*z| = |z|).
+
+So whatever embedding was learned, and also in the full one, the nearest ranking maximises 2⟨w, ψ(σ)⟩ − |ψ(σ)|² in the
+coordinates of the kernel, where it has structure:
+
+- Kemeny: |ψ(σ)|² = 1 for every ranking; Σ_{i<j} w_ij sign(σⱼ − σᵢ) is maximised by :mod:`psilearn.decode.kemeny`.
+- Hamming: |ψ(σ)|² = 1; Σ_i w_{i,σᵢ} is a linear assignment of items to ranks.
+- Lehmer: |w − ψ(σ)|² is a sum over coordinates, and every code (c₁, …, c_K), 0 ≤ cᵢ < i, belongs to one ranking: each
+  cᵢ is rounded to the nearest allowed integer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from psilearn.decode.candidates import CandidateSet
+from psilearn.decode.kemeny import best_kemeny
+from psilearn.decode.nearest import TopK
+from psilearn.embed import Embedding
+from psilearn.kernels import Hamming, Kemeny, Kernel, Lehmer, RankingKernel
+from psilearn.kernels.base import diagonal
+from psilearn.linalg import Array
+from psilearn.rankings import all_rankings
+from psilearn.samples import Index, Samples
+
+LISTED = 8  # items up to which all rankings are listed where more than the nearest is wanted: 40,320
+
+
+def best_hamming(W: Array) -> Index:
+    """Return the ranks (q, K) that maximise Σᵢ w_{i,σᵢ} for weights W (q, K²): linear assignment, K³ a query."""
+    K = round(np.sqrt(W.shape[1]))
+    return np.array([linear_sum_assignment(weights, maximize=True)[1] + 1 for weights in W.reshape(-1, K, K)])
+
+
+def best_lehmer(W: Array) -> Index:
+    """Return the ranks (q, K) whose centred Lehmer code, scaled as in the kernel, is nearest to W (q, K).
+
+    With i earlier items the code is 2c − i, c ∈ {0, …, i}, so c is (w√scale + i)/2, rounded; a half goes down.
+    """
+    q, K = W.shape
+    code = W * np.sqrt(Lehmer()._scale(K))
+    ranks = np.empty((q, K), dtype=np.intp)
+    for i in range(K):
+        c = np.clip(np.ceil((code[:, i] + i) / 2 - 0.5 - 1e-12 * K), 0, i).astype(np.intp)
+        own = i - c + 1  # c of the i earlier items come after item i
+        ranks[:, :i] += ranks[:, :i] >= own[:, None]
+        ranks[:, i] = own
+    return ranks
+
+
+SOLVERS: dict[type[Kernel], Callable[[Array], Index]] = {
+    Kemeny: best_kemeny,
+    Hamming: best_hamming,
+    Lehmer: best_lehmer,
+}
+
+
+def has_all_rankings(kernel: Kernel) -> bool:
+    """Return whether all rankings can be searched with this output kernel."""
+    return type(kernel) in SOLVERS
+
+
+@dataclass(frozen=True)
+class AllRankings:
+    """All rankings of the items that a model knows, as candidates that need not be listed."""
+
+    kernel: RankingKernel
+    lift: Array  # (D, p)  w(z) = lift @ z
+    known: Samples  # some rankings, in the form in which predictions are wanted
+
+    @classmethod
+    def of(cls, embedding: Embedding, known: Samples) -> Self:
+        """Take G* from an embedding; r·D·p flops."""
+        kernel = embedding.kernel
+        if len(embedding.basis):
+            lift = kernel.features(embedding.landmarks).T @ embedding.basis
+        else:  # every known output has length zero: all rankings are equally near
+            lift = np.zeros((kernel.features(known[:1]).shape[1], embedding.n_components))
+        return cls(kernel, lift, known)
+
+    def turned(self, V: Array | None, p: int) -> Self:
+        """Return the candidates of the embedding V[:, :p]ᵀG; of its first p coordinates without V."""
+        return replace(self, lift=self.lift[:, :p] if V is None else self.lift @ V[:, :p])
+
+    def best(self, Z: Array) -> Samples:
+        """Return the nearest ranking of each query z(x), rows of Z (q, p), in the form of the known outputs."""
+        ranks = SOLVERS[type(self.kernel)](np.asarray(Z, dtype=np.float64) @ self.lift.T)
+        return self.kernel.in_form_of(self.known, ranks)
+
+    def nearest(self, Z: Array) -> TopK:
+        """Return the nearest ranking of each query with its squared distance; ``candidates`` are those found."""
+        best = self.best(Z)
+        W = np.asarray(Z, dtype=np.float64) @ self.lift.T
+        psi = self.kernel.features(best)
+        distances = np.sum(W**2, axis=1) - 2 * np.sum(W * psi, axis=1) + np.sum(psi**2, axis=1)
+        return TopK(np.arange(len(best))[:, None], np.maximum(distances, 0)[:, None], best)
+
+    def listed(self, embedding: Embedding) -> CandidateSet:
+        """Return all rankings as a candidate set, up to 8 items."""
+        K = self.kernel.n_items(self.known)
+        if K > LISTED:
+            raise ValueError(
+                f"All rankings of {K} items are too many to list: only the nearest is found among them. Ask for k=1, "
+                f"or give candidates; those that the model knows are model.candidates_."
+            )
+        rankings = self.kernel.in_form_of(self.known, all_rankings(K))
+        return CandidateSet(rankings, embedding, diagonal(self.kernel, rankings, "output_kernel"))
