@@ -111,7 +111,11 @@ def reproduce(
     ] = None,
     only: Annotated[str | None, typer.Option(help="A single part, usually a dataset.", metavar="PART")] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A trial run on little data: its figures say nothing.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="A trial run on little data, whose figures say nothing; label-ranking: one repetition of five.",
+        ),
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute finished parts again.")] = False,
 ) -> None:

@@ -42,7 +42,8 @@ class Part:
     """One unit of work that is finished or not: usually one dataset.
 
     ``config`` must be plain data (numbers, strings, lists, dicts): it is kept with the result, and a part whose config
-    changed is computed anew. ``quick`` replaces some of it where only a trial run is wanted.
+    changed is computed anew. ``quick`` replaces some of it where a shorter run is wanted: mostly a ``trial``, on too
+    little data to be judged.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Part:
     run: Callable[[Context], Outcome]
     config: Mapping[str, Any]
     quick: Mapping[str, Any]
+    trial: bool = True
 
     def __post_init__(self) -> None:
         _check_name(self.name, "part")

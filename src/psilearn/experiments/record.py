@@ -29,9 +29,10 @@ class Metric:
     name: str
     better: str  # "lower" or "higher"
     digits: int = 3  # shown after the point
+    spread: str = "s.e."  # what follows ±: the standard error over the test examples, or "s.d." over repetitions
 
     def __post_init__(self) -> None:
-        _check(self, str, "name", "better")
+        _check(self, str, "name", "better", "spread")
         if self.better not in ("lower", "higher"):
             raise ValueError(f"better must be 'lower' or 'higher', not {self.better!r}")
         if type(self.digits) is not int or self.digits not in range(13):
@@ -51,8 +52,9 @@ class Row:
     method: str
     metric: Metric
     value: float | None = None
-    error: float | None = None  # standard error of the mean over the test examples
+    error: float | None = None  # what the metric calls its spread
     paper: float | None = None
+    paper_error: float | None = None
     comparable: bool = True
     parameters: dict[str, Any] = field(default_factory=dict)  # every hyper-parameter that was chosen or set
     seconds: dict[str, float] = field(default_factory=dict)  # choose, fit, decode
@@ -62,7 +64,8 @@ class Row:
         _check(self, str, "dataset", "method", "source")
         _check(self, dict, "parameters", "seconds")
         _check(self, bool, "comparable")
-        numbers = {"value": self.value, "error": self.error, "paper": self.paper, **self.seconds}
+        numbers = {"value": self.value, "error": self.error, "paper": self.paper, "paper_error": self.paper_error}
+        numbers |= self.seconds
         for name, number in numbers.items():
             if number is not None and not _is_finite(number):
                 raise ValueError(f"{self.dataset}, {self.method}: {name} must be a finite number, not {number!r}")
@@ -107,12 +110,13 @@ class Record:
     seconds: float
     finished: str  # date and time, UTC
     environment: dict[str, str]
+    trial: bool = False  # a quick run on too little data to be judged
 
     def __post_init__(self) -> None:
         _check(self, str, "experiment", "part", "title", "key", "finished")
         _check(self, dict, "config", "figures", "environment")
         _check(self, list, "rows", "notes")
-        _check(self, bool, "quick")
+        _check(self, bool, "quick", "trial")
         _check(self, int, "seed")
         texts = [*self.notes, *self.figures.values(), *self.environment.values()]
         if not all(isinstance(text, str) for text in texts) or not _is_finite(self.seconds):
@@ -175,6 +179,7 @@ def _line(record: Record, row: Row) -> dict[str, Any]:
         **own,
         "metric": row.metric.name,
         "better": row.metric.better,
+        "spread": row.metric.spread,
         "difference": row.difference,
         "verdict": row.verdict,
         **{f"param_{name}": value for name, value in row.parameters.items()},

@@ -18,7 +18,6 @@ from psilearn.experiments.tables import TRIAL, Block, Line, blocks, short_number
 
 PAPER = "Learning Output Embeddings in Structured Prediction"
 MARKS = {"pass": "✓", "falls short": "✗"}
-COLUMNS = ("Method", "Ours ± s.e.", "Paper", "Difference", "Verdict")
 DETAILS = ("Chosen", "Time")
 
 
@@ -34,7 +33,7 @@ class Chapter:
     @property
     def rows(self) -> list[Row]:
         """The rows that are judged: none of a trial run."""
-        return [row for record in self.records if not record.quick for row in record.rows]
+        return [row for record in self.records if not record.trial for row in record.rows]
 
     @property
     def anchor(self) -> str:
@@ -93,8 +92,8 @@ def _overview(chapters: Sequence[Chapter]) -> str:
         headline = "No experiment has a result yet. What is missing is said below."
         return f'<p class="headline">{headline}</p>\n{_navigation(chapters)}'
     rows = [row for chapter in chapters for row in chapter.rows]
-    trial = f'<p class="trial" role="note"><strong>{TRIAL}</strong></p>' if any(r.quick for r in found) else ""
-    headline = "" if all(record.quick for record in found) else f'<p class="headline">{_sentence(summary(rows))}</p>'
+    trial = f'<p class="trial" role="note"><strong>{TRIAL}</strong></p>' if any(r.trial for r in found) else ""
+    headline = "" if all(record.trial for record in found) else f'<p class="headline">{_sentence(summary(rows))}</p>'
     short = "".join(
         f'<li><a href="#{chapter.anchor}">{escape(row.dataset)}, {escape(row.method)}</a>: {escape(row.metric.name)} '
         f"{escape(line.ours)} against {escape(line.paper)} ({escape(line.difference)}: {escape(line.verdict)})</li>\n"
@@ -118,7 +117,7 @@ def _navigation(chapters: Sequence[Chapter]) -> str:
 def _state(chapter: Chapter) -> str:
     if not chapter.records:
         return "no result"
-    state = "trial run" if any(record.quick for record in chapter.records) else escape(summary(chapter.rows))
+    state = "trial run" if any(record.trial for record in chapter.records) else escape(summary(chapter.rows))
     missing = f"; {len(chapter.missing)} of {len(chapter.experiment.parts)} parts without result"
     return state + (missing if chapter.missing else "")
 
@@ -154,9 +153,9 @@ def _part(record: Record, chapter: Chapter) -> str:
         (
             '<article class="part">',
             f"<h3>{escape(record.title)}</h3>",
-            f'<p class="trial"><strong>{TRIAL}</strong></p>' if record.quick else "",
+            f'<p class="trial"><strong>{TRIAL}</strong></p>' if record.trial else "",
             "" if is_current(record, chapter.experiment) else stale,
-            *(_table(block) for block in blocks(record.rows, judged=not record.quick)),
+            *(_table(block) for block in blocks(record.rows, judged=not record.trial)),
             f'<ul class="notes">\n{notes}</ul>' if notes else "",
             *(_figure(chapter.folder / name, caption) for name, caption in record.figures.items()),
             _how(record, command),
@@ -167,7 +166,8 @@ def _part(record: Record, chapter: Chapter) -> str:
 
 def _table(block: Block) -> str:
     details = any(line.parameters or line.seconds for line in block.lines)
-    head = "".join(f'<th scope="col">{name}</th>' for name in (*COLUMNS, *(DETAILS if details else ())))
+    columns = [heading[:1].upper() + heading[1:] for heading in block.headings]
+    head = "".join(f'<th scope="col">{name}</th>' for name in (*columns, *(DETAILS if details else ())))
     body = "\n".join(_table_row(line, details) for line in block.lines)
     return f"""<div class="scroll" role="region" tabindex="0" aria-label="{escape(block.title)}"><table>
 <caption>{escape(block.title)}</caption>

@@ -104,7 +104,8 @@ class Reproduction:
             self._print("\nInterrupted. Finished parts are kept: the same command goes on after them.")
         broken |= not self._write_report(errors)
         if records:
-            said = tables.TRIAL if self.quick else f"{tables.summary(row for r in records for row in r.rows)}."
+            judged = [row for record in records if not record.trial for row in record.rows]
+            said = f"{tables.summary(judged)}." if judged else tables.TRIAL
             self._print(f"{said[:1].upper()}{said[1:]} ({tables.short_seconds(time.monotonic() - start)})", "bold")
         elif not interrupted:
             self._print("No part gave a result.", "bold")
@@ -141,9 +142,9 @@ class Reproduction:
         self._print(f"\n{experiment.title} ({experiment.source})\n", "bold underline")
         for result in results:
             if isinstance(result, Record):
-                if result.quick:
+                if result.trial:
                     self._print(f"{tables.TRIAL}\n", "bold yellow")
-                self.console.print(tables.terminal(result.rows, judged=not result.quick))
+                self.console.print(tables.terminal(result.rows, judged=not result.trial))
                 for note in result.notes:
                     self._print(f"- {note}")
                 continue

@@ -66,7 +66,7 @@ def run(
     jobs : int, optional
         processes of the searches.
     quick : bool
-        a trial run on little data: its figures say nothing.
+        a shorter run, mostly a trial on little data whose figures say nothing.
     fresh : bool
         compute finished parts too.
     """
@@ -175,6 +175,7 @@ def _compute(experiment: Experiment, part: Part, context: Context, folder: Path,
         title=part.title,
         seed=context.seed,
         quick=quick,
+        trial=quick and part.trial,
         config=dict(context.config),
         key=_key(experiment, part, context.seed, quick),
         rows=outcome.rows,

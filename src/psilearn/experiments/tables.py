@@ -16,7 +16,7 @@ from rich.text import Text
 from psilearn.experiments.record import Metric, Row
 
 TRIAL = "Trial run on little data: these figures say nothing."
-HEADINGS = ("method", "ours ± s.e.", "paper", "difference", "verdict")
+HEADINGS = ("method", "ours ± {spread}", "paper", "difference", "verdict")
 SYMBOLS = {
     "alpha": "λ",
     "n_components": "p",
@@ -61,6 +61,11 @@ class Block:
     dataset: str
     metric: Metric
     lines: tuple[Line, ...]
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(heading.format(spread=self.metric.spread) for heading in HEADINGS)
 
     @property
     def title(self) -> str:
@@ -108,8 +113,8 @@ def summary(rows: Iterable[Row]) -> str:
 def terminal(rows: Iterable[Row], judged: bool = True) -> RenderableType:
     """Return the tables for a terminal of 80 columns or more; below each, what was chosen and how long it took."""
     made = blocks(rows, judged)
-    cells = [HEADINGS, *(line.cells for block in made for line in block.lines)]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(HEADINGS))]
+    cells = [line for block in made for line in (block.headings, *(line.cells for line in block.lines))]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(HEADINGS))] if cells else []
     return Lines(*(part for block in made for part in (_terminal_table(block, widths), _terminal_details(block))))
 
 
@@ -153,7 +158,7 @@ def _line(row: Row, best: tuple[float | None, float | None], judged: bool) -> Li
     return Line(
         method=row.method,
         ours="" if row.value is None else f"{row.value:.{digits}f}" + _error(row.error, digits),
-        paper="" if row.paper is None else f"{row.paper:.{digits}f}",
+        paper="" if row.paper is None else f"{row.paper:.{digits}f}" + _error(row.paper_error, digits),
         difference="" if row.difference is None else _signed(row.difference, digits),
         verdict=_verdict(row) if judged or row.quoted else "",
         kind=row.verdict if judged or row.quoted else "",
@@ -178,7 +183,7 @@ def _signed(difference: float, digits: int) -> str:
 def _verdict(row: Row) -> str:
     if row.verdict == "falls short" and row.error and row.difference is not None:
         errors = abs(row.difference) / row.error
-        return f"falls short, {'under 0.1' if errors < 0.1 else f'{errors:.1f}'} s.e."
+        return f"falls short, {'under 0.1' if errors < 0.1 else f'{errors:.1f}'} {row.metric.spread}"
     return "quoted from the paper" if row.quoted and not row.source else row.verdict
 
 
@@ -201,7 +206,7 @@ def _parameter(name: str, value: Any) -> str:
 
 def _terminal_table(block: Block, widths: list[int]) -> Table:
     table = Table(title=Text(block.title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for i, (heading, width) in enumerate(zip(HEADINGS, widths, strict=True)):
+    for i, (heading, width) in enumerate(zip(block.headings, widths, strict=True)):
         numeric = 0 < i < 4
         table.add_column(
             heading, justify="right" if numeric else "left", no_wrap=numeric, min_width=width if numeric else 0
