@@ -19,7 +19,18 @@ from typing import Any
 from benchmarks.report import Run, describe_machine, draw_growth, read_history, write_history
 from psilearn.datasets import data_home
 
-PARTS = ("machine", "bibtex", "usps", "growth", "convergence", "falkon", "million", "mediamill", "bookmarks")
+PARTS = (
+    "machine",
+    "bibtex",
+    "usps",
+    "growth",
+    "rankings",
+    "convergence",
+    "falkon",
+    "million",
+    "mediamill",
+    "bookmarks",
+)
 HERE = Path(__file__).resolve().parent
 
 

@@ -57,6 +57,13 @@ def test_bibtex_at_quick_sizes(tmp_path):
         assert figures[name]["f1"] == pytest.approx(figures[f"naive {name}"]["f1"], abs=1e-3)
 
 
+def test_rankings_at_quick_sizes(tmp_path):
+    done = run("rankings", "--quick", "--output", tmp_path, "--repeats", 1)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads((tmp_path / "history.json").read_text())[0]["figures"]["rankings"]
+    assert all(seconds > 0 for seconds in figures["K = 4, noise"].values()) and "components" in done.stdout
+
+
 def test_unknown_parts_are_refused(tmp_path):
     done = run("nonsense", "--output", tmp_path)
     assert done.returncode == 2 and "nonsense" in done.stderr and not list(tmp_path.iterdir())

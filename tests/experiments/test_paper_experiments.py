@@ -2,20 +2,22 @@
 
 import json
 import re
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits, make_multilabel_classification
+from sklearn.model_selection import KFold
 from sklearn.utils import Bunch
 
-from psilearn import IOKR, OEL, datasets, experiments
-from psilearn.experiments import multilabel, protocol, usps
+from psilearn import IOKR, IOKRCV, OEL, OELCV, datasets, experiments
+from psilearn.experiments import label_ranking, multilabel, protocol, usps
 from psilearn.experiments.experiment import Context
 from psilearn.experiments.record import Metric
-from psilearn.kernels import Dice, Gaussian, Linear
-from psilearn.metrics import Mean, f1_score, kernel_loss
+from psilearn.kernels import Dice, Gaussian, Kemeny, Linear
+from psilearn.metrics import Mean, f1_score, kendall_tau, kernel_loss
 
 
 def tags(rows=400, seed=0):
@@ -33,10 +35,18 @@ def halves():
     )
 
 
+def rankings(rows=80, K=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, 3))
+    scores = X @ rng.standard_normal((3, K)) + rng.standard_normal((rows, K))
+    return Bunch(X=X, Y=np.argsort(np.argsort(scores, axis=1), axis=1) + 1)
+
+
 @pytest.fixture
 def small_data(monkeypatch):
     """Every loader gives little data, which a test may change."""
     bunches = {name: tags() for name in multilabel.TITLES} | {"usps": halves()}
+    monkeypatch.setattr(datasets, "load_label_ranking", lambda name: rankings(K=5 if name == "sushi" else 4))
     for name in multilabel.TITLES:
         monkeypatch.setattr(datasets, f"load_{name}", lambda name=name: bunches[name])
     monkeypatch.setattr(usps, "load_usps", lambda: bunches["usps"])
@@ -322,3 +332,58 @@ def test_usps_takes_the_images_of_the_paper():
     data, digits = usps.load(usps.CONFIG)
     assert data.X.shape == (1000, 128) and data.unlabeled.shape == (6000, 128) and data.X_test.shape == (2007, 128)
     assert len(digits) == 2007
+
+
+# Label ranking
+
+
+RANKING = {**label_ranking.CONFIG, "folds": 3, "repetitions": 2}
+
+
+def test_a_fold_chooses_as_the_searches_do_and_is_tested_once():
+    bunch, (train, test) = rankings(), (np.arange(60), np.arange(60, 80))
+    fold = label_ranking._fold(bunch.X, bunch.Y, train, test, RANKING, seed=3)
+    grid = {"alphas": RANKING["alphas"], "cv": KFold(5, shuffle=True, random_state=3), "refit": False}
+    kernels = [Gaussian(gamma) for gamma in RANKING["gammas"]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        iokr = IOKRCV(kernels, Kemeny(), **grid).fit(bunch.X[train], bunch.Y[train])
+        oel = OELCV(kernels, Kemeny(), n_components=[1, 2, 3, 4, 6], supervisions=1.0, **grid)
+        oel.fit(bunch.X[train], bunch.Y[train])
+    for method, search, estimator in (("IOKR", iokr, IOKR), ("OEL₀", oel, OEL)):
+        assert fold.chosen[method]["gamma"] == search.best_params_["input_kernel"].gamma
+        assert fold.chosen[method]["alpha"] == search.best_params_["alpha"]
+        predicted = estimator(**search.best_params_).fit(bunch.X[train], bunch.Y[train]).predict(bunch.X[test])
+        np.testing.assert_allclose(fold.scores[method].values, kendall_tau(bunch.Y[test], predicted).values)
+    assert fold.chosen["OEL₀"]["n_components"] == oel.best_params_["n_components"]
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_held_out_fold_chooses_nothing(scaled):
+    bunch, (train, test) = rankings(), (np.arange(60), np.arange(60, 80))
+    config = {**RANKING, "scaled": scaled}
+    before = label_ranking._fold(bunch.X, bunch.Y, train, test, config, seed=0)
+    X, Y = bunch.X.copy(), bunch.Y.copy()
+    X[test], Y[test] = 100 * X[test], 5 - Y[test]
+    after = label_ranking._fold(X, Y, train, test, config, seed=0)
+    assert before.chosen == after.chosen and before.edges == after.edges
+    assert before.scores["IOKR"] != after.scores["IOKR"]
+
+
+def test_the_figures_are_mean_and_deviation_over_all_folds(monkeypatch):
+    bunch = rankings()
+    monkeypatch.setattr(datasets, "load_label_ranking", lambda name: bunch)
+    outcome = label_ranking.run(Context(RANKING, 5, None, lambda text: None), "cold")
+    folds = [
+        label_ranking._fold(bunch.X, bunch.Y, train, test, RANKING, 5)
+        for seed in (5, 6)
+        for train, test in KFold(3, shuffle=True, random_state=seed).split(bunch.X)
+    ]
+    for row in outcome.rows:
+        values = [float(fold.scores[row.method]) for fold in folds]
+        assert row.value == pytest.approx(np.mean(values)) and row.error == pytest.approx(np.std(values, ddof=1))
+        assert (row.paper, row.paper_error) == label_ranking.PAPER["cold"][row.method]
+    gain = outcome.rows[1].value - outcome.rows[0].value
+    assert any(note.startswith(f"OEL₀ minus IOKR: {gain:+.4f}") for note in outcome.notes)
+    assert "2 of 5 repetitions of the cross-validation." in outcome.notes
+    assert not experiments.find("label-ranking").parts[0].trial

@@ -1,6 +1,7 @@
 """The command ``psilearn reproduce``, with experiments that take no time."""
 
 import os
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -74,6 +75,16 @@ def test_quick_is_loud_and_apart(toys, tmp_path):
     code, output = reproduce(tmp_path, "good", "--quick")
     assert code == 0 and "Trial run on little data: these figures say nothing." in output and "pass" not in output
     assert (tmp_path / "out" / "quick" / "report.html").exists() and not (tmp_path / "out" / "good").exists()
+
+
+def test_a_shorter_run_on_all_data_is_judged(monkeypatch, tmp_path):
+    shorter = replace(part(Counted(), "one"), trial=False)
+    register(monkeypatch, {"good": experiment(shorter, name="good")})
+    code, output = reproduce(tmp_path, "good", "--quick")
+    assert code == 0 and "Trial run" not in output and "pass" in output
+    assert "1 of 1 figure at least as good" in output
+    report = (tmp_path / "out" / "quick" / "report.html").read_text(encoding="utf-8")
+    assert "Trial run" not in report and "✓" in report
 
 
 @pytest.mark.parametrize(

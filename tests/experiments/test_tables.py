@@ -4,7 +4,7 @@ import re
 import pytest
 from rich.console import Console
 
-from psilearn.experiments import Row, tables
+from psilearn.experiments import Metric, Row, tables
 from tests.experiments.toys import F1, LOSS
 
 CHOSEN = {
@@ -52,6 +52,17 @@ def test_the_best_of_each_column_is_marked_with_ties_as_shown():
     assert not alone.lines[0].best_of_ours
     assert [line.best_of_ours for line in bibtex.lines] == [False, True, True]
     assert [line.best_of_paper for line in bibtex.lines] == [False, True, True]
+
+
+def test_a_metric_names_its_spread_and_the_paper_has_one_too():
+    tau = Metric("τ", "higher", spread="s.d.")
+    row = Row("cold", "IOKR", tau, 0.09, 0.03, 0.097, 0.033)
+    assert line(row).cells == ("IOKR", "0.090 ± 0.030", "0.097 ± 0.033", "−0.007", "falls short, 0.2 s.d.")
+    assert tables.blocks([row])[0].headings[1] == "ours ± s.d."
+    both = shown([*TABLE, row], 120)
+    assert "ours ± s.d." in both and "ours ± s.e." in both
+    with pytest.raises(ValueError, match="paper_error must be a finite number"):
+        Row("cold", "IOKR", tau, 0.09, paper=0.1, paper_error=float("nan"))
 
 
 def test_how_a_row_reads():
