@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import LinAlgError, eigh
 
 from psilearn import linalg
 from psilearn.kernels import Gaussian, Linear, Tanimoto
@@ -238,6 +239,21 @@ def test_repeated_largest_eigenvalues_are_all_found():
         repeats = int(rng.integers(1, size + 1))
         M = with_eigenvalues(np.r_[np.ones(repeats), np.full(size - repeats, 0.5)], seed)
         assert_eigenpairs(M, *top_eigh(lambda B, M=M: M @ B, size, k), k)
+
+
+def test_a_subset_that_lapack_does_not_find_is_found_all_the_same(monkeypatch):
+    M = with_eigenvalues(1 / np.arange(1, 1101.0))
+    subsets = []
+
+    def fails_on_subsets(M, subset_by_index=None, **options):
+        if subset_by_index is not None:
+            subsets.append(subset_by_index)
+            raise LinAlgError("Internal Error.")
+        return eigh(M, **options)
+
+    monkeypatch.setattr(linalg, "eigh", fails_on_subsets)
+    assert_eigenpairs(M, *top_eigh(lambda B: M @ B, 1100, 7), 7)
+    assert subsets == [(1093, 1099)]
 
 
 @every_spectrum

@@ -5,6 +5,7 @@ Three problems carry the library: a shifted positive definite system (ridge), a 
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,8 +177,9 @@ def dense_top_eigh(M: Array, k: int) -> tuple[Array, Array]:
     M = (M + M.T) / 2
     values, vectors = np.empty(0), np.empty((size, 0))
     if size > 1000 and 2 * k <= size:  # below that, divide and conquer finds all of them sooner
-        values, vectors = eigh(M, subset_by_index=(size - k, size - 1), check_finite=False)
-    if len(values) < k:  # LAPACK may lose some of a repeated eigenvalue in a subset
+        with suppress(LinAlgError):
+            values, vectors = eigh(M, subset_by_index=(size - k, size - 1), check_finite=False)
+    if len(values) < k:  # LAPACK's subsets (dsyevr) may fail, or lose some of a repeated eigenvalue
         values, vectors = eigh(M, driver="evd", check_finite=False)
     return values[::-1][:k], vectors[:, ::-1][:, :k]
 

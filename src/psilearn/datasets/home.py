@@ -72,7 +72,7 @@ class RemoteFile:
                 f"{self.target} is missing and could not be downloaded ({reason}). "
                 f"Get {self.url} and save it as {self.target}; the data home must be a folder that you may write, and "
                 f"another one can be named by the variable PSILEARN_DATA. Downloads need the extra psilearn[data]."
-            ) from error
+            ) from None  # the reason is in the message; the network's own traceback fills a page
 
 
 def _fault(path: Path, size: int | None, sha256: str | None) -> str | None:
