@@ -104,7 +104,7 @@ def _same_start(a, b):
         (Gaussian(0.3), VALUES.reshape(5, 4), VALUES[::-1].reshape(5, 4)),
         (GaussianTanimoto(), TRUE, PREDICTED),
         (Tanimoto(), sparse.csr_matrix(TRUE), sparse.csr_matrix(PREDICTED)),
-        (Kemeny(partial=True), VALUES.reshape(5, 4), VALUES[::-1].reshape(5, 4)),
+        (Kemeny(partial=True), 9 + VALUES.reshape(5, 4), 9 + VALUES[::-1].reshape(5, 4)),
         (Pairwise(_same_start), ["ab", "b", "c"], ["a", "ba", "a"]),
         (Linear(), VALUES, VALUES[::-1]),
     ],
@@ -173,9 +173,11 @@ def test_kendall_tau_without_ties_is_the_kemeny_kernel():
 
 
 def test_kendall_tau_of_a_row_that_ties_all_is_undefined():
-    tau = kendall_tau([[1, 1, 1], [1, 2, 3]], [[1, 2, 3], [1, 2, 3]])
+    tau = kendall_tau([[1, 2, 3], [1, 2, 3]], [[1, 1, 1], [1, 2, 3]])
     assert np.isnan(tau.values[0])
     assert tau.values[1] == 1
+    with pytest.raises(ValueError, match="Y_true in row 1 prefers no item to another"):
+        kendall_tau([[1, 2, 3], [1, 1, 1]], [[1, 2, 3], [1, 2, 3]])
 
 
 # Top-k accuracy
@@ -348,8 +350,9 @@ def test_spearman_rho_is_scipys_with_ties(pairs):
 def test_pairwise_accuracy_counts_ties_half_and_ignores_what_the_truth_ties():
     assert pairwise_accuracy([[1, 2, 3]], [[1, 1, 2]]).values[0] == pytest.approx(2.5 / 3)
     assert pairwise_accuracy([[1, 2, 2]], [[1, 3, 2]]).values[0] == 1
-    assert np.isnan(pairwise_accuracy([[1, 1, 1]], [[1, 2, 3]]).values[0])
-    assert np.isnan(spearman_rho([[1, 1, 1]], [[1, 2, 3]]).values[0])
+    assert pairwise_accuracy([[1, 2, 3]], [[1, 1, 1]]).values[0] == 0.5
+    assert np.isnan(spearman_rho([[1, 2, 3]], [[1, 1, 1]]).values[0])
+    assert np.isnan(pairwise_accuracy([[1, 2, np.nan]], [[np.nan, 1, 2]]).values[0])  # no common pair
 
 
 def test_pairwise_accuracy_of_full_rankings_is_kendalls_tau_moved():

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn import config_context
 
 from psilearn.kernels import Hamming, Kemeny, Lehmer
 from psilearn.metrics import kendall_tau, pairwise_accuracy, spearman_rho
@@ -36,7 +37,7 @@ def test_orders_and_ranks_are_two_forms_of_one_thing(ranks):
 def test_partial_orders_keep_who_is_before_whom(ranks, seed):
     rng = np.random.default_rng(seed)
     partial = np.where(rng.random(ranks.shape) < 0.3, NAN, np.minimum(ranks, 2))
-    partial[:, 0] = 1
+    partial[:, :2] = [1, 2]
     items = "abcde"[: ranks.shape[1]]
     back, _ = from_orders(to_orders(partial, items), items, partial=True)
     np.testing.assert_array_equal(np.isnan(back), np.isnan(partial))
@@ -63,6 +64,8 @@ def test_item_numbers_become_ranks():
 def test_too_many_rankings_are_refused_before_they_are_made():
     with pytest.raises(MemoryError, match=r"All 20! rankings of 20 items.*give candidates"):
         all_rankings(20)
+    with pytest.raises(ValueError, match=r"All 500! rankings of 500 items are too many to list"):
+        all_rankings(500)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,7 @@ def test_too_many_rankings_are_refused_before_they_are_made():
         (["a>>b"], r"in row 0: 'a>>b' has an empty name"),
         (
             ["a", "b"],
-            r"orders must rank at least 2 different items, as in 'b>c>a'; the items are \['a'\] \(row 0: 'a'\)",
+            r"items of orders, whose row 0 is 'a', must be at least 2 different names, as in 'b>c>a'; got \['a'\]",
         ),
         ([], r"is empty"),
     ],
@@ -88,8 +91,14 @@ def test_orders_that_are_no_rankings_are_refused_by_their_row(orders, message):
 def test_an_order_is_a_string():
     with pytest.raises(TypeError, match=r"in row 1 must be a string such as 'b>c>a'; got 3"):
         from_orders(["a>b", 3])
-    with pytest.raises(ValueError, match="at least 2 different items"):
+    with pytest.raises(ValueError, match="at least 2 different names"):
         from_orders(["a>b"], items=["a", "a"])
+    with pytest.raises(TypeError, match=r"must be names, that is strings; got \[1, 2\]"):
+        from_orders(["1>2"], items=[1, 2])
+    with pytest.raises(TypeError, match=r"y in row 1 must be a string such as 'b>c>a'; got None"):
+        Kemeny().check(["a>b", None], "y")
+    with pytest.raises(ValueError, match=r"y holds orders in a column, shape \(2, 1\): give them as one sequence"):
+        Kemeny().check(np.array([["a>b"], ["b>a"]]), "y")
 
 
 def test_ranks_become_orders_of_named_items_only():
@@ -97,6 +106,9 @@ def test_ranks_become_orders_of_named_items_only():
         to_orders([[1, 2, 3]], ["a", "b"])
     with pytest.raises(ValueError, match=r"shape \(n, K\).*\(3,\)"):
         to_orders([1, 2, 3])
+    with pytest.raises(ValueError, match=r"without '>', '=' and spaces at their ends; got 'a>b'"):
+        to_orders([[1, 2]], ["a>b", "c"])
+    assert to_orders(pd.DataFrame({"beer": [2], "wine": [1]})).tolist() == ["wine>beer"]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -107,6 +119,7 @@ def test_ranks_become_orders_of_named_items_only():
         ([0, 1, 2], r"y in row 1 .*Ranks begin with 1.*'b>c>a'"),
         ([1, 2, 4], r"3 is missing"),
         ([1.5, 2, 3], r"1 is missing"),
+        ([1, 2, NAN], r"y in row 1 is no ranking of 3 items, \[1, 2, nan\]: 3 is missing.*NaN.*partial=True"),
     ],
 )
 def test_ranks_that_are_no_ranking_are_refused_by_their_row(kernel, row, message):
@@ -128,7 +141,7 @@ def test_what_is_no_collection_of_rankings_is_refused(kernel):
     for empty in (np.empty((0, 3)), []):
         with pytest.raises(ValueError, match="A is empty"):
             kernel()(empty)
-    with pytest.raises(ValueError, match="A must rank at least 2 different items, as in 'b>c>a'"):
+    with pytest.raises(ValueError, match="items of A, whose row 0 is 'one', must be at least 2 different names"):
         kernel()(["one", "two"])
     with pytest.raises(ValueError, match=r"A has 3 columns.*B has 2"):
         kernel()([[1, 2, 3]], [[1, 2]])
@@ -139,8 +152,16 @@ def test_what_is_no_collection_of_rankings_is_refused(kernel):
 def test_a_partial_ranking_ranks_something():
     with pytest.raises(ValueError, match="y in row 1 ranks no item"):
         Kemeny(partial=True).check([[1, NAN], [NAN, NAN]], "y")
-    with pytest.raises(ValueError, match="NaN"):
-        Kemeny().check([[1, NAN], [1, 2]], "y")
+    for silent in ([2, 2], [NAN, 1]):
+        with pytest.raises(ValueError, match="y in row 1 prefers no item to another and says nothing"):
+            Kemeny(partial=True).check([[1, 2], silent], "y")
+    with pytest.raises(ValueError, match="y in row 0 has a rank below 1: 1 is preferred, and an unknown rank is NaN"):
+        Kemeny(partial=True).check([[1, 2, -1]], "y")
+    assert Hamming(partial=True)([[NAN, 1]], [[2, 1], [1, 2]]).tolist() == [[0.5, 0.0]]  # a place says something
+    with pytest.raises(ValueError, match=r"y in row 1: 'b>c' leaves items out.*the places that Hamming compares"):
+        Hamming(partial=True, items=["a", "b", "c"]).check(["a>b>c", "b>c"], "y")
+    with pytest.raises(ValueError, match="y ranks 3 items a row, but items names 2"):
+        Kemeny(items=["a", "b"]).check([[1, 2, 3]], "y")
     with pytest.raises(ValueError, match=r"y in row 0 has the rank 2.5: Hamming compares places, integers from 1 to 3"):
         Hamming(partial=True).check([[1, 2.5, NAN]], "y")
 
@@ -157,11 +178,11 @@ def test_orders_give_the_kernel_of_their_ranks(kernel):
 
 
 def test_forms_and_items_are_not_mixed():
-    with pytest.raises(ValueError, match="A has orders of a, b, B has ranks"):
+    with pytest.raises(ValueError, match="same items: A: orders of a, b; B: ranks"):
         Kemeny()(["a>b"], [[1, 2]])
-    with pytest.raises(ValueError, match="A has orders of a, b, B has orders of a, c"):
+    with pytest.raises(ValueError, match="A: orders of a, b; B: orders of a, c"):
         Kemeny()(["a>b"], ["a>c"])
-    with pytest.raises(ValueError, match=r"partial orders such as 'a>b': name all items"):
+    with pytest.raises(ValueError, match=r"partial orders, such as 'a>b': name all items"):
         Kemeny(partial=True).check(["a>b"])
     items = Kemeny(partial=True, items=["a", "b", "c"])
     assert items(["a>b"], ["a>b>c", "b>a"]).round(4).tolist() == [[0.3333, -0.3333]]
@@ -200,7 +221,7 @@ def test_kendalls_distance_hamming_distance_and_the_lehmer_code():
 
 @pytest.mark.parametrize("kernel", [Kemeny, Lehmer])
 def test_unknown_and_tied_pairs_count_zero(kernel):
-    partial = np.array([[1, NAN, 2, 2], [2, 1, NAN, NAN]])
+    partial = np.array([[1, NAN, 2, 2], [2, 1, NAN, NAN]])  # row 1 orders one pair
     full = np.array([[1, 2, 3, 4], [4, 1, 3, 2]])
     signs = [(0, 2), (0, 3)]  # the pairs that row 0 orders: 0 before 2 and 3
     expected = np.zeros(kernel().features(full).shape[1])
@@ -226,5 +247,32 @@ def test_metrics_look_at_the_items_that_both_rank():
         assert metric(["b>a>d>c"], ["b>a>d>c"]) == 1
         with pytest.raises(ValueError, match="one form"):
             metric(["a>b"], [[1, 2]])
+        with pytest.raises(ValueError, match="Y_true orders a, b, Y_pred x, y: no common item"):
+            metric(["a>b"], ["x>y"])
+        with pytest.raises(ValueError, match="Y_pred in row 1: 'a>b>a' names a more than once"):
+            metric(["a>b", "b>a"], ["a>b", "a>b>a"])
+        with pytest.raises(ValueError, match="Y_pred in row 0 has a rank below 1"):
+            metric([[1, 2]], [[0, 1]])
         with pytest.raises(ValueError, match="Y_true ranks 3 items, Y_pred 2"):
             metric([[1, 2, 3]], [[1, 2]])
+
+
+def test_metrics_in_blocks_are_the_same():
+    rng = np.random.default_rng(0)
+    A, B = (np.array([rng.permutation(8) + 1 for _ in range(3000)]) for _ in range(2))
+    whole = [metric(A, B).values for metric in (kendall_tau, spearman_rho, pairwise_accuracy)]
+    with config_context(working_memory=0.1):
+        for metric, values in zip((kendall_tau, spearman_rho, pairwise_accuracy), whole, strict=True):
+            np.testing.assert_array_equal(metric(A, B).values, values)
+
+
+def test_many_orders_are_read_at_once_as_one_by_one():
+    rng = np.random.default_rng(0)
+    items = ["10", "9", "b", "a", "é"]
+    ranks = np.array([rng.permutation(5) + 1 for _ in range(200)])
+    orders = to_orders(ranks, items)
+    np.testing.assert_array_equal(from_orders(orders, items)[0], ranks)
+    spaced = [order.replace(">", " > ") for order in orders]  # read one by one
+    np.testing.assert_array_equal(from_orders(spaced, items)[0], ranks)
+    with pytest.raises(ValueError, match=r"in row 1: 'a>b>10>9' leaves out é"):
+        from_orders(["a>b>10>9>é", "a>b>10>9", "a>b>10>9>é>a"], items)

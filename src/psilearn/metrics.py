@@ -6,16 +6,19 @@ Each function returns a :class:`Mean`, a float that also knows its standard erro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_array
 
 from psilearn import checks
+from psilearn.backend import row_blocks
 from psilearn.decode.nearest import Ranks
 from psilearn.kernels.base import Array, Kernel, as_kernel
 from psilearn.kernels.binary import Dice
-from psilearn.kernels.ranking import Kemeny, pair_signs
-from psilearn.rankings import from_orders, is_orders
+from psilearn.kernels.ranking import pair_signs
+from psilearn.rankings import check_orders_something, check_ranks, from_orders, is_orders, items_of
 from psilearn.samples import Samples, n_samples
 
 TIES = ("expected", "optimistic", "pessimistic")
@@ -102,7 +105,7 @@ def kendall_tau(Y_true: Samples, Y_pred: Samples) -> Mean:
 
     τ-b = (concordant − discordant) / √((pairs − ties in y)(pairs − ties in ŷ)) over the pairs of items that both rank;
     NaN where one of them ties all of these. Rankings are ranks (1 = preferred, NaN = unknown) or orders, ``"b>c>a"``,
-    both in one form.
+    both in one form. A y that prefers no item to another is refused.
 
     Examples
     --------
@@ -111,9 +114,7 @@ def kendall_tau(Y_true: Samples, Y_pred: Samples) -> Mean:
     >>> float(kendall_tau(["a>b>c"], ["c>b>a"]))
     -1.0
     """
-    A, B = _signs_of_known_pairs(Y_true, Y_pred)
-    untied = np.sqrt(np.sum(A**2, axis=1) * np.sum(B**2, axis=1))
-    return Mean(np.divide(np.sum(A * B, axis=1), untied, out=np.full(len(A), np.nan), where=untied > 0))
+    return Mean(_row_by_row(_correlation, Y_true, Y_pred))
 
 
 def spearman_rho(Y_true: Samples, Y_pred: Samples) -> Mean:
@@ -126,18 +127,12 @@ def spearman_rho(Y_true: Samples, Y_pred: Samples) -> Mean:
     >>> float(spearman_rho([[1, 2, 3, 4]], [[2, 1, 3, 4]]))
     0.8
     """
-    signs = _signs_of_known_pairs(Y_true, Y_pred)
-    K = round((1 + np.sqrt(1 + 8 * signs[0].shape[1])) / 2)
-    i, j = np.triu_indices(K, 1)
-    centred = []  # an averaged rank is, up to a constant, half the sum of sign(rᵢ − rⱼ) over j: of mean zero
-    for S in signs:
-        sums = np.zeros((len(S), K))
-        for item in range(K):
-            sums[:, item] = S[:, j == item].sum(axis=1) - S[:, i == item].sum(axis=1)
-        centred.append(sums)
-    A, B = centred
-    lengths = np.sqrt(np.sum(A**2, axis=1) * np.sum(B**2, axis=1))
-    return Mean(np.divide(np.sum(A * B, axis=1), lengths, out=np.full(len(A), np.nan), where=lengths > 0))
+
+    def correlation(A: Array, B: Array) -> Array:
+        # an averaged rank is, up to a constant, half the sum of sign(rᵢ − rⱼ) over j: of mean zero
+        return _correlation(_sums_over_items(A), _sums_over_items(B))
+
+    return Mean(_row_by_row(correlation, Y_true, Y_pred))
 
 
 def pairwise_accuracy(Y_true: Samples, Y_pred: Samples) -> Mean:
@@ -151,29 +146,66 @@ def pairwise_accuracy(Y_true: Samples, Y_pred: Samples) -> Mean:
     >>> float(pairwise_accuracy([[1, 2, 3]], [[1, 3, 2]])) == 2 / 3
     True
     """
-    A, B = _signs_of_known_pairs(Y_true, Y_pred)
-    ordered = np.sum(A != 0, axis=1)
-    right = np.sum((1 + A * B) * (A != 0), axis=1) / 2
-    return Mean(np.divide(right, ordered, out=np.full(len(A), np.nan), where=ordered > 0))
+
+    def share(A: Array, B: Array) -> Array:
+        ordered = np.sum(A != 0, axis=1)
+        right = np.sum((1 + A * B) * (A != 0), axis=1) / 2
+        return np.divide(right, ordered, out=np.full(len(A), np.nan), where=ordered > 0)
+
+    return Mean(_row_by_row(share, Y_true, Y_pred))
 
 
-def _signs_of_known_pairs(Y_true: Samples, Y_pred: Samples) -> tuple[Array, Array]:
-    """Return the signs of the item pairs i<j of both, (n, K(K−1)/2); zero where one of them misses an item."""
+def _row_by_row(compare: Callable[[Array, Array], Array], Y_true: Samples, Y_pred: Samples) -> Array:
+    """Return what is made of the signs of the item pairs i<j of both, (b, K(K−1)/2), a block of rows at a time.
+
+    A sign is zero where items are tied and where one of the rankings misses an item.
+    """
+    A, B = _ranks(Y_true, Y_pred)
+    values = np.empty(len(A))
+    for rows in row_blocks(len(A), 32 * A.shape[1] ** 2):
+        known = ~(np.isnan(A[rows]) | np.isnan(B[rows]))
+        values[rows] = compare(*(pair_signs(np.where(known, ranks[rows], np.nan)) for ranks in (A, B)))
+    return values
+
+
+def _ranks(Y_true: Samples, Y_pred: Samples) -> tuple[Array, Array]:
+    """Return checked ranks (n, K) of both, NaN where unknown."""
     _same_length(Y_true, Y_pred)
     if is_orders(Y_true) != is_orders(Y_pred):
         raise ValueError("Y_true and Y_pred must have one form: both ranks, or both orders such as 'b>c>a'.")
     if is_orders(Y_true):
-        both, _ = from_orders([*Y_true, *Y_pred], partial=True, name="Y_true and Y_pred")
-        A, B = both[: n_samples(Y_true)], both[n_samples(Y_true) :]
+        named = [items_of(Y, name) for Y, name in ((Y_true, "Y_true"), (Y_pred, "Y_pred"))]
+        if not set(named[0]) & set(named[1]):
+            raise ValueError(f"Y_true orders {', '.join(named[0])}, Y_pred {', '.join(named[1])}: no common item.")
+        items = sorted({*named[0], *named[1]})
+        A, B = (from_orders(Y, items, True, name)[0] for Y, name in ((Y_true, "Y_true"), (Y_pred, "Y_pred")))
     else:
-        check = Kemeny(partial=True).check
-        A, B = (np.asarray(check(Y, name), float) for Y, name in ((Y_true, "Y_true"), (Y_pred, "Y_pred")))
-    if A.shape != B.shape:
-        raise ValueError(f"Y_true ranks {A.shape[1]} items, Y_pred {B.shape[1]}.")
-    i, j = np.triu_indices(A.shape[1], 1)
-    known = ~(np.isnan(A) | np.isnan(B))
-    pairs = known[:, i] & known[:, j]
-    return pair_signs(A) * pairs, pair_signs(B) * pairs
+        A, B = (
+            check_array(Y, dtype=float, ensure_all_finite="allow-nan", input_name=name)
+            for Y, name in ((Y_true, "Y_true"), (Y_pred, "Y_pred"))
+        )
+        if A.shape != B.shape:
+            raise ValueError(f"Y_true ranks {A.shape[1]} items, Y_pred {B.shape[1]}.")
+        check_ranks(B, "Y_pred", partial=True)
+    check_ranks(A, "Y_true", partial=True)
+    check_orders_something(A, "Y_true")
+    return A, B
+
+
+def _correlation(A: Array, B: Array) -> Array:
+    """Return ⟨a, b⟩/|a||b| for each row; NaN where one of them is zero."""
+    lengths = np.sqrt(np.sum(A**2, axis=1) * np.sum(B**2, axis=1))
+    return np.divide(np.sum(A * B, axis=1), lengths, out=np.full(len(A), np.nan), where=lengths > 0)
+
+
+def _sums_over_items(signs: Array) -> Array:
+    """Return Σⱼ sign(rᵢ − rⱼ) for each item, (n, K), from the signs of the pairs i<j."""
+    K = round((1 + np.sqrt(1 + 8 * signs.shape[1])) / 2)
+    i, j = np.triu_indices(K, 1)
+    sums = np.empty((len(signs), K))
+    for item in range(K):
+        sums[:, item] = signs[:, j == item].sum(axis=1) - signs[:, i == item].sum(axis=1)
+    return sums
 
 
 def top_k_accuracy(ranks: Ranks, k: int, ties: str = "expected") -> Mean:

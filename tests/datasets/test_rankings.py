@@ -207,7 +207,7 @@ def test_rows_that_are_no_orders(file, order, words):
 
 
 def test_orders_of_too_few_items(file):
-    refused(read_orders_csv, file("x,ranking\n0.5,a\n"), 2, "at least 2 different items")
+    refused(read_orders_csv, file("x,ranking\n0.5,a\n"), 2, "at least 2 different names")
     refused(read_orders_csv, file("x,ranking\n0.5,a>b\n1,b>c\n"), 3, "names 'c'", items=["a", "b"], partial=True)
 
 

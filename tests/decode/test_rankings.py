@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn import config_context
 from sklearn.base import clone
 
 from psilearn import IOKR, IOKRCV, KDE, OEL, OELCV
@@ -118,7 +119,9 @@ def test_an_integer_programme_that_fails_says_so(monkeypatch):
         x, status, message = None, 1, "Time is up."
 
     monkeypatch.setattr(kemeny, "milp", lambda *args, **kwargs: Failed())
-    with pytest.raises(RuntimeError, match=r"The best ranking of 3 items was not found: Time is up\. Give candidates"):
+    with pytest.raises(
+        RuntimeError, match=r"The best order of 3 items .* was not found within 60 s \(Time is up\.\)\. Give candidates"
+    ):
         order_by_integers(gains(np.array([[1.0, -1.0, 1.0]]))[0])
 
 
@@ -209,10 +212,12 @@ def test_orders_in_orders_out(kernel):
     np.testing.assert_array_equal(three.nearest, by_name.predict(X_new))
     chosen = by_name.predict(X_new, candidates=["uni>toro>ebi>maguro", "ebi>maguro>toro>uni"])
     assert set(chosen) <= {"uni>toro>ebi>maguro", "ebi>maguro>toro>uni"}
-    with pytest.raises(ValueError, match="same items"):
-        by_name.predict(X_new, candidates=["a>b>c>d"])
-    with pytest.raises(ValueError, match="same width"):
-        by_name.predict(X_new, candidates=Y)
+    for other in (["a>b>c>d"], Y):
+        for call in (by_name.transform_outputs, lambda Y: by_name.predict(X_new, candidates=Y)):
+            with pytest.raises(ValueError, match="must be rankings of one form and of the same items"):
+                call(other)
+    with pytest.raises(ValueError, match="unlabeled and y must be rankings of one form"):
+        by_rank.fit(X, Y, unlabeled=["a>b>c>d"])
 
 
 @pytest.mark.parametrize("kernel", [Kemeny(partial=True), Hamming(partial=True), Lehmer(partial=True)], ids=repr)
@@ -220,7 +225,8 @@ def test_partial_rankings_train_and_full_ones_are_predicted(kernel):
     X, Y, X_new, Y_new = task(n=200, noise=0.1)
     rng = np.random.default_rng(0)
     partial = np.where(rng.random(Y.shape) < 0.3, NAN, Y)
-    partial[np.isnan(partial).all(axis=1)] = Y[np.isnan(partial).all(axis=1)]
+    silent = np.sum(~np.isnan(partial), axis=1) < 2
+    partial[silent] = Y[silent]
     model = OEL(Gaussian(0.2), kernel, 1e-3).fit(X, partial)
     predicted = model.predict(X_new)
     assert (np.sort(predicted, axis=1) == np.arange(1, 5)).all()
@@ -241,10 +247,51 @@ def test_partial_orders_train_too():
     np.testing.assert_array_equal(predicted, to_orders(expected, items))
 
 
-def test_rankings_that_say_nothing_leave_every_ranking_equally_near():
-    X, _, X_new, _ = task()
-    model = IOKR(Gaussian(0.2), Kemeny(partial=True), 1e-2).fit(X, np.ones((len(X), 4)))
-    np.testing.assert_array_equal(model.predict(X_new), np.tile([1, 2, 3, 4], (len(X_new), 1)))
+def test_a_partial_truth_has_no_place_among_full_rankings():
+    X, Y, X_new, Y_new = task()
+    model = IOKR(Gaussian(0.2), Kemeny(partial=True), 1e-2).fit(X, Y)
+    truth = Y_new.astype(float)
+    truth[3, 1] = NAN
+    with pytest.raises(ValueError, match="y in row 3 is no ranking of 4 items"):
+        model.rank(X_new, truth)
+    model.rank(X_new, truth, candidates=truth)
+
+
+def test_a_subclass_with_the_same_embedding_is_searched_the_same_way():
+    class Named(Kemeny):
+        """A kernel of another name."""
+
+    class Other(Kemeny):
+        """A kernel of another embedding."""
+
+        def _code(self, ranks):
+            return super()._code(ranks)[:, :1]
+
+        def _width(self, n_items):
+            return 1
+
+    X, Y, X_new, _ = task(K=5, n=20)
+    expected = IOKR(Gaussian(0.2), Kemeny(), 1e-2).fit(X, Y).predict(X_new)
+    np.testing.assert_array_equal(IOKR(Gaussian(0.2), Named(), 1e-2).fit(X, Y).predict(X_new), expected)
+    known = {tuple(row) for row in Y}
+    assert all(tuple(row) in known for row in IOKR(Gaussian(0.2), Other(), 1e-2).fit(X, Y).predict(X_new))
+
+
+def test_blocks_of_memory_change_nothing():
+    X, Y, _, _ = task()
+    model = OEL(Gaussian(0.2), Hamming(), 1e-2, 3).fit(X, Y)
+    queries = np.random.default_rng(0).standard_normal((500, 3))
+    whole = model.predict_topk(queries, 1)
+    with config_context(working_memory=0.01):
+        parts = model.predict_topk(queries, 1)
+    np.testing.assert_array_equal(parts.nearest, whole.nearest)
+    np.testing.assert_allclose(parts.distances, whole.distances, atol=1e-12)
+
+
+def test_circles_of_too_many_items_are_refused(monkeypatch):
+    monkeypatch.setattr(kemeny, "MOST", 2)
+    with pytest.raises(ValueError, match="The preferences of 3 items run in circles"):
+        order_by_integers(gains(np.array([[1.0, -1.0, 1.0]]))[0])
 
 
 def test_kernels_made_of_rankings_know_the_known_outputs_only():
@@ -252,7 +299,8 @@ def test_kernels_made_of_rankings_know_the_known_outputs_only():
     model = IOKR(Gaussian(0.2), Gaussian(1.0, base=Kemeny()), 1e-2).fit(X, Y)
     known = {tuple(row) for row in Y}
     assert all(tuple(row) in known for row in model.predict(X_new))
-    assert len(model.predict(X_new, candidates=all_rankings(5))) == len(X_new)
+    everywhere = model.predict_topk(X_new, 1, candidates=all_rankings(5))
+    assert (everywhere.distances < model.predict_topk(X_new, 1).distances).any()
     IOKR(Gaussian(0.2), Product(Kemeny(), Hamming()), 1e-2).fit(X, Y).predict(X_new)
 
 
@@ -282,12 +330,17 @@ def test_searches_score_what_the_model_of_each_split_predicts(kernel):
             assert results["loss"] == pytest.approx(-kernel_loss(Y[held], predicted, kernel))
 
 
-def test_searches_count_candidates_only_where_they_are_listed():
+def test_searches_count_candidates_where_they_can_be_listed():
     X, Y, _, _ = task()
-    search = OELCV(Gaussian(0.2), Kemeny(), [1e-2], [2], [1.0], scoring="top_5")
-    with pytest.raises(ValueError, match=r"top_5.*all_rankings"):
+    search = OELCV(Gaussian(0.2), Kemeny(), [1e-2], [2], [1.0], scoring="top_5", random_state=0)
+    listed = clone(search).fit(X, Y, candidates=all_rankings(4)).best_score_
+    assert search.fit(X, Y).best_score_ == listed > 0
+    X, Y, _, _ = task(K=9)
+    with pytest.raises(ValueError, match=r"top_5.*up to 8 items.*give candidates"):
         search.fit(X, Y)
-    assert 0 < search.fit(X, Y, candidates=all_rankings(4)).best_score_ <= 1
+    mixed = OELCV(Gaussian(0.2), [Kemeny(), Gaussian(1.0, base=Kemeny())], [1e-2], [2], [1.0], scoring="top_5")
+    with pytest.raises(ValueError, match="kernels of rankings alone"):
+        mixed.fit(*task()[:2])
 
 
 def test_hamming_assigns_each_item_one_rank():

@@ -49,7 +49,15 @@ def repeated(draw: st.DrawFn, elements: st.SearchStrategy[Any], min_width: int =
 rows = repeated(st.floats(-3, 3).map(lambda value: round(value, 2)))
 grid_rows = repeated(st.integers(-12, 12).map(lambda value: value / 4))  # inner products without rounding
 sets = repeated(st.sampled_from([0.0, 1.0]))
-rankings = repeated(st.integers(1, 5).map(float), min_width=2)
+
+
+def _preferring_something(ranks: np.ndarray) -> np.ndarray:
+    ranks = np.maximum(ranks, 1)
+    ranks[ranks.min(axis=1) == ranks.max(axis=1), 0] = 6
+    return ranks
+
+
+rankings = repeated(st.integers(1, 5).map(float), min_width=2).map(_preferring_something)  # with ties
 places_of_items = repeated(st.sampled_from([1.0, 2.0]), min_width=2).map(lambda A: np.maximum(A, 1))  # with ties
 permutations = st.integers(2, 5).flatmap(
     lambda k: st.lists(st.permutations(range(1, k + 1)), min_size=2, max_size=9).map(np.array)

@@ -31,7 +31,7 @@ RNG = np.random.default_rng(0)
 BITS = (RNG.random((90, 37)) < 0.3).astype(np.uint8)
 BITS[[3, 50]] = 0
 ROWS = RNG.normal(size=(90, 5))
-RANKS = np.argsort(RNG.random((90, 5)), axis=1)
+RANKS = np.argsort(RNG.random((90, 5)), axis=1) + 1
 
 
 # Single precision
@@ -186,7 +186,7 @@ def test_strips_and_threads_change_nothing(monkeypatch):
         np.testing.assert_allclose(kernel(BITS), values, rtol=1e-13)
 
 
-@pytest.mark.parametrize("kernel", [Tanimoto(), Dice(), Kemeny(partial=True), Laplacian(0.3)], ids=repr)
+@pytest.mark.parametrize("kernel", [Tanimoto(), Dice(), Kemeny(), Laplacian(0.3)], ids=repr)
 def test_tiles_change_nothing(kernel, monkeypatch):
     A = RANKS if isinstance(kernel, Kemeny) else BITS
     expected = kernel(A, A[:40])
@@ -197,8 +197,8 @@ def test_tiles_change_nothing(kernel, monkeypatch):
 
 
 def test_rankings_may_come_unsigned():
-    np.testing.assert_array_equal(Kemeny(partial=True)(RANKS.astype(np.uint8)), Kemeny(partial=True)(RANKS))
-    np.testing.assert_array_equal(Kemeny(partial=True).diag(RANKS.astype(np.uint8)), Kemeny(partial=True).diag(RANKS))
+    np.testing.assert_array_equal(Kemeny()(RANKS.astype(np.uint8)), Kemeny()(RANKS))
+    np.testing.assert_array_equal(Kemeny().diag(RANKS.astype(np.uint8)), Kemeny().diag(RANKS))
 
 
 # Packed bits
@@ -274,7 +274,7 @@ GRAMS = [
     (Laplacian(0.3), ROWS),
     (GaussianTanimoto(), sparse.csr_matrix(BITS)),
     (Dice(packed=True), np.packbits(BITS, axis=1)),
-    (Kemeny(partial=True), RANKS),
+    (Kemeny(), RANKS),
     (Pairwise(letters), WORDS),
     (Precomputed(MATRIX), np.arange(40)[::-1]),
     (2 * Gaussian(0.1, base=Precomputed(MATRIX)), np.arange(40)),
@@ -339,9 +339,7 @@ def test_panels_name_the_objects_whose_value_is_not_finite(pair):
 # Files
 
 
-@pytest.mark.parametrize(
-    "kernel", [Linear(), Gaussian(0.1), Laplacian(0.1), Tanimoto(), Dice(), Kemeny(partial=True)], ids=repr
-)
+@pytest.mark.parametrize("kernel", [Linear(), Gaussian(0.1), Laplacian(0.1), Tanimoto(), Dice(), Kemeny()], ids=repr)
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
 def test_arrays_in_files_are_not_copied(kernel, dtype, tmp_path):
     A = RANKS if isinstance(kernel, Kemeny) else BITS

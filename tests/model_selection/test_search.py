@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from psilearn import IOKR, IOKRCV, KDE, KDECV, OEL, OELCV, CandidateSets
 from psilearn.kernels import Dice, Gaussian, Linear, Tanimoto
 from psilearn.metrics import f1_score, kernel_loss, top_k_accuracy
+from psilearn.rankings import all_rankings
 from psilearn.regress import RidgePath
 from psilearn.samples import take
 from tests.problems import make
@@ -367,9 +368,27 @@ def test_loo_decodes_to_what_does_not_hold_the_answer():
     OELCV(KERNELS_X[0], problem.kernel, [1e-2], [2], cv="loo", scoring="f1").fit(
         problem.X, problem.Y, candidates=problem.candidates
     )
-    rankings = make("rankings")
-    search = OELCV(KERNELS_X[0], rankings.kernel, [1e-2], [2, 3], [1.0], cv="loo", scoring="kendall_tau")
-    assert -1 <= search.fit(rankings.X, rankings.Y).best_score_ <= 1
+
+
+def test_loo_decodes_over_all_rankings():
+    problem = make("rankings")
+    n, everything = len(problem.X), all_rankings(4)
+    search = IOKRCV(KERNELS_X[0], problem.kernel, [1e-2], cv="loo", scoring="kendall_tau").fit(problem.X, problem.Y)
+    K, taus = KERNELS_X[0](problem.X), []
+    for i in range(n):
+        rest = np.delete(np.arange(n), i)
+        weights = np.linalg.solve(K[np.ix_(rest, rest)] + n * 1e-2 * np.eye(n - 1), K[rest, i])
+        best = everything[np.argmax(weights @ problem.kernel(problem.Y[rest], everything))]
+        taus.append(problem.kernel([best], [problem.Y[i]])[0, 0])
+    assert search.best_score_ == pytest.approx(np.mean(taus))
+
+
+@pytest.mark.parametrize("given", [{"groups": np.arange(40)}, {}], ids=["groups", "standard error"])
+def test_loo_has_neither_groups_nor_a_standard_error(given):
+    problem = make("vectors")
+    search = OELCV(cv="loo", one_standard_error=not given)
+    with pytest.raises(ValueError, match=r'cv="loo" leaves single examples out.*GroupKFold\(\) or cv=5'):
+        search.fit(problem.X, problem.Y, **given)
 
 
 def test_a_word_for_cv_is_loo_or_refused():

@@ -17,7 +17,7 @@ from sklearn.utils import Bunch
 from psilearn.datasets.rows import fault, read_lines
 from psilearn.rankings import check_ranks, from_orders
 
-_UNKNOWN = ("", "?", "nan")  # a rank that is not known, in any case of letters
+_UNKNOWN = ("", "?", "na", "nan")  # a rank that is not known, in any case of letters
 
 
 def read_ranks_csv(path: str | Path, ranks: str | Sequence[str] = "L", partial: bool = False) -> Bunch:

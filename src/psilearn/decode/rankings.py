@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from psilearn.backend import row_blocks
 from psilearn.decode.candidates import CandidateSet
 from psilearn.decode.kemeny import best_kemeny
 from psilearn.decode.nearest import TopK
@@ -32,7 +33,7 @@ from psilearn.kernels import Hamming, Kemeny, Kernel, Lehmer, RankingKernel
 from psilearn.kernels.base import diagonal
 from psilearn.linalg import Array
 from psilearn.rankings import all_rankings
-from psilearn.samples import Index, Samples
+from psilearn.samples import Index, Samples, take
 
 LISTED = 8  # items up to which all rankings are listed where more than the nearest is wanted: 40,320
 
@@ -59,16 +60,24 @@ def best_lehmer(W: Array) -> Index:
     return ranks
 
 
-SOLVERS: dict[type[Kernel], Callable[[Array], Index]] = {
+SOLVERS: dict[type[RankingKernel], Callable[[Array], Index]] = {
     Kemeny: best_kemeny,
     Hamming: best_hamming,
     Lehmer: best_lehmer,
 }
 
 
+def _solver(kernel: Kernel) -> Callable[[Array], Index] | None:
+    """Return the solver of a kernel, or of the one that it is a subclass of with the same embedding."""
+    for kind, solver in SOLVERS.items():
+        if isinstance(kernel, kind) and type(kernel)._code is kind._code:
+            return solver
+    return None
+
+
 def has_all_rankings(kernel: Kernel) -> bool:
     """Return whether all rankings can be searched with this output kernel."""
-    return type(kernel) in SOLVERS
+    return _solver(kernel) is not None
 
 
 @dataclass(frozen=True)
@@ -81,30 +90,32 @@ class AllRankings:
 
     @classmethod
     def of(cls, embedding: Embedding, known: Samples) -> Self:
-        """Take G* from an embedding; r·D·p flops."""
-        kernel = embedding.kernel
-        if len(embedding.basis):
-            lift = kernel.features(embedding.landmarks).T @ embedding.basis
-        else:  # every known output has length zero: all rankings are equally near
-            lift = np.zeros((kernel.features(known[:1]).shape[1], embedding.n_components))
+        """Take G* from an embedding; r·D·p flops, a block of landmarks at a time."""
+        kernel: Any = embedding.kernel
+        lift = np.zeros((kernel.n_features(known), embedding.n_components))
+        for rows in row_blocks(len(embedding.basis), 12 * len(lift)):
+            lift += kernel.features(take(embedding.landmarks, rows)).T @ embedding.basis[rows]
         return cls(kernel, lift, known)
 
     def turned(self, V: Array | None, p: int) -> Self:
         """Return the candidates of the embedding V[:, :p]ᵀG; of its first p coordinates without V."""
         return replace(self, lift=self.lift[:, :p] if V is None else self.lift @ V[:, :p])
 
-    def best(self, Z: Array) -> Samples:
-        """Return the nearest ranking of each query z(x), rows of Z (q, p), in the form of the known outputs."""
-        ranks = SOLVERS[type(self.kernel)](np.asarray(Z, dtype=np.float64) @ self.lift.T)
-        return self.kernel.in_form_of(self.known, ranks)
-
     def nearest(self, Z: Array) -> TopK:
-        """Return the nearest ranking of each query with its squared distance; ``candidates`` are those found."""
-        best = self.best(Z)
-        W = np.asarray(Z, dtype=np.float64) @ self.lift.T
-        psi = self.kernel.features(best)
-        distances = np.sum(W**2, axis=1) - 2 * np.sum(W * psi, axis=1) + np.sum(psi**2, axis=1)
-        return TopK(np.arange(len(best))[:, None], np.maximum(distances, 0)[:, None], best)
+        """Return the nearest ranking of each query z(x), rows of Z (q, p), with its squared distance.
+
+        ``candidates`` are the rankings found, in the form of the known ones. Memory: ``working_memory`` and the answer.
+        """
+        solve: Any = _solver(self.kernel)
+        ranks = np.empty((len(Z), self.kernel.n_items(self.known)), dtype=np.intp)
+        distances = np.empty(len(Z))
+        for rows in row_blocks(len(Z), 40 * len(self.lift)):
+            W = np.asarray(Z[rows], dtype=np.float64) @ self.lift.T  # (b, D)
+            ranks[rows] = solve(W)
+            W -= self.kernel.features(ranks[rows])
+            distances[rows] = np.einsum("ij,ij->i", W, W)
+        indices = np.arange(len(Z))[:, None]
+        return TopK(indices, distances[:, None], self.kernel.in_form_of(self.known, ranks))
 
     def listed(self, embedding: Embedding) -> CandidateSet:
         """Return all rankings as a candidate set, up to 8 items."""

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from psilearn.backend import row_blocks
 from psilearn.kernels.base import Kernel
-from psilearn.samples import Samples, concat, describe, is_empty, n_columns, n_samples, take
+from psilearn.samples import Samples, concat, is_empty, n_samples, take
 
 BLOCK_ROWS = 8192  # outputs that are taken together at the most
 
@@ -136,11 +136,7 @@ class OutputStream:
 
     def _checked(self, batch: Samples, name: str) -> Samples:
         batch = self.kernel.check(batch, name)
-        if n_columns(batch) != n_columns(self.like):
-            raise ValueError(
-                f"{name} must be of the same width as {self.like_name}: {name} has {describe(batch)}, {self.like_name} "
-                f"has {describe(self.like)}."
-            )
+        self.kernel.check_alike(batch, name, self.like, self.like_name)
         if sparse.issparse(batch) and isinstance(self.like, np.ndarray):
             batch = batch.toarray()  # predictions come in the form of y
         return batch

@@ -165,6 +165,8 @@ class OutputKernelRegression(BaseEstimator):
         Y = self._check_outputs(y, "y")
         if len(Z) != n_samples(Y):
             raise ValueError(f"X has {len(Z)} examples, y has {n_samples(Y)}.")
+        if candidates is None and has_all_rankings(self.output_kernel_):
+            self.output_kernel_.check_full(Y, "y")  # a partial ranking has no place among the full ones
         with self._numerics():
             ranks = rank_of_truth(Z, Y, self._prepare(candidates, len(Z)), self.embedding_)
         if np.isinf(ranks.nearer).all():
@@ -216,7 +218,7 @@ class OutputKernelRegression(BaseEstimator):
 
     def _check_outputs(self, Y: Samples, name: str) -> Samples:
         Y = self.output_kernel_.check(Y, name)
-        _same_width(Y, name, self.candidates_.outputs, "the outputs that the model was fitted on")
+        self.output_kernel_.check_alike(Y, name, self.candidates_.outputs, "the outputs that the model was fitted on")
         return Y
 
     def _prepare(self, candidates: Any, n_examples: int) -> CandidateSet | CandidateSets:
@@ -261,10 +263,3 @@ def check_outputs_of_fit(
     if unlabeled is None or is_empty(unlabeled):
         return Y, None
     return Y, OutputStream(unlabeled, kernel, Y)
-
-
-def _same_width(A: Samples, name: str, B: Samples, other: str) -> None:
-    if n_columns(A) != n_columns(B):
-        raise ValueError(
-            f"{name} must be of the same width as {other}: {name} has {describe(A)}, {other} has {describe(B)}."
-        )

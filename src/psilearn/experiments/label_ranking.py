@@ -152,8 +152,8 @@ def _notes(name: str, rows: Sequence[Row], folds: Sequence[Fold], config: Any) -
     ]
     for row in rows:
         if row.value is not None and row.paper is not None and row.paper_error is not None and row.value < row.paper:
-            within = "within" if row.value >= row.paper - row.paper_error else "more than"
-            notes.append(f"{row.method}: below the paper's by {within} one of its standard deviations.")
+            much = "less" if row.value >= row.paper - row.paper_error else "more"
+            notes.append(f"{row.method}: below the paper's, by {much} than one of its standard deviations.")
     for method in ("IOKR", "OEL₀"):
         edges = Counter(edge for fold in folds for edge in fold.edges[method])
         notes += [f"{method}: {edge} in {count} of {len(folds)} folds" for edge, count in edges.items()]

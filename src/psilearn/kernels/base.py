@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array
 from psilearn.backend import block_rows, precision, require_memory, working_dtype
 from psilearn.kernels.products import slices, squared_distances, strips
 from psilearn.linalg import Array
-from psilearn.samples import Samples, describe, n_samples, take
+from psilearn.samples import Samples, describe, n_columns, n_samples, take
 
 
 class Kernel(BaseEstimator):
@@ -89,6 +89,13 @@ class Kernel(BaseEstimator):
             return A.tocsr()
         return A.to_numpy() if hasattr(A, "iloc") else A
 
+    def check_alike(self, A: Samples, name: str, B: Samples, other: str) -> None:
+        """Refuse to compare checked collections of different kinds: here, rows of different widths."""
+        if n_columns(A) != n_columns(B):
+            raise ValueError(
+                f"{name} must be of the same width as {other}: {name} has {describe(A)}, {other} has {describe(B)}."
+            )
+
     def fit(self, A: Samples) -> Self:
         """Set what this kernel takes from data, such as a median width, and return the kernel."""
         for part in self.get_params(deep=False).values():
@@ -124,10 +131,7 @@ class RowKernel(Kernel):
     """A kernel on rows of numbers: dense arrays, CSR matrices, and 1-D arrays as single numbers."""
 
     _accepts_sparse = True
-
-    @property
-    def _accepts_nan(self) -> bool:
-        return False
+    _accepts_nan = False
 
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
         """Demand finite numbers; keep the form and the dtype in which they came."""

@@ -13,7 +13,7 @@ import numpy as np
 from psilearn.backend import working_dtype
 from psilearn.kernels.base import Array, RowKernel, same_length
 from psilearn.kernels.products import gemm_tiles, strips
-from psilearn.rankings import check_ranks, from_orders, is_orders, to_orders
+from psilearn.rankings import check_orders_something, check_ranks, from_orders, is_orders, to_orders
 from psilearn.samples import Index, Samples
 
 
@@ -63,11 +63,15 @@ class RankingKernel(RowKernel):
     def features(self, A: Samples) -> Array:
         """Return ψ(σ), shape (len(A), D)."""
         rows = self._rows(A)
-        return self._code(rows) / np.sqrt(self._scale(rows.shape[1]))
+        return np.divide(self._code(rows), np.sqrt(self._scale(rows.shape[1])), dtype=np.float64)
 
     def n_items(self, A: Samples) -> int:
         """Return K, the number of items ranked."""
         return int(self._rows(A[:1]).shape[1])
+
+    def n_features(self, A: Samples) -> int:
+        """Return D, the number of coordinates of ψ."""
+        return self._width(self.n_items(A))
 
     def in_form_of(self, A: Samples, ranks: Index) -> Samples:
         """Return ranks (n, K) in the form of the rankings A: ranks of their dtype, or orders of their items."""
@@ -76,39 +80,62 @@ class RankingKernel(RowKernel):
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = False) -> Samples:
         """Demand rankings: dense rows of ranks, or orders, which are returned as an array of strings."""
         if is_orders(A):
-            return to_orders(*self._read(A, name))
+            ranks, items = self._read(A, name)
+            self._check_ranks(ranks, name)
+            return to_orders(ranks, items)
         if isinstance(A, list | tuple):
             _refuse_ragged(A, name)
+        if getattr(A, "ndim", 0) == 2 and A.shape[1] == 1 and is_orders(np.asarray(A)[:, 0]):
+            raise ValueError(f"{name} holds orders in a column, shape {A.shape}: give them as one sequence of strings.")
         A = super().check(A, name, allow_1d=False)
         self._check_ranks(A, name)
+        if self.items is not None and A.shape[1] != len(self.items):
+            raise ValueError(f"{name} ranks {A.shape[1]} items a row, but items names {len(self.items)}.")
         return A
 
-    @property
-    def _accepts_nan(self) -> bool:
-        return bool(self.partial)
+    def check_alike(self, A: Samples, name: str, B: Samples, other: str) -> None:
+        """Demand one form and the same items."""
+        forms = [
+            _form(self._read(C[:1], called)[1]) if is_orders(C) else "ranks" for C, called in ((A, name), (B, other))
+        ]
+        if forms[0] != forms[1]:
+            raise ValueError(
+                f"{name} and {other} must be rankings of one form and of the same items: {name}: {forms[0]}; {other}: "
+                f"{forms[1]}."
+            )
+        super().check_alike(A, name, B, other)
+
+    def check_full(self, A: Samples, name: str) -> None:
+        """Refuse partial rankings."""
+        check_ranks(self._rows(A, name), name, partial=False)
+
+    _accepts_nan = True  # the check of ranks names the row
 
     def _read(self, orders: Any, name: str) -> tuple[Array, list[str]]:
         """Return the ranks and the items of orders."""
         if self.partial and self.items is None:
             raise ValueError(
-                f"{name} holds partial orders such as {orders[0]!r}: name all items, "
+                f"{name} may hold partial orders, such as {str(orders[0])!r}: name all items, "
                 f'{type(self).__name__}(partial=True, items=["a", "b", …]), or give ranks with NaN for unknown ones.'
             )
         return from_orders(orders, self.items, bool(self.partial), name)
 
     def _check_ranks(self, ranks: Array, name: str) -> None:
         check_ranks(ranks, name, bool(self.partial))
+        if self.partial:
+            check_orders_something(ranks, name)
 
     def _rows(self, A: Samples, name: str = "A") -> Any:
         """Return checked ranks (len(A), K)."""
-        return self._read(A, name)[0] if is_orders(A) else self.check(A, name)
+        if not is_orders(A):
+            return self.check(A, name)
+        ranks = self._read(A, name)[0]
+        self._check_ranks(ranks, name)
+        return ranks
 
     def _row_pair(self, A: Samples, B: Samples | None) -> tuple[Any, Any]:
         if B is not None and (is_orders(A) or is_orders(B)):
-            items = [self._read(C, name)[1] if is_orders(C) else None for C, name in ((A, "A"), (B, "B"))]
-            if items[0] != items[1]:
-                forms = [f"orders of {', '.join(names)}" if names else "ranks" for names in items]
-                raise ValueError(f"Rankings must have one form and the same items: A has {forms[0]}, B has {forms[1]}.")
+            self.check_alike(A, "A", B, "B")
         return super()._row_pair(A, B)
 
     def _paired(self, rows: Any, others: Any) -> Array:
@@ -177,8 +204,8 @@ class Hamming(RankingKernel):
     """k(σ, τ) = the share of items that have the same rank in both rankings.
 
     ψ(σ) is the permutation matrix, ψ_ir = [σᵢ = r] / √K, so that |ψ(σ) − ψ(τ)|² is 2/K times the Hamming distance.
-    Items of unknown rank count zero; with ``partial=True`` ranks are still integers from 1 to K. Decoding over all
-    rankings is linear assignment.
+    Items of unknown rank count zero. With ``partial=True`` ranks are still integers from 1 to K, and orders must be
+    full: one that leaves items out or ties them tells no places. Decoding over all rankings is linear assignment.
 
     Parameters
     ----------
@@ -196,8 +223,19 @@ class Hamming(RankingKernel):
     array([[1.    , 0.3333, 0.    ]])
     """
 
+    def _read(self, orders: Any, name: str) -> tuple[Array, list[str]]:
+        ranks, items = super()._read(orders, name)
+        partial = (np.sort(ranks, axis=1) != np.arange(1, len(items) + 1)).any(axis=1)
+        if partial.any():
+            row = int(np.argmax(partial))
+            raise ValueError(
+                f"{name} in row {row}: {str(orders[row])!r} leaves items out or ties them, and does not tell the "
+                f"places that Hamming compares. Give ranks with NaN for unknown places, or use Kemeny or Lehmer."
+            )
+        return ranks, items
+
     def _check_ranks(self, ranks: Array, name: str) -> None:
-        super()._check_ranks(ranks, name)
+        check_ranks(ranks, name, bool(self.partial))
         K = ranks.shape[1]
         odd = ~np.isin(ranks, np.arange(1, K + 1)) & ~np.isnan(ranks)
         if odd.any():
@@ -265,6 +303,10 @@ def pair_signs(ranks: Any, dtype: Any = np.float64) -> Array:
     i, j = np.triu_indices(ranks.shape[1], 1)
     left, right = ranks[:, i], ranks[:, j]
     return np.subtract(right > left, right < left, dtype=dtype)
+
+
+def _form(items: list[str]) -> str:
+    return f"orders of {', '.join(items)}"
 
 
 def _refuse_ragged(A: Sequence[Any], name: str) -> None:

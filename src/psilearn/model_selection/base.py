@@ -15,15 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from psilearn import checks
 from psilearn.decode import CandidateSets, Ranks, TopK, as_candidates
-from psilearn.decode.rankings import has_all_rankings
+from psilearn.decode.rankings import LISTED, has_all_rankings
 from psilearn.embed import KnownOutputs
 from psilearn.estimators.base import check_outputs_of_fit
-from psilearn.kernels import Kernel
 from psilearn.linalg import Array
 from psilearn.model_selection import grids
 from psilearn.model_selection.choice import Choice, best_row, results_table, rows_where
 from psilearn.model_selection.evaluate import OutputSide, Task
 from psilearn.model_selection.scoring import Scoring, as_scorings
+from psilearn.rankings import all_rankings
 from psilearn.samples import Samples, n_samples
 
 
@@ -93,6 +93,11 @@ class PathSearch(BaseEstimator):
             grids.default_alphas(n) if self.alphas is None else grids.numbers(self.alphas, "alphas", checks.positive)
         )
         supervisions, sizes = self._subspace_grid()
+        if grids.leaves_one_out(self.cv) and (groups is not None or self.one_standard_error):
+            raise ValueError(
+                'cv="loo" leaves single examples out and has no standard error: with groups or one_standard_error=True '
+                "use splits, such as GroupKFold() or cv=5."
+            )
         splits = grids.splits_of(self.cv, Y, groups, self.random_state)
         known = KnownOutputs.of(Y, U)
         if sizes:
@@ -103,7 +108,7 @@ class PathSearch(BaseEstimator):
         if any(scoring.decodes for scoring in scorings):
             given = self._check_candidates(candidates, output_kernels[0], known.outputs, n)
             if given is None:
-                self._check_default_candidates(scorings, output_kernels)
+                given = self._default_candidates(scorings, output_kernels, known.outputs)
 
         outputs, own_sizes = [], bool(sizes)
         for kernel in output_kernels:
@@ -192,12 +197,20 @@ class PathSearch(BaseEstimator):
         if candidates is None:
             return None
         candidates = as_candidates(candidates, known)
-        if isinstance(candidates, CandidateSets):
-            return candidates.checked(kernel.check, n)
-        return kernel.check(candidates, "candidates")
 
-    def _check_default_candidates(self, scorings: list[Scoring], kernels: list[Kernel]) -> None:
-        """Refuse what the default candidates, known outputs or all rankings, do not allow."""
+        def checked(outputs: Samples, name: str) -> Samples:
+            outputs = kernel.check(outputs, name)
+            kernel.check_alike(outputs, name, known, "y")
+            return outputs
+
+        return (
+            candidates.checked(checked, n)
+            if isinstance(candidates, CandidateSets)
+            else checked(candidates, "candidates")
+        )
+
+    def _default_candidates(self, scorings: list[Scoring], kernels: list[Any], known: Samples) -> Samples | None:
+        """Return all rankings where they must be listed, else None: what each split knows or searches."""
         of_rankings = [has_all_rankings(kernel) for kernel in kernels]
         if grids.leaves_one_out(self.cv) and not all(of_rankings):
             raise ValueError(
@@ -205,11 +218,15 @@ class PathSearch(BaseEstimator):
                 'out. Give candidates, use scoring="mse", or splits such as cv=5.'
             )
         top = next((scoring.name for scoring in scorings if scoring.top_k is not None), None)
-        if top and any(of_rankings):
+        if top is None or not any(of_rankings):
+            return None
+        if not all(of_rankings) or kernels[0].n_items(known) > LISTED:
             raise ValueError(
-                f"scoring={top!r} counts candidates nearer than the truth, and all rankings are not listed: give "
-                f"candidates, such as psilearn.rankings.all_rankings(K)."
+                f"scoring={top!r} counts the candidates nearer than the truth, and all rankings are listed up to "
+                f"{LISTED} items and for kernels of rankings alone: give candidates."
             )
+        kernels[0].check_full(known, "y")  # a partial ranking has no place among the full ones
+        return kernels[0].in_form_of(known, all_rankings(kernels[0].n_items(known)))
 
     _estimator: Any = None  # its parameters are the axes of the grid; the others have one value
 

@@ -194,7 +194,7 @@ class Task:
     def _ranked(self, Z: Array, V: Array | None, sizes: list[int], pool: AllRankings) -> Iterator[list[float]]:
         """Yield each decoded score for each p, decoded over all rankings."""
         y = take(self.y, self.held)
-        predictions = [pool.turned(V, p).best(Z[:, :p]) for p in sizes]
+        predictions = [pool.turned(V, p).nearest(Z[:, :p]).nearest for p in sizes]
         for scoring in self.scorings:
             if scoring.metric is not None:
                 yield [float(scoring.metric(y, prediction, pool.kernel)) for prediction in predictions]
