@@ -131,7 +131,7 @@ class SubspacePath:
     def _points(
         self, alphas: Sequence[float], supervisions: Sequence[float], k: int, iterate: bool
     ) -> Iterator[PathPoint]:
-        n, r = self.B.shape
+        n = len(self.B)
         for alpha in alphas:
             weights = self.ridge.shrinkage(alpha) ** 2 / n
             if max(supervisions) > 0:
@@ -139,16 +139,14 @@ class SubspacePath:
             if iterate and any(0 < c < 1 for c in supervisions):
                 space = RitzSpace(self.sigma, self.B, 2 * k, supervised[1])
             for c in supervisions:
-                if c == 0:
-                    values, V = self.sigma[:k], np.eye(r, k)
-                elif c == 1:
-                    values, V = supervised
-                elif iterate:
-                    values, V = space.top_eigh(1 - c, c * weights, k)
+                if c == 1:
+                    values, V = _within_rank(*supervised)
+                elif c > 0 and iterate:
+                    values, V = _within_rank(*space.top_eigh(1 - c, c * weights, k))
                 else:
-                    values, V = dense_top_eigh(np.diag((1 - c) * self.sigma) + (self.B.T * (c * weights)) @ self.B, k)
-                rank = int(np.sum(values > r * np.finfo(float).eps * values[0])) if k else 0
-                yield PathPoint(alpha, c, values[:rank], V[:, :rank], self.B @ V[:, :rank])
+                    moment = (self.B.T * weights) @ self.B if c > 0 else None
+                    values, V = mixed_directions(self.sigma, moment, c, k)
+                yield PathPoint(alpha, c, values, V, self.B @ V)
 
     def _supervised(self, weights: Array, k: int) -> tuple[Array, Array]:
         """Return the leading eigenvectors of Bᵀ diag(weights) B, from the smaller side of B."""
@@ -160,6 +158,24 @@ class SubspacePath:
         # Bᵀ√w u has the length √μ; QR keeps the directions orthonormal where μ is all rounding.
         V, R = np.linalg.qr(self.B.T @ (root[:, None] * U))
         return np.maximum(values, 0), V * np.where(np.diagonal(R) < 0, -1.0, 1.0)
+
+
+def mixed_directions(sigma: Array, supervised: Array | None, c: float, k: int) -> tuple[Array, Array]:
+    """Return the k leading eigenvalues and eigenvectors of (1−c) diag(σ) + c M, at most the rank, solved densely.
+
+    ``supervised`` is M (r, r); it plays no part where c = 0.
+    """
+    r = len(sigma)
+    k = min(k, r)
+    if c == 0 or supervised is None:
+        return _within_rank(sigma[:k], np.eye(r, k))
+    return _within_rank(*dense_top_eigh(np.diag((1 - c) * sigma) + c * supervised, k))
+
+
+def _within_rank(values: Array, V: Array) -> tuple[Array, Array]:
+    """Drop eigenvalues, descending, that are rounding errors of the largest."""
+    rank = int(np.sum(values > len(V) * np.finfo(float).eps * values[0])) if len(values) else 0
+    return values[:rank], V[:, :rank]
 
 
 class RitzSpace:

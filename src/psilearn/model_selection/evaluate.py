@@ -12,13 +12,13 @@ from psilearn.decode import CandidateSets
 from psilearn.decode.path import nearest_path, rank_path
 from psilearn.decode.rankings import AllRankings, has_all_rankings
 from psilearn.embed import KnownOutputs, OutputCoordinates
-from psilearn.embed.path import DiagonalMoment, SubspacePath
+from psilearn.embed.path import DiagonalMoment
 from psilearn.kernels import Kernel
 from psilearn.kernels.base import diagonal
 from psilearn.linalg import Array
 from psilearn.metrics import top_k_accuracy
+from psilearn.model_selection.routes import Step, route_for
 from psilearn.model_selection.scoring import Scoring
-from psilearn.regress import RidgePath
 from psilearn.samples import Index, Samples, concat, distinct, match, n_samples, take
 
 
@@ -138,38 +138,29 @@ class Task:
         K_x is decomposed once for all of them. Without sizes everything is kept, as IOKR does: (…, 1, 1, scorings).
         """
         X_train = take(self.X, self.train)
-        ridge = RidgePath(clone(self.input_kernel).fit(X_train)).fit(X_train)
-        queries = None if self.leaves_one_out else ridge.rotated(take(self.X, self.held))  # (q, n)
+        held = None if self.leaves_one_out else take(self.X, self.held)
+        moments = [side.moment(self.train) for side in self.outputs]
+        targets = [m.values[s.known.labeled[self.train]] for m, s in zip(moments, self.outputs, strict=True)]
+        route = route_for(clone(self.input_kernel).fit(X_train), X_train, held, targets, alphas)
         n_supervisions = 1 if sizes is None else len(supervisions)
         results = []
-        for side in self.outputs:
-            scores = list(self._score(side, ridge, queries, alphas, supervisions, sizes))
+        for i, (side, moment) in enumerate(zip(self.outputs, moments, strict=True)):
+            steps = route.steps(i, moment, alphas, supervisions, sizes)
+            scores = list(self._score(side, moment, steps, sizes))
             results.append(np.array(scores).reshape(len(alphas), n_supervisions, -1, len(self.scorings)))
         return np.stack(results)
 
     def _score(
-        self,
-        side: OutputSide,
-        ridge: RidgePath,
-        queries: Array | None,
-        alphas: Sequence[float],
-        supervisions: Sequence[float],
-        sizes: Sequence[int] | None,
+        self, side: OutputSide, moment: DiagonalMoment, steps: Iterator[Step], sizes: Sequence[int] | None
     ) -> Iterator[Array]:
         """Yield the scores of every p, shape (len(sizes), scorings), for each λ and c."""
         labeled = side.known.labeled
-        moment = side.moment(self.train)
         truth = moment.values[labeled[self.held]]  # (q, r)
         truth_norms = side.squared_norms[labeled[self.held]]
         decodes = any(scoring.decodes for scoring in self.scorings)
         pool = side.candidates(self.candidates, moment, self.train) if decodes else None
-        path = SubspacePath(moment, ridge, moment.values[labeled[self.train]])
-        for alpha, V, BV in _subspaces(path, alphas, supervisions, sizes):
+        for V, Z in steps:
             g = truth if V is None else truth @ V  # (q, p)
-            if queries is None:
-                Z = g - ridge.leave_one_out_residuals(BV, alpha)
-            else:
-                Z = queries @ (ridge.inverse(alpha)[:, None] * BV)  # (q, p)  z(x) = Gĥ(x)
             columns = [min(p, Z.shape[1]) for p in sizes] if sizes is not None else [Z.shape[1]]
             decoded: Iterator[list[float]] = iter(())
             if isinstance(pool, AllRankings):
@@ -226,14 +217,3 @@ def _squared_errors(Z: Array, g: Array, sizes: list[int], mean_norm: float) -> A
     """Return the mean of |G*Gĥ(x) − ψ(y)|² = Σ_{l≤p} z_l² − 2 z_l g_l + k(y, y) for each p."""
     gains = np.concatenate([[0.0], np.cumsum(np.mean(Z**2 - 2 * Z * g, axis=0))])
     return gains[sizes] + mean_norm
-
-
-def _subspaces(
-    path: SubspacePath, alphas: Sequence[float], supervisions: Sequence[float], sizes: Sequence[int] | None
-) -> Iterator[tuple[float, Array | None, Array]]:
-    """Yield λ, the directions (None: all) and UᵀΨ(Y)V for each setting of λ and c."""
-    if sizes is None:
-        yield from ((alpha, None, path.B) for alpha in alphas)
-        return
-    for point in path.points(alphas, supervisions, max(sizes)):
-        yield point.alpha, point.directions, point.labeled

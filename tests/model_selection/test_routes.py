@@ -1,0 +1,57 @@
+"""The two routes to predictions along a path against each other; the naive loop is in test_search.py."""
+
+import numpy as np
+import pytest
+
+from psilearn.embed import OutputCoordinates
+from psilearn.embed.path import DiagonalMoment
+from psilearn.kernels import Dice, Gaussian, Kemeny, Pairwise
+from psilearn.linalg import NotPositiveSemidefiniteError
+from psilearn.model_selection.routes import CholeskyRoute, EigenRoute, route_for
+from psilearn.rankings import all_rankings
+
+RNG = np.random.default_rng(0)
+X, HELD = RNG.standard_normal((60, 3)), RNG.standard_normal((9, 3))
+ALPHAS, SUPERVISIONS, SIZES = [1e-4, 1e-1], [0.0, 0.3, 1.0], [1, 3]
+
+
+def side(kernel, outputs):
+    index = RNG.integers(0, len(outputs), 60)
+    moment = DiagonalMoment.of(
+        OutputCoordinates(kernel, outputs).values, np.bincount(index, minlength=len(outputs)) / 60
+    )
+    return moment, moment.values[index]
+
+
+MOMENTS, TARGETS = zip(
+    side(Kemeny(), all_rankings(4)), side(Dice(), np.unique(RNG.integers(0, 2, (20, 5)), axis=0)), strict=True
+)
+
+
+@pytest.mark.parametrize("sizes", [SIZES, None], ids=["learned", "everything"])
+def test_both_routes_predict_the_same(sizes):
+    routes = EigenRoute(Gaussian(0.3), X, HELD, TARGETS), CholeskyRoute(Gaussian(0.3), X, HELD, TARGETS, ALPHAS)
+    for which, moment in enumerate(MOMENTS):
+        steps = [list(route.steps(which, moment, ALPHAS, SUPERVISIONS, sizes)) for route in routes]
+        assert len(steps[0]) == len(steps[1]) == (6 if sizes else 2)
+        for (V, Z), (other_V, other_Z) in zip(*steps, strict=True):
+            if V is None:
+                assert other_V is None
+                np.testing.assert_allclose(Z, other_Z, atol=1e-9)
+            else:  # one subspace; its basis may have other signs
+                np.testing.assert_allclose(V @ V.T, other_V @ other_V.T, atol=1e-6)
+                np.testing.assert_allclose(Z @ V.T, other_Z @ other_V.T, atol=1e-6)
+
+
+def test_factors_serve_few_ridges_and_few_dimensions():
+    few = route_for(Gaussian(0.3), X, HELD, TARGETS[:1], ALPHAS)
+    assert isinstance(few, CholeskyRoute)
+    assert isinstance(route_for(Gaussian(0.3), X, HELD, TARGETS[:1], np.geomspace(1e-5, 1, 20)), EigenRoute)
+    assert isinstance(route_for(Gaussian(0.3), X, HELD, [RNG.standard_normal((60, 59))], ALPHAS), EigenRoute)
+    assert isinstance(route_for(Gaussian(0.3), X, None, TARGETS[:1], ALPHAS), EigenRoute)  # leave-one-out
+
+
+def test_an_indefinite_kernel_is_named_on_either_route():
+    minus = Pairwise(lambda a, b: -float(a @ b))
+    with pytest.raises(NotPositiveSemidefiniteError, match=r"input_kernel = Pairwise.* is not positive semi-definite"):
+        route_for(minus, list(X), list(HELD), TARGETS[:1], ALPHAS)
