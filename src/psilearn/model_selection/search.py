@@ -15,10 +15,9 @@ class OELCV(PathSearch):
 
     The scores are those of fitting :class:`~psilearn.OEL` anew for every setting and split, at a small part of the
     cost: K_x is decomposed once an input kernel and split, whatever the number of output kernels (or factored for each
-    λ, where these are few and the outputs span few dimensions); every p comes from
-    one set of eigenvectors, and for each λ and c those are found by a few steps from their neighbours' (residual 1e-6).
-    Memory: four matrices of d·r numbers for each output kernel, all held at once, for d distinct known outputs of rank
-    r.
+    λ, where these are few and the outputs span few dimensions); every p comes from one set of eigenvectors, and for
+    each λ and c those are found by a few steps from their neighbours' (residual 1e-6). Memory: four matrices of d·r
+    numbers for each output kernel, all held at once, for d distinct known outputs of rank r.
 
     Parameters
     ----------
