@@ -184,6 +184,11 @@ def test_forms_and_items_are_not_mixed():
         Kemeny()(["a>b"], ["a>c"])
     with pytest.raises(ValueError, match=r"partial orders, such as 'a>b': name all items"):
         Kemeny(partial=True).check(["a>b"])
+    later = pd.Series(["a>b>c", "b=a>c"], index=[5, 9])  # as from a split
+    with pytest.raises(ValueError, match="such as 'a>b>c': name all items"):
+        Kemeny(partial=True).check(later)
+    with pytest.raises(ValueError, match="A in row 1: 'b=a>c' leaves items out or ties them"):
+        Hamming(partial=True, items=["a", "b", "c"])(later)
     items = Kemeny(partial=True, items=["a", "b", "c"])
     assert items(["a>b"], ["a>b>c", "b>a"]).round(4).tolist() == [[0.3333, -0.3333]]
 
@@ -247,6 +252,8 @@ def test_metrics_look_at_the_items_that_both_rank():
         assert metric(["b>a>d>c"], ["b>a>d>c"]) == 1
         with pytest.raises(ValueError, match="one form"):
             metric(["a>b"], [[1, 2]])
+        with pytest.raises(TypeError, match=r"Y_true in row 1 must be a string such as 'b>c>a'; got None"):
+            metric(["a>b", None], ["a>b", "a>b"])
         with pytest.raises(ValueError, match="Y_true orders a, b, Y_pred x, y: no common item"):
             metric(["a>b"], ["x>y"])
         with pytest.raises(ValueError, match="Y_pred in row 1: 'a>b>a' names a more than once"):

@@ -29,6 +29,8 @@ def is_orders(A: Samples) -> bool:
     """Return whether a collection holds orders, that is strings, and not ranks."""
     if sparse.issparse(A) or not (isinstance(A, list | tuple) or getattr(A, "ndim", 0) == 1):
         return False
+    if isinstance(A, np.ndarray) and A.dtype.kind not in "UTO":
+        return False
     return any(isinstance(order, str) for order in A)
 
 
@@ -72,7 +74,8 @@ def from_orders(
 
 def items_of(orders: Sequence[str], name: str = "orders") -> list[str]:
     """Return the names in orders, sorted, numbers by value."""
-    parsed = (_parse(order, f"{name} in row {row}") for row, order in enumerate(orders))
+    places = ((order, f"{name} in row {row}") for row, order in enumerate(orders))
+    parsed = (_parse(_as_text(order, where), where) for order, where in places)
     return sorted({item for order in parsed for item in order}, key=_by_value)
 
 

@@ -119,9 +119,7 @@ def test_an_integer_programme_that_fails_says_so(monkeypatch):
         x, status, message = None, 1, "Time is up."
 
     monkeypatch.setattr(kemeny, "milp", lambda *args, **kwargs: Failed())
-    with pytest.raises(
-        RuntimeError, match=r"The best order of 3 items .* was not found within 60 s \(Time is up\.\)\. Give candidates"
-    ):
+    with pytest.raises(RuntimeError, match=r"The best order of 3 items .* was not found: Time is up\. Give candidates"):
         order_by_integers(gains(np.array([[1.0, -1.0, 1.0]]))[0])
 
 
@@ -216,8 +214,9 @@ def test_orders_in_orders_out(kernel):
         for call in (by_name.transform_outputs, lambda Y: by_name.predict(X_new, candidates=Y)):
             with pytest.raises(ValueError, match="must be rankings of one form and of the same items"):
                 call(other)
-    with pytest.raises(ValueError, match="unlabeled and y must be rankings of one form"):
-        by_rank.fit(X, Y, unlabeled=["a>b>c>d"])
+    for composed in (kernel, 2 * kernel, kernel.normalized(), kernel + kernel, Gaussian(1.0, base=kernel)):
+        with pytest.raises(ValueError, match="unlabeled and y must be rankings of one form"):
+            by_rank.set_params(output_kernel=composed).fit(X, Y, unlabeled=["a>b>c>d"])
 
 
 @pytest.mark.parametrize("kernel", [Kemeny(partial=True), Hamming(partial=True), Lehmer(partial=True)], ids=repr)
@@ -252,7 +251,7 @@ def test_a_partial_truth_has_no_place_among_full_rankings():
     model = IOKR(Gaussian(0.2), Kemeny(partial=True), 1e-2).fit(X, Y)
     truth = Y_new.astype(float)
     truth[3, 1] = NAN
-    with pytest.raises(ValueError, match="y in row 3 is no ranking of 4 items"):
+    with pytest.raises(ValueError, match="y in row 3 is a partial ranking, which has no place among all full ones"):
         model.rank(X_new, truth)
     model.rank(X_new, truth, candidates=truth)
 
@@ -270,11 +269,24 @@ def test_a_subclass_with_the_same_embedding_is_searched_the_same_way():
         def _width(self, n_items):
             return 1
 
+    class Mallows(Kemeny):
+        """A kernel on the embedding of another."""
+
+        def __call__(self, A, B=None):
+            return np.exp(super().__call__(A, B))
+
+        def diag(self, A):
+            return np.exp(super().diag(A))
+
+        def paired(self, A, B):
+            return np.exp(super().paired(A, B))
+
     X, Y, X_new, _ = task(K=5, n=20)
     expected = IOKR(Gaussian(0.2), Kemeny(), 1e-2).fit(X, Y).predict(X_new)
     np.testing.assert_array_equal(IOKR(Gaussian(0.2), Named(), 1e-2).fit(X, Y).predict(X_new), expected)
     known = {tuple(row) for row in Y}
-    assert all(tuple(row) in known for row in IOKR(Gaussian(0.2), Other(), 1e-2).fit(X, Y).predict(X_new))
+    for other in (Other(), Mallows()):
+        assert all(tuple(row) in known for row in IOKR(Gaussian(0.2), other, 1e-2).fit(X, Y).predict(X_new))
 
 
 def test_blocks_of_memory_change_nothing():

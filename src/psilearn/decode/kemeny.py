@@ -7,7 +7,7 @@ NP-hard in K, and easy for the K of label ranking. Two exact routes:
 - a decomposition first where K is larger. Let i → j where C_ij > 0. Between two strongly connected components all
   arrows point one way, so components, taken along the arrows, lose nothing, and each is ordered by itself. Often a
   component has a few items only. One of more than 16 goes to integer programming, exact to the tolerances of HiGHS
-  (1e-6 of the largest gain) and with a limit of time: pure noise is hard from some 30 items on, noisy orders are not.
+  (1e-6 of the largest gain) and with a limit of 60 s: pure noise is hard from some 30 items on, noisy orders are not.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DIRECT = 12  # items up to which dynamic programming is done at once
 PROGRAMMED = 16  # items up to which it is done at all: 2¹⁶ sets a query
 CACHE_BYTES = 2**22  # of values that are worked on together
 MOST = 200  # items of an integer programme: 1.3 million constraints
-SECONDS = 60.0  # that it may take
+SECONDS = 60.0  # that it may take, for one component of one query
 TIE = 64 * np.finfo(float).eps  # a gain below this part of Σ_ij |C_ij| is rounding: the lower item comes first
 
 
@@ -174,8 +174,8 @@ def order_by_integers(C: Array) -> Index:
     )
     if solution.x is None or solution.status != 0:
         raise RuntimeError(
-            f"The best order of {K} items whose preferences run in circles was not found within {SECONDS:g} s "
-            f"({solution.message}). Give candidates, such as model.candidates_."
+            f"The best order of {K} items whose preferences run in circles was not found: {solution.message} Give "
+            f"candidates, such as model.candidates_."
         )
     wins = np.zeros((K, K))
     wins[np.triu_indices(K, 1)] = np.rint(solution.x)

@@ -67,10 +67,13 @@ SOLVERS: dict[type[RankingKernel], Callable[[Array], Index]] = {
 }
 
 
+EMBEDDING = ("__call__", "diag", "paired", "features", "_code", "_scale", "_width")  # what makes a kernel another one
+
+
 def _solver(kernel: Kernel) -> Callable[[Array], Index] | None:
     """Return the solver of a kernel, or of the one that it is a subclass of with the same embedding."""
     for kind, solver in SOLVERS.items():
-        if isinstance(kernel, kind) and type(kernel)._code is kind._code:
+        if isinstance(kernel, kind) and all(getattr(type(kernel), m) is getattr(kind, m) for m in EMBEDDING):
             return solver
     return None
 

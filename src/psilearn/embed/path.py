@@ -136,15 +136,18 @@ class SubspacePath:
             weights = self.ridge.shrinkage(alpha) ** 2 / n
             if max(supervisions) > 0:
                 supervised = self._supervised(weights, k)
-            if iterate and any(0 < c < 1 for c in supervisions):
-                space = RitzSpace(self.sigma, self.B, 2 * k, supervised[1])
+            moment = None
+            if any(0 < c < 1 for c in supervisions):
+                if iterate:
+                    space = RitzSpace(self.sigma, self.B, 2 * k, supervised[1])
+                else:
+                    moment = (self.B.T * weights) @ self.B
             for c in supervisions:
                 if c == 1:
                     values, V = _within_rank(*supervised)
                 elif c > 0 and iterate:
                     values, V = _within_rank(*space.top_eigh(1 - c, c * weights, k))
                 else:
-                    moment = (self.B.T * weights) @ self.B if c > 0 else None
                     values, V = mixed_directions(self.sigma, moment, c, k)
                 yield PathPoint(alpha, c, values, V, self.B @ V)
 

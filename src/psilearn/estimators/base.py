@@ -166,7 +166,7 @@ class OutputKernelRegression(BaseEstimator):
         if len(Z) != n_samples(Y):
             raise ValueError(f"X has {len(Z)} examples, y has {n_samples(Y)}.")
         if candidates is None and has_all_rankings(self.output_kernel_):
-            self.output_kernel_.check_full(Y, "y")  # a partial ranking has no place among the full ones
+            self.output_kernel_.check_full(Y, "y")
         with self._numerics():
             ranks = rank_of_truth(Z, Y, self._prepare(candidates, len(Z)), self.embedding_)
         if np.isinf(ranks.nearer).all():

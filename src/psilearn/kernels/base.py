@@ -20,7 +20,8 @@ class Kernel(BaseEstimator):
     """A positive semi-definite similarity k(a, b) = ⟨ψ(a), ψ(b)⟩ of two objects.
 
     A subclass stores its parameters in ``__init__`` and defines ``__call__`` and ``diag``; everything else has a
-    default. ``check`` is the only place where the library looks whether an object suits.
+    default. ``check`` is the only place where the library looks whether an object suits, ``check_alike`` whether two
+    collections suit each other.
 
     Blocks come in :func:`psilearn.backend.working_dtype`; ``diag`` and ``paired``, a number an object, in float64.
 

@@ -21,6 +21,11 @@ class _Both(Kernel):
         """Demand what both kernels demand."""
         return self.right.check(self.left.check(A, name, allow_1d=allow_1d), name, allow_1d=allow_1d)
 
+    def check_alike(self, A: Samples, name: str, B: Samples, other: str) -> None:
+        """Refuse what either kernel refuses to compare."""
+        self.left.check_alike(A, name, B, other)
+        self.right.check_alike(A, name, B, other)
+
 
 class Sum(_Both):
     """k(a, b) = left(a, b) + right(a, b); its feature space is the direct sum of theirs.
@@ -107,6 +112,10 @@ class Scaled(Kernel):
         """Demand what the kernel demands."""
         return self.kernel.check(A, name, allow_1d=allow_1d)
 
+    def check_alike(self, A: Samples, name: str, B: Samples, other: str) -> None:
+        """Refuse what the kernel refuses to compare."""
+        self.kernel.check_alike(A, name, B, other)
+
 
 class Normalized(Kernel):
     """k(a, b) = kernel(a, b) / √(kernel(a, a) · kernel(b, b)): the cosine in the feature space.
@@ -149,6 +158,10 @@ class Normalized(Kernel):
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
         """Demand what the kernel demands."""
         return self.kernel.check(A, name, allow_1d=allow_1d)
+
+    def check_alike(self, A: Samples, name: str, B: Samples, other: str) -> None:
+        """Refuse what the kernel refuses to compare."""
+        self.kernel.check_alike(A, name, B, other)
 
     def _inverse_lengths(self, A: Samples) -> Array:
         diagonal = self.kernel.diag(A)

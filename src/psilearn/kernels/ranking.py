@@ -33,6 +33,7 @@ class RankingKernel(RowKernel):
     """
 
     _accepts_sparse = False
+    _accepts_nan = True  # the check of ranks names the row
     _makes_blocks = True
 
     def __init__(self, partial: bool = False, items: Sequence[str] | None = None) -> None:
@@ -106,13 +107,18 @@ class RankingKernel(RowKernel):
         super().check_alike(A, name, B, other)
 
     def check_full(self, A: Samples, name: str) -> None:
-        """Refuse partial rankings."""
-        check_ranks(self._rows(A, name), name, partial=False)
-
-    _accepts_nan = True  # the check of ranks names the row
+        """Refuse partial rankings, by the first."""
+        ranks = self._rows(A, name)
+        partial = (np.sort(ranks, axis=1) != np.arange(1, ranks.shape[1] + 1)).any(axis=1)
+        if partial.any():
+            raise ValueError(
+                f"{name} in row {int(np.argmax(partial))} is a partial ranking, which has no place among all full "
+                f"ones: give candidates that hold it."
+            )
 
     def _read(self, orders: Any, name: str) -> tuple[Array, list[str]]:
         """Return the ranks and the items of orders."""
+        orders = list(orders)
         if self.partial and self.items is None:
             raise ValueError(
                 f"{name} may hold partial orders, such as {str(orders[0])!r}: name all items, "
@@ -224,6 +230,7 @@ class Hamming(RankingKernel):
     """
 
     def _read(self, orders: Any, name: str) -> tuple[Array, list[str]]:
+        orders = list(orders)
         ranks, items = super()._read(orders, name)
         partial = (np.sort(ranks, axis=1) != np.arange(1, len(items) + 1)).any(axis=1)
         if partial.any():

@@ -214,6 +214,10 @@ class Gaussian(_WidthFromData):
         """Demand what the base kernel demands."""
         return self._base().check(A, name, allow_1d=allow_1d)
 
+    def check_alike(self, A: Samples, name: str, B: Samples, other: str) -> None:
+        """Refuse what the base kernel refuses to compare."""
+        self._base().check_alike(A, name, B, other)
+
     def _base(self) -> Kernel:
         if self.base is not None and not isinstance(self.base, Kernel):
             raise TypeError(f"base of Gaussian must be a kernel or None; got {self.base!r}.")

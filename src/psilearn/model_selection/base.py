@@ -108,7 +108,7 @@ class PathSearch(BaseEstimator):
         if any(scoring.decodes for scoring in scorings):
             given = self._check_candidates(candidates, output_kernels[0], known.outputs, n)
             if given is None:
-                given = self._default_candidates(scorings, output_kernels, known.outputs)
+                given = self._default_candidates(scorings, output_kernels, Y)
 
         outputs, own_sizes = [], bool(sizes)
         for kernel in output_kernels:
@@ -200,7 +200,8 @@ class PathSearch(BaseEstimator):
 
         def checked(outputs: Samples, name: str) -> Samples:
             outputs = kernel.check(outputs, name)
-            kernel.check_alike(outputs, name, known, "y")
+            if hasattr(outputs, "shape") == hasattr(known, "shape"):  # a list of rows may stand for an array
+                kernel.check_alike(outputs, name, known, "the known outputs")
             return outputs
 
         return (
@@ -209,7 +210,7 @@ class PathSearch(BaseEstimator):
             else checked(candidates, "candidates")
         )
 
-    def _default_candidates(self, scorings: list[Scoring], kernels: list[Any], known: Samples) -> Samples | None:
+    def _default_candidates(self, scorings: list[Scoring], kernels: list[Any], Y: Samples) -> Samples | None:
         """Return all rankings where they must be listed, else None: what each split knows or searches."""
         of_rankings = [has_all_rankings(kernel) for kernel in kernels]
         if grids.leaves_one_out(self.cv) and not all(of_rankings):
@@ -220,13 +221,13 @@ class PathSearch(BaseEstimator):
         top = next((scoring.name for scoring in scorings if scoring.top_k is not None), None)
         if top is None or not any(of_rankings):
             return None
-        if not all(of_rankings) or kernels[0].n_items(known) > LISTED:
+        if not all(of_rankings) or kernels[0].n_items(Y) > LISTED:
             raise ValueError(
                 f"scoring={top!r} counts the candidates nearer than the truth, and all rankings are listed up to "
                 f"{LISTED} items and for kernels of rankings alone: give candidates."
             )
-        kernels[0].check_full(known, "y")  # a partial ranking has no place among the full ones
-        return kernels[0].in_form_of(known, all_rankings(kernels[0].n_items(known)))
+        kernels[0].check_full(Y, "y")
+        return kernels[0].in_form_of(Y, all_rankings(kernels[0].n_items(Y)))
 
     _estimator: Any = None  # its parameters are the axes of the grid; the others have one value
 

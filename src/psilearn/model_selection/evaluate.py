@@ -12,7 +12,7 @@ from psilearn.decode import CandidateSets
 from psilearn.decode.path import nearest_path, rank_path
 from psilearn.decode.rankings import AllRankings, has_all_rankings
 from psilearn.embed import KnownOutputs, OutputCoordinates
-from psilearn.embed.path import DiagonalMoment
+from psilearn.embed.path import SMALL, DiagonalMoment
 from psilearn.kernels import Kernel
 from psilearn.kernels.base import diagonal
 from psilearn.linalg import Array
@@ -53,6 +53,11 @@ class OutputSide:
     def rank(self) -> int:
         """r, the dimension that the outputs span."""
         return self.psi.rank
+
+    @property
+    def width(self) -> int:
+        """How many coordinates the moment has: r, or fewer after :meth:`turn`."""
+        return self.rank if self._shared is None else self._shared.values.shape[1]
 
     def turn(self, k: int | None) -> None:
         """Do once what serves every split: make the moment of the unlabeled outputs diagonal.
@@ -135,16 +140,29 @@ class Task:
     def scores(self, alphas: Sequence[float], supervisions: Sequence[float], sizes: Sequence[int] | None) -> Array:
         """Return the scores, shape (output kernels, len(alphas), len(supervisions), len(sizes), scorings).
 
-        K_x is decomposed once for all of them. Without sizes everything is kept, as IOKR does: (…, 1, 1, scorings).
+        K_x is decomposed once for all of them, or factored once a λ. Without sizes everything is kept, as IOKR does:
+        (…, 1, 1, scorings).
         """
+        moments: dict[int, DiagonalMoment] = {}
+
+        def moment_of(which: int) -> DiagonalMoment:
+            if which not in moments:
+                if self.outputs[which].width > SMALL:
+                    moments.clear()  # one of the large ones at a time
+                moments[which] = self.outputs[which].moment(self.train)
+            return moments[which]
+
+        def target(which: int) -> Array:
+            return moment_of(which).values[self.outputs[which].known.labeled[self.train]]
+
         X_train = take(self.X, self.train)
         held = None if self.leaves_one_out else take(self.X, self.held)
-        moments = [side.moment(self.train) for side in self.outputs]
-        targets = [m.values[s.known.labeled[self.train]] for m, s in zip(moments, self.outputs, strict=True)]
-        route = route_for(clone(self.input_kernel).fit(X_train), X_train, held, targets, alphas)
+        widths = [side.width for side in self.outputs]
+        route = route_for(clone(self.input_kernel).fit(X_train), X_train, held, target, widths, alphas)
         n_supervisions = 1 if sizes is None else len(supervisions)
         results = []
-        for i, (side, moment) in enumerate(zip(self.outputs, moments, strict=True)):
+        for i, side in enumerate(self.outputs):
+            moment = moment_of(i)
             steps = route.steps(i, moment, alphas, supervisions, sizes)
             scores = list(self._score(side, moment, steps, sizes))
             results.append(np.array(scores).reshape(len(alphas), n_supervisions, -1, len(self.scorings)))

@@ -6,7 +6,7 @@ rank; where the λ are few and the outputs span few dimensions, factors are soon
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -21,6 +21,7 @@ from psilearn.samples import Samples, n_samples
 
 EIGEN = 12  # Cholesky factorisations that an eigendecomposition is worth, somewhat less than measured
 
+Target = Callable[[int], Array]
 Step = tuple[Array | None, Array]  # directions V (r, p), None for all of them, and z(x) of the held-out inputs (q, p)
 
 
@@ -33,13 +34,14 @@ class EigenRoute:
         of the inputs, fitted.
     X : n training inputs
     held : q inputs held out, or None: each training input by itself
-    targets : one array (n, r) an output kernel, the coordinates of the training outputs
+    target : function
+        which output kernel → the coordinates of the training outputs, (n, r), made when they are asked for.
     """
 
-    def __init__(self, kernel: Kernel, X: Samples, held: Samples | None, targets: Sequence[Array]) -> None:
+    def __init__(self, kernel: Kernel, X: Samples, held: Samples | None, target: Target) -> None:
         self.ridge = RidgePath(kernel).fit(X)
         self.queries = None if held is None else self.ridge.rotated(held)  # (q, n)
-        self.targets = targets
+        self.target = target
 
     def steps(
         self,
@@ -50,7 +52,7 @@ class EigenRoute:
         sizes: Sequence[int] | None,
     ) -> Iterator[Step]:
         """Yield the directions and z(x) for each λ and c, for the output kernel ``which``; without sizes for each λ."""
-        target = self.targets[which]
+        target = self.target(which)
         path = SubspacePath(moment, self.ridge, target)
         if sizes is None:
             for alpha in alphas:
@@ -70,7 +72,7 @@ class CholeskyRoute:
     """(K_x + nλI)⁻¹Ψ(Y) from one factor a λ, for all output kernels at once.
 
     Kept of each λ are the moment of the fitted values and the predictions, r² + qr numbers an output kernel: c and p
-    cost small eigenproblems only. Parameters as in :class:`EigenRoute`.
+    cost small eigenproblems only. Parameters as in :class:`EigenRoute`, with all targets at once.
     """
 
     def __init__(
@@ -112,14 +114,14 @@ class CholeskyRoute:
 
 
 def route_for(
-    kernel: Kernel, X: Samples, held: Samples | None, targets: Sequence[Array], alphas: Sequence[float]
+    kernel: Kernel, X: Samples, held: Samples | None, target: Target, widths: Sequence[int], alphas: Sequence[float]
 ) -> EigenRoute | CholeskyRoute:
-    """Return the route that should be the faster one; parameters as in :class:`EigenRoute`."""
-    n, widths = n_samples(X), [target.shape[1] for target in targets]
+    """Return the route that should be the faster one, for targets of these widths; others as in :class:`EigenRoute`."""
+    n = n_samples(X)
     factors = len(alphas) * (1 + 6 * sum(widths) / n)  # factorisations of n³/3 flops, and solutions of 2n²R
     if held is not None and max(widths) <= SMALL and factors < EIGEN:
         kept = len(alphas) * sum(r * (r + n_samples(held)) for r in widths)
         if kept <= n * n:  # numbers: no more than K_x has
             with suppress(NotPositiveSemidefiniteError):  # by rounding, or truly: the eigenvalues tell
-                return CholeskyRoute(kernel, X, held, targets, alphas)
-    return EigenRoute(kernel, X, held, targets)
+                return CholeskyRoute(kernel, X, held, [target(i) for i in range(len(widths))], alphas)
+    return EigenRoute(kernel, X, held, target)
