@@ -32,7 +32,7 @@ def read_ranks_csv(path: str | Path, ranks: str | Sequence[str] = "L", partial: 
     ranks : str or list of str
         the columns of ranks: a prefix, which digits follow (``L1``, ``L2``, …), or their names.
     partial : bool
-        whether ranks may be tied or unknown: an empty cell, ``?`` or ``nan``.
+        whether ranks may be tied or unknown: an empty cell, ``?``, ``NA`` or ``nan``.
 
     Returns
     -------

@@ -70,7 +70,7 @@ def run(context: Context, name: str) -> Outcome:
         folds.append(fold)
         context.say(f"{len(folds)} of {len(splits)} folds")
     rows = [_row(name, method, folds) for method in ("IOKR", "OEL₀")]
-    return Outcome(rows, _notes(name, rows, folds, config))
+    return Outcome(rows, _notes(rows, folds, config))
 
 
 def _fold(X: Array, Y: Array, train: Index, test: Index, config: dict[str, Any], seed: int) -> Fold:
@@ -136,7 +136,7 @@ def _usual(method: str, folds: Sequence[Fold]) -> dict[str, Any]:
     return kernel if method == "IOKR" else {**kernel, "n_components": chosen["n_components"], "supervision": 1.0}
 
 
-def _notes(name: str, rows: Sequence[Row], folds: Sequence[Fold], config: Any) -> list[str]:
+def _notes(rows: Sequence[Row], folds: Sequence[Fold], config: Any) -> list[str]:
     gains = np.array([fold.scores["OEL₀"] - fold.scores["IOKR"] for fold in folds])
     by_repetition = gains.reshape(config["repetitions"], -1).mean(axis=1)
     examples = Mean(np.concatenate([fold.scores["OEL₀"].values - fold.scores["IOKR"].values for fold in folds]))
