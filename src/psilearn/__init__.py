@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from psilearn.decode import CandidateSet, CandidateSets
     from psilearn.estimators import IOKR, KDE, OEL
+    from psilearn.io import load_model, save_model
     from psilearn.landmarks import Landmarks
     from psilearn.model_selection import IOKRCV, KDECV, OELCV
 
@@ -25,6 +26,8 @@ __all__ = [
     "CandidateSets",
     "Landmarks",
     "__version__",
+    "load_model",
+    "save_model",
 ]
 
 _HOME = {
@@ -37,6 +40,8 @@ _HOME = {
     "CandidateSet": "psilearn.decode",
     "CandidateSets": "psilearn.decode",
     "Landmarks": "psilearn.landmarks",
+    "load_model": "psilearn.io",
+    "save_model": "psilearn.io",
 }
 _ROOMS = {
     "datasets",
@@ -44,13 +49,17 @@ _ROOMS = {
     "embed",
     "estimators",
     "experiments",
+    "io",
     "kernels",
     "landmarks",
     "linalg",
+    "metabolites",
     "metrics",
     "model_selection",
+    "molecules",
     "plots",
     "regress",
+    "spectra",
     "theory",
 }
 

@@ -153,10 +153,13 @@ def solve_lower(L: Array, B: Any) -> Any:
     return (strsm if B.dtype == np.float32 else dtrsm)(1.0, L, B, lower=1, overwrite_b=1)
 
 
-def top_eigh(matmat: Callable[[Array], Array], size: int, k: int) -> tuple[Array, Array]:
+def top_eigh(
+    matmat: Callable[[Array], Array], size: int, k: int, formed: Callable[[], Array] | None = None
+) -> tuple[Array, Array]:
     """Return the k largest eigenvalues (descending) and eigenvectors of a positive semi-definite operator.
 
-    The operator is given by its product with a block, ``matmat((size, b)) → (size, b)``. Small problems, and those
+    The operator is given by its product with a block, ``matmat((size, b)) → (size, b)``, and by what makes it a matrix
+    where there is a cheaper way than its product with the identity. Small problems, and those
     where many of all eigenvectors are wanted, are solved densely; the others by :func:`block_krylov_eigh`, which
     never forms the matrix. Both agree to the residual 1e-10·μ₁, so the answer does not depend on the random start.
     """
@@ -165,7 +168,7 @@ def top_eigh(matmat: Callable[[Array], Array], size: int, k: int) -> tuple[Array
         start = np.random.default_rng(0).standard_normal((size, k + max(10, k // 10)))
         pairs = block_krylov_eigh(matmat, start, k)
     if pairs is None:
-        pairs = dense_top_eigh(matmat(np.eye(size)), k)
+        pairs = dense_top_eigh(matmat(np.eye(size)) if formed is None else formed(), k)
     values, vectors = pairs
     signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(k)])
     return np.maximum(values, 0), vectors * signs

@@ -51,11 +51,15 @@ class MixedMoment:
         return product
 
     def summed(self) -> MixedMoment:
-        """Return the same moment as one (r, r) matrix."""
+        """Return the same moment, summed already."""
+        return MixedMoment(matrix=self.formed())
+
+    def formed(self) -> Array:
+        """Return M as a matrix of its own, (r, r)."""
         total = np.zeros((self.size, self.size)) if self.matrix is None else self.matrix.copy()
         for rows, weights in self.parts:
             total += (rows.T * weights) @ rows
-        return MixedMoment(matrix=total)
+        return total
 
     def top(self, n_components: int | None) -> Subspace:
         """Return the leading eigenvectors, at most ``n_components`` and at most the rank of M."""
@@ -63,7 +67,7 @@ class MixedMoment:
         if wanted == 0:
             return Subspace(np.empty(0), np.empty((0, 0)))
         with stage(f"{wanted:,} leading directions of {self.size:,}"):
-            eigenvalues, directions = top_eigh(self.__matmul__, self.size, wanted)
+            eigenvalues, directions = top_eigh(self.__matmul__, self.size, wanted, self.formed)
         rank = int(np.sum(eigenvalues > self.size * np.finfo(float).eps * eigenvalues[0]))
         return Subspace(eigenvalues[:rank], directions[:, :rank])
 

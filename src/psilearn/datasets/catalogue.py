@@ -21,7 +21,8 @@ _SUSHI = "5bfe2a93b33426bc9d1f6445146d727d6b94f458"  # commit of akorba/Structur
 class Form:
     """Files that hold a whole dataset in one format.
 
-    The kinds are ``"mulan"``, ``"xc"``, ``"npz"``, ``"hdf5"``, and of rankings as CSV ``"ranks"`` and ``"orders"``.
+    The kinds are ``"mulan"``, ``"xc"``, ``"npz"``, ``"hdf5"``, of rankings as CSV ``"ranks"`` and ``"orders"``, and of
+    spectra and molecules ``"metabolites"``.
     """
 
     kind: str
@@ -44,8 +45,8 @@ class Dataset:
     what: str
     n_train: int
     n_test: int
-    n_features: int
-    n_outputs: int
+    n_features: int | None  # None: inputs are spectra
+    n_outputs: int  # columns of outputs, or molecules that may be one
     citation: str
     source: str
     forms: tuple[Form, ...]
@@ -65,10 +66,12 @@ class Dataset:
     def description(self) -> str:
         """What it is, its sizes, whom to cite."""
         split = f" ({self.n_train} train, {self.n_test} test)" if self.has_split else ""
-        return (
-            f"{self.what}\n\n{self.n_train + self.n_test} rows{split}, {self.n_features} features, "
-            f"{self.n_outputs} outputs.\n\nReference: {self.citation}"
+        size = (
+            f"{self.n_train} spectra, {self.n_outputs} candidate molecules"
+            if self.n_features is None
+            else f"{self.n_train + self.n_test} rows{split}, {self.n_features} features, {self.n_outputs} outputs"
         )
+        return f"{self.what}\n\n{size}.\n\nReference: {self.citation}"
 
     def form(self) -> Form:
         """Return the first form that lies in the data home, else the one to download, else the preferred one."""
@@ -79,7 +82,8 @@ class Dataset:
     def accepted(self) -> str:
         """Say which files are accepted, where they belong and whence they come."""
         files = "; or ".join(
-            ", ".join(file.path for file in form.files) + (" (a conversion, not public)" if form.kind == "npz" else "")
+            ", ".join(file.path for file in form.files)
+            + (" (a conversion, not public)" if form.kind in ("npz", "metabolites") else "")
             for form in self.forms
         )
         return (
@@ -281,6 +285,30 @@ _TABLE = (
                 ),
             ),
         ),
+    ),
+    Dataset(
+        "metabolites",
+        "Metabolites: merged tandem mass spectra of [M+H]+ ions from MassBank → molecules, each to be found among the "
+        "molecules of its formula; five folds, and molecules of other formulas without spectra. Licences are per row.",
+        *(3942, 0, None, 460_559),
+        "MassBank consortium, MassBank-data 2025.05.1 (cite records by their accession); the task: Brouard, Shen, "
+        "Dührkop, d'Alché-Buc, Böcker and Rousu, Fast metabolite identification with input output kernel regression, "
+        "2016.",
+        "https://github.com/MassBank/MassBank-data",
+        (
+            Form(
+                "metabolites",
+                tuple(
+                    RemoteFile(f"metabolites/{name}.parquet", sha256=sha256, size=size)
+                    for name, size, sha256 in (
+                        ("spectra", 3_377_389, "7f7bbd731a6d7fac683223b19cd1c9aaab847d85dd8948cffd975f4aceef397a"),
+                        ("candidates", 7_249_691, "b545f6773c898bcb8fdb20b30a1dda8d9cb992a9268095fc947d7d02b6c73f12"),
+                        ("unlabelled", 1_483_359, "71cdd51629557584fa3270bd1d01d3da0a49f562149110731cac79b0d2801d13"),
+                    )
+                ),
+            ),
+        ),
+        "per row (column license); 520 molecules CC BY-NC-SA",
     ),
 )
 

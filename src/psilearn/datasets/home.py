@@ -15,6 +15,12 @@ def data_home() -> Path:
     return Path(os.environ.get("PSILEARN_DATA") or Path.home() / "psilearn_data").expanduser()
 
 
+def cache_home() -> Path:
+    """Return the folder for what can be computed again: the variable ``PSILEARN_CACHE``, else ``~/.cache/psilearn``."""
+    own = os.environ.get("PSILEARN_CACHE")
+    return Path(own or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "psilearn").expanduser()
+
+
 @dataclass(frozen=True)
 class RemoteFile:
     """A file of a dataset: where it lies in the data home, where it comes from, and what it must contain."""

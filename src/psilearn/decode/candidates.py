@@ -47,12 +47,15 @@ class CandidateSet:
     g: Array | None = None  # (c, p)
 
     @classmethod
-    def build(cls, outputs: Samples, embedding: Embedding, path: str | Path | None = None) -> CandidateSet:
+    def build(
+        cls, outputs: Samples, embedding: Embedding, path: str | Path | None = None, *, keep_outputs: bool = True
+    ) -> CandidateSet:
         """Embed the candidates once, in the working precision.
 
         Cost: c·r kernel values and 2·c·r·p flops. Memory: ``working_memory`` and c·(p + 1) numbers; with ``path``, a
         folder that is made and filled as by :meth:`save`, those c·p numbers are written as they come and mapped from
-        the disk, never held.
+        the disk, never held. Without ``keep_outputs`` the folder has no copy of the candidates themselves: they must
+        be given to :meth:`load`.
         """
         width = 16 * (n_columns(outputs) or 1)
         norms = np.empty(n_samples(outputs))
@@ -61,20 +64,22 @@ class CandidateSet:
         made = cls(outputs, embedding, norms)
         if path is None:
             return cls(outputs, embedding, norms, embedding(outputs))
-        made.save(path)
+        made.save(path, keep_outputs=keep_outputs)
         return cls(outputs, embedding, norms, store.mapped(Path(path), "g.npy"))
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, keep_outputs: bool = True) -> None:
         """Write the set into a new folder, embedding it block by block where that is not done yet.
 
-        Outputs that are arrays or CSR matrices are stored too, other sequences are not. The manifest, without which a
-        folder is not a set, comes last; a folder that holds anything but an unfinished set is refused.
+        Outputs that are arrays or CSR matrices are stored too where they are to be kept, other sequences are not. The
+        manifest, without which a folder is not a set, comes last; a folder that holds anything but an unfinished set is
+        refused.
         """
         dtype = working_dtype() if self.g is None else self.g.dtype
         columns = {"g.npy": self.embedding.n_components, "squared_norms.npy": None}
         blocks = ((rows, (g, self.squared_norms[rows])) for rows, g in track(self.blocks(), "candidates"))
         identity = {"outputs_sha256": self.hash, "embedding_sha256": self.embedding.fingerprint}
-        store.write(Path(path), identity, self.outputs, len(self), columns, dtype, blocks)
+        kept = self.outputs if keep_outputs else None
+        store.write(Path(path), identity, kept, len(self), columns, dtype, blocks)
 
     @classmethod
     def load(cls, path: str | Path, embedding: Embedding, outputs: Samples | None = None) -> CandidateSet:
@@ -86,7 +91,7 @@ class CandidateSet:
 
         Parameters
         ----------
-        outputs : the candidates, where they were not stored (sequences of other objects than rows).
+        outputs : the candidates, where they were not stored.
         """
         manifest = store.read(Path(path), embedding.fingerprint, embedding.n_components)
         made = cls(

@@ -22,7 +22,7 @@ CSR = ("data", "indices", "indptr")
 def write(
     path: Path,
     identity: Mapping[str, str],
-    outputs: Samples,
+    outputs: Samples | None,
     n: int,
     columns: Mapping[str, int | None],
     dtype: np.dtype[Any],
@@ -56,7 +56,7 @@ def write(
         name: {"shape": list(array.shape), "dtype": array.dtype.str, "bytes": (path / name).stat().st_size}
         for name, array in [*tables.items(), *arrays.items()]
     }
-    described = {"kind": kind, "shape": list(outputs.shape) if kind != "not stored" else [n]}
+    described = {"kind": kind, "shape": [n] if outputs is None or kind == "not stored" else list(outputs.shape)}
     manifest = {"format": FORMAT, "version": VERSION, **identity, "outputs": described, "files": files}
     (path / UNFINISHED).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     (path / UNFINISHED).replace(path / MANIFEST)
@@ -114,8 +114,8 @@ def outputs(path: Path, manifest: dict[str, Any]) -> Samples:
         parts = tuple(mapped(path, f"outputs_{part}.npy") for part in CSR)
         return getattr(sparse, kind)(parts, shape=tuple(manifest["outputs"]["shape"]), copy=False)
     raise ValueError(
-        f"The outputs of {path} were not stored, since they are neither an array nor a CSR matrix: give them as "
-        f"CandidateSet.load(path, embedding, outputs=...)."
+        f"The outputs of {path} were not stored, on request or because they are neither an array nor a CSR matrix: "
+        f"give them as CandidateSet.load(path, embedding, outputs=...)."
     )
 
 

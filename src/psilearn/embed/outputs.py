@@ -91,7 +91,7 @@ class LandmarkOutputs:
         known = KnownOutputs.of(Y, None if unlabeled is None else unlabeled.in_memory)
         self.outputs = known.outputs  # d distinct ones: the default candidates
         pool = _pool(take(known.outputs, slice(0, known.n_labeled)), unlabeled if spans_unlabeled else None, landmarks)
-        chosen = landmarks.choose(kernel, pool, alpha, "output_kernel")
+        chosen = landmarks.choose(kernel, pool, alpha, "output_kernel", min(known.n_labeled, n_samples(pool)))
         self.features = LandmarkFeatures.of(kernel, take(pool, chosen), "output_kernel")
         self.labeled = LandmarkTargets(self.features, Y)
         self.of_labeled = RunningMoment(self.features)

@@ -9,10 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilearn import checks
 from psilearn.backend import precision, row_blocks, working_dtype
+from psilearn.conformal import PredictionSets, excess_of_truth, sets_within, threshold
 from psilearn.decode import CandidateSet, CandidateSets, Ranks, TopK, as_candidates, nearest, rank_of_truth
 from psilearn.decode.rankings import AllRankings, has_all_rankings
 from psilearn.embed import Embedding, LandmarkOutputs, OutputStream, SpannedOutputs
@@ -71,7 +73,7 @@ class OutputKernelRegression(BaseEstimator):
                     regression = regression.settled()  # kept for partial_fit
             fitted = self._from_subspace(outputs, regression)
 
-            for stale in ("n_features_in_", "feature_names_in_"):
+            for stale in ("n_features_in_", "feature_names_in_", "calibration_scores_"):
                 self.__dict__.pop(stale, None)
             if n_columns(X) is not None:
                 validate_data(self, given, skip_check_array=True)  # remembers the number and the names of the columns
@@ -161,10 +163,7 @@ class OutputKernelRegression(BaseEstimator):
 
     def rank(self, X: Samples, y: Samples, candidates: Any = None) -> Ranks:
         """Return where the true output of each input stands among its distinct candidates, ties counted apart."""
-        Z = self.embed(X)
-        Y = self._check_outputs(y, "y")
-        if len(Z) != n_samples(Y):
-            raise ValueError(f"X has {len(Z)} examples, y has {n_samples(Y)}.")
+        Z, Y = self._embedded_pairs(X, y)
         if candidates is None and has_all_rankings(self.output_kernel_):
             self.output_kernel_.check_full(Y, "y")
         with self._numerics():
@@ -172,6 +171,50 @@ class OutputKernelRegression(BaseEstimator):
         if np.isinf(ranks.nearer).all():
             warnings.warn("No true output of y is among its candidates: every rank is ∞.", UserWarning, stacklevel=2)
         return ranks
+
+    def calibrate(self, X: Samples, y: Samples, candidates: Any = None) -> Self:
+        """Learn from examples that ``fit`` has not seen how far the true output may lie, for :meth:`predict_set`.
+
+        Parameters
+        ----------
+        X, y : n examples
+            at least coverage/(1 − coverage) of them are needed for a set that does not hold every candidate.
+        candidates : as in ``predict``
+            of the kind that ``predict_set`` will be given. A true output that is not among them counts as infinitely
+            far, as it will be then.
+        """
+        Z, Y = self._embedded_pairs(X, y)
+        if candidates is None and has_all_rankings(self.output_kernel_):
+            self.output_kernel_.check_full(Y, "y")
+        with self._numerics():
+            scores = excess_of_truth(Z, Y, self._prepare(candidates, len(Z)), self.embedding_)
+        if np.isinf(scores).all():
+            raise ValueError("No true output of y is among its candidates: there is nothing to calibrate on.")
+        self.calibration_scores_ = np.sort(scores)
+        return self
+
+    def predict_set(self, X: Samples, coverage: float = 0.9, candidates: Any = None) -> PredictionSets:
+        """Return for each input a set of candidates that holds the true output with probability ``coverage``.
+
+        The smallest such set among those that take the nearest candidates up to a common distance beyond the nearest:
+        see :mod:`psilearn.conformal` for the guarantee. Needs :meth:`calibrate`. Cost: as ``predict_topk`` with all
+        candidates.
+
+        Parameters
+        ----------
+        X : inputs
+        coverage : float in [0, 1]
+        candidates : as in ``predict``
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "calibration_scores_"):
+            raise NotFittedError(
+                "predict_set needs a calibrated model: call calibrate(X, y) with examples that fit has not seen."
+            )
+        limit = threshold(self.calibration_scores_, coverage)
+        Z = self.embed(X)
+        with self._numerics():
+            return sets_within(Z, self._prepare(candidates, len(Z)), self.embedding_, limit, float(coverage))
 
     def score(self, X: Samples, y: Samples, candidates: Any = None) -> float:
         """Return minus the mean output-kernel loss |ψ(ŷ) − ψ(y)|² of the predictions; higher is better.
@@ -215,6 +258,14 @@ class OutputKernelRegression(BaseEstimator):
 
     def _choose_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> Subspace:
         raise NotImplementedError
+
+    def _embedded_pairs(self, X: Samples, y: Samples) -> tuple[Array, Samples]:
+        """Return z(x) and the checked true outputs, one an input."""
+        Z = self.embed(X)
+        Y = self._check_outputs(y, "y")
+        if len(Z) != n_samples(Y):
+            raise ValueError(f"X has {len(Z)} examples, y has {n_samples(Y)}.")
+        return Z, Y
 
     def _check_outputs(self, Y: Samples, name: str) -> Samples:
         Y = self.output_kernel_.check(Y, name)

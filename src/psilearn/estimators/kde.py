@@ -100,6 +100,7 @@ class KDE(OutputKernelRegression):
         with self._numerics():
             stream = OutputStream(unlabeled, self.output_kernel_, outputs.outputs, like_name="the known outputs")
             outputs = outputs.with_unlabeled(stream)
+            self.__dict__.pop("calibration_scores_", None)  # of the embedding before
             if regression is not None:
                 self.__dict__.update(self._from_subspace(outputs, regression))
             else:  # fully supervised: only the candidates change

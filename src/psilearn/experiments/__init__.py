@@ -18,7 +18,15 @@ from psilearn.experiments.experiment import Context, Experiment, Outcome, Part
 from psilearn.experiments.record import Metric, Record, Row
 from psilearn.experiments.runner import FailedError, MissingDataError, PartError, records, run
 
-NAMES = ("usps", "multilabel-small", "multilabel-unlabeled", "multilabel-full", "label-ranking", "timing")
+NAMES = (
+    "usps",
+    "multilabel-small",
+    "multilabel-unlabeled",
+    "multilabel-full",
+    "metabolites",
+    "label-ranking",
+    "timing",
+)
 
 __all__ = [
     "NAMES",

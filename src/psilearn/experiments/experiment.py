@@ -6,7 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
 
 from psilearn.experiments.record import Row
 
@@ -21,11 +25,29 @@ class Context:
     seed: int
     jobs: int | None
     say: Say  # what is being done
+    scratch: Path | None = None  # where finished steps of an unfinished part are kept
 
     @property
     def draws(self) -> bool:
         """Whether pictures can be drawn: matplotlib is an extra."""
         return find_spec("matplotlib") is not None
+
+    def remember(self, name: str, compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+        """Return named arrays: those that an interrupted run of this part left behind, else computed now and kept."""
+        place = None if self.scratch is None else self.scratch / f"{name}.npz"
+        if place is not None and place.is_file():
+            try:
+                with np.load(place, allow_pickle=False) as arrays:
+                    return {key: arrays[key] for key in arrays.files}
+            except (OSError, ValueError, EOFError, BadZipFile):
+                self.say(f"{name} is damaged and computed anew")
+        made: dict[str, Any] = {key: np.asarray(value) for key, value in compute().items()}
+        if place is not None:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            draft = place.with_suffix(".unfinished.npz")
+            np.savez_compressed(draft, **made)
+            draft.replace(place)
+        return made
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 import time
 import warnings
 from collections.abc import Iterator
@@ -77,7 +78,10 @@ def run(
     folder = place(output, seed, quick) / experiment.name
     folder.mkdir(parents=True, exist_ok=True)
     for part in parts:
-        context = Context(config=_config(part, quick), seed=seed, jobs=jobs, say=say)
+        scratch = folder / f".{part.name}-{_key(experiment, part, seed, quick)[:12]}"
+        if fresh:
+            shutil.rmtree(scratch, ignore_errors=True)
+        context = Context(config=_config(part, quick), seed=seed, jobs=jobs, say=say, scratch=scratch)
         done = None if fresh else _finished(experiment, part, folder, context, quick)
         say(f"{experiment.name}, {part.name}: {f'finished on {done.finished}' if done else 'starting'}")
         result = done or _attempt(experiment, part, context, folder, quick)
@@ -186,6 +190,8 @@ def _compute(experiment: Experiment, part: Part, context: Context, folder: Path,
         environment=environment(),
     )
     record.save(folder)
+    if context.scratch is not None:
+        shutil.rmtree(context.scratch, ignore_errors=True)
     return Record.load(folder / f"{part.name}.json")  # what a later run will find
 
 

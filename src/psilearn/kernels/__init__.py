@@ -6,9 +6,10 @@ searched like any scikit-learn estimator.
 
 from psilearn.kernels.base import Kernel, as_kernel
 from psilearn.kernels.binary import Dice, Tanimoto
-from psilearn.kernels.combine import Normalized, Product, Scaled, Sum
+from psilearn.kernels.combine import Normalized, Product, Scaled, Sum, alignf, centred_alignment, uniform, weighted
 from psilearn.kernels.objects import Pairwise, Precomputed
 from psilearn.kernels.ranking import Hamming, Kemeny, Lehmer, RankingKernel
+from psilearn.kernels.spectra import PrecursorMass, ProbabilityProduct, spectrum_kernel
 from psilearn.kernels.vector import Gaussian, GaussianTanimoto, Laplacian, Linear, Polynomial
 
 __all__ = [
@@ -25,10 +26,17 @@ __all__ = [
     "Pairwise",
     "Polynomial",
     "Precomputed",
+    "PrecursorMass",
+    "ProbabilityProduct",
     "Product",
     "RankingKernel",
     "Scaled",
     "Sum",
     "Tanimoto",
+    "alignf",
     "as_kernel",
+    "centred_alignment",
+    "spectrum_kernel",
+    "uniform",
+    "weighted",
 ]

@@ -1,11 +1,16 @@
-"""Kernels made of kernels: what ``+``, ``*`` and ``normalized()`` return."""
+"""Kernels made of kernels: what ``+``, ``*`` and ``normalized()`` return, and sums with equal or aligned weights."""
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
 
 import numpy as np
+from scipy.optimize import nnls
 
 from psilearn import checks
-from psilearn.kernels.base import Array, Kernel, new_block
+from psilearn.kernels.base import Array, Kernel, gram, new_block
 from psilearn.kernels.products import in_strips
-from psilearn.samples import Samples
+from psilearn.samples import Samples, n_samples
 
 
 class _Both(Kernel):
@@ -166,3 +171,93 @@ class Normalized(Kernel):
     def _inverse_lengths(self, A: Samples) -> Array:
         diagonal = self.kernel.diag(A)
         return np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1)), 0.0)
+
+
+def uniform(kernels: Sequence[Kernel]) -> Kernel:
+    """Return the mean of several kernels.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Linear, Tanimoto, uniform
+    >>> uniform([Linear(), Tanimoto()])([[1, 1]], [[1, 0]])
+    array([[0.75]])
+    """
+    return weighted(kernels, np.full(len(kernels), 1 / max(1, len(kernels))))
+
+
+def weighted(kernels: Sequence[Kernel], weights: Sequence[float] | Array) -> Kernel:
+    """Return Σ wₗ kₗ; kernels of weight 0 are left out."""
+    if not len(kernels) or len(kernels) != len(weights):
+        raise ValueError(f"One weight a kernel is needed, and one kernel at least; got {len(kernels)} kernels.")
+    if not np.isfinite(weights).all() or min(weights) < 0 or max(weights) <= 0:
+        raise ValueError(f"Weights must be ≥ 0, and one of them > 0; got {list(map(float, weights))}.")
+    return reduce(add, [Scaled(kernel, float(w)) for w, kernel in zip(weights, kernels, strict=True) if w > 0])
+
+
+def alignf(kernels: Sequence[Kernel], X: Samples, y: Samples, output_kernel: Kernel) -> Kernel:
+    """Return Σ wₗ kₗ with the weights that align it best with an output kernel (ALIGNF).
+
+    w ≥ 0 maximises the centred alignment ⟨Σ wₗ Kₗ, K_y⟩ / |Σ wₗ Kₗ| on the examples, where K is centred in feature
+    space, and sums to one. It looks at the outputs: give it training data only. Cost: each kernel matrix once, and
+    l²n² flops; memory: l + 2 matrices of n² numbers.
+
+    Parameters
+    ----------
+    kernels : list of l kernels
+        normalise them first where their scales differ: ``kernel.normalized()``.
+    X, y : n training examples
+    output_kernel : Kernel
+
+    References
+    ----------
+    Cortes, Mohri and Rostamizadeh, *Algorithms for learning kernels based on centered alignment*, JMLR 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.kernels import Gaussian, Linear, alignf
+    >>> X = np.array([[0.0, 3.0], [1.0, 1.0], [2.0, 2.0], [3.0, 0.0]])
+    >>> alignf([Linear(), Gaussian(50.0)], X, X[:, :1], Linear())
+    Scaled(kernel=Linear(), scale=1.0)
+    """
+    if not isinstance(output_kernel, Kernel) or not len(kernels):
+        raise ValueError("alignf takes a list of kernels, at least one, and an output kernel of psilearn.kernels.")
+    if n_samples(X) != n_samples(y):
+        raise ValueError(f"X and y must have one row an example: X has {n_samples(X)}, y has {n_samples(y)}.")
+    remedy = "Align on fewer examples."
+    target = centred(gram(output_kernel.fit(y), output_kernel.check(y, "y"), "output_kernel", remedy))
+    matrices = [centred(gram(kernel.fit(X), kernel.check(X, "X"), "kernels", remedy)) for kernel in kernels]
+    return weighted(kernels, alignf_weights(matrices, target))
+
+
+def alignf_weights(matrices: Sequence[Array], target: Array) -> Array:
+    """Return ALIGNF's weights, which sum to one, of centred kernel matrices (n, n) against a centred target (n, n).
+
+    With M = ⟨Kₗ, Kₘ⟩ and a = ⟨Kₗ, K_y⟩ they are proportional to argmin_{v≥0} vᵀMv − 2vᵀa.
+    """
+    lengths = np.array([np.linalg.norm(K) for K in matrices])
+    if not (lengths > 0).all():
+        raise ValueError(f"Kernel {int(np.argmin(lengths))} is constant on the examples: it cannot be aligned.")
+    products = np.array([[np.vdot(K, L) for L in matrices] for K in matrices]) / np.outer(lengths, lengths)
+    alignments = np.array([np.vdot(K, target) for K in matrices]) / lengths
+    if alignments.max() <= 0:
+        raise ValueError("No kernel is aligned with the output kernel: all alignments are ≤ 0.")
+    values, S = np.linalg.eigh(products)
+    root = S * np.sqrt(np.maximum(values, 0))  # M = RRᵀ; R has the range of M, in which a lies
+    inverse = np.where(values > 1e-12 * values[-1], 1 / np.sqrt(np.maximum(values, 1e-300)), 0.0)
+    v = nnls(root.T, inverse * (S.T @ alignments))[0] / lengths
+    return v / v.sum()
+
+
+def centred_alignment(K: Array, L: Array) -> float:
+    """Return ⟨K, L⟩ / |K||L| of kernel matrices (n, n), centred in feature space: their correlation."""
+    K, L = centred(np.array(K, dtype=np.float64)), centred(np.array(L, dtype=np.float64))
+    return float(np.vdot(K, L) / (np.linalg.norm(K) * np.linalg.norm(L)))
+
+
+def centred(K: Array) -> Array:
+    """Subtract the mean in feature space, in place."""
+    rows = K.mean(axis=0)
+    K -= rows
+    K -= rows[:, None] - rows.mean()
+    return K

@@ -17,6 +17,7 @@ from psilearn.progress import stage
 from psilearn.samples import Index, Samples, n_samples, take
 
 METHODS = ("uniform", "kmeans++", "leverage", "pivoted")
+OUTPUT_METHODS = (*METHODS, "labeled")
 PILOT = 1000  # objects that leverage scores are estimated from, at the most
 ROUNDS = 8  # of sampling by distance
 PROPOSALS = 100  # pivots that are proposed together
@@ -35,7 +36,7 @@ class Landmarks(BaseEstimator):
     ----------
     n : int
         how many at the most: all objects where there are fewer, and no more than are linearly independent.
-    method : {"uniform", "kmeans++", "leverage", "pivoted"}
+    method : {"uniform", "kmeans++", "leverage", "pivoted", "labeled"}
         * uniform: at random. Costs nothing.
         * kmeans++: in rounds, with probability proportional to the squared distance to the nearest landmark so far;
           N·n kernel values for N objects.
@@ -44,6 +45,8 @@ class Landmarks(BaseEstimator):
         * pivoted: randomly pivoted Cholesky, each landmark with probability proportional to what the span of those
           before leaves of it. The smallest span error of the four; N·n² flops and N·n float32 numbers, on a random
           pool of N = max(4n, 10,000) objects at the most.
+        * labeled: of outputs only: all distinct labeled ones, so that the regression loses nothing, and unlabeled ones
+          at random up to n.
     random_state : int or RandomState
         makes the choice reproducible.
 
@@ -64,14 +67,23 @@ class Landmarks(BaseEstimator):
         self.method = method
         self.random_state = random_state
 
-    def choose(self, kernel: Kernel, A: Samples, alpha: float, name: str) -> Index:
+    def choose(self, kernel: Kernel, A: Samples, alpha: float, name: str, n_labeled: int = 0) -> Index:
         """Return the row numbers of the landmarks among the objects A, ascending; ``alpha`` is λ for leverage scores.
 
-        ``name`` is the parameter that the kernel came from.
+        ``name`` is the parameter that the kernel came from; the first ``n_labeled`` objects are labeled outputs.
         """
         size = n_samples(A)
+        if self.method == "labeled" and self.n < n_labeled:
+            raise ValueError(
+                f'Landmarks({self.n}, "labeled") is fewer than the {n_labeled} distinct labeled outputs: give that '
+                f"many at least, or another method."
+            )
         if self.n >= size:
             return np.arange(size)
+        if self.method == "labeled":
+            rng = check_random_state(self.random_state)
+            others = n_labeled + rng.choice(size - n_labeled, self.n - n_labeled, replace=False)
+            return np.concatenate([np.arange(n_labeled), np.sort(others)])
         with stage(f"choice of {self.n:,} landmarks among {size:,}"):
             return np.sort(self._sampled(kernel, A, alpha, name))
 
@@ -93,8 +105,9 @@ def as_landmarks(value: Any, name: str, method: str) -> Landmarks | None:
         return None
     landmarks = value if isinstance(value, Landmarks) else Landmarks(checks.count(value, name), method)
     checks.count(landmarks.n, f"n of {name}")
-    if landmarks.method not in METHODS:
-        raise ValueError(f"method of {name} must be one of {', '.join(METHODS)}; got {landmarks.method!r}.")
+    methods = OUTPUT_METHODS if name == "output_landmarks" else METHODS
+    if landmarks.method not in methods:
+        raise ValueError(f"method of {name} must be one of {', '.join(methods)}; got {landmarks.method!r}.")
     return landmarks
 
 

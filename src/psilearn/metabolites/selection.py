@@ -1,0 +1,198 @@
+"""Choice of parameters by the decoded validation loss: held-out spectra are ranked against their candidate molecules.
+
+The squared error in the output space, cheap as it is, prefers much more ridge than ranking does: within a candidate set
+all molecules have one formula, and what matters is the direction of the prediction, not its length. So settings are
+compared by what they will be used for: the output-kernel loss of the nearest candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psilearn.backend import precision
+from psilearn.decode import CandidateSets
+from psilearn.decode.expanded import Expansions, RankedInSets, rank_in_sets
+from psilearn.embed import LandmarkOutputs, OutputStream, SpannedOutputs
+from psilearn.kernels import Kernel
+from psilearn.kernels.base import block
+from psilearn.landmarks import Landmarks
+from psilearn.linalg import Array
+from psilearn.metabolites.similarity import Mixture, SpectrumSimilarity
+from psilearn.moments import MixedMoment
+from psilearn.regress import KernelRidge, Regression
+from psilearn.samples import Index, Samples, n_samples, take
+
+Split = tuple[Index, Index]  # training and held-out examples
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is chosen; c and p are None where everything is kept (IOKR)."""
+
+    mixture: Mixture
+    alpha: float
+    supervision: float | None = None
+    n_components: int | None = None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is tried: IOKR chooses the mixture, the learned embeddings λ, p and c with it."""
+
+    mixtures: Sequence[Mixture]
+    alphas: Sequence[float]
+    factors: Sequence[float]  # of IOKR's λ: those that the learned embeddings try
+    sizes: Sequence[int]  # p
+    supervisions: Sequence[float]  # c; below 1 only with unlabeled molecules
+    extra_landmarks: int  # unlabeled molecules that, with all labeled ones, span the output coordinates
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Spectra as numbers of a similarity, their molecules, and the molecules that each may be."""
+
+    similarity: SpectrumSimilarity
+    outputs: Samples  # (n, b) fingerprints
+    sets: CandidateSets  # one an example, without repetitions
+    truth: Index  # (n,)  place of each molecule in its set; −1 where it is missing
+    kernel: Kernel  # on fingerprints
+
+    def mixed(self, mixture: Mixture, train: Index) -> tuple[Kernel, Array]:
+        """Return the kernel on numbers, and its weights, as training examples determine them."""
+        outputs = None
+        if mixture.combination == "alignf":
+            outputs = self.kernel(take(self.outputs, train))
+        weights = self.similarity.weights(mixture.combination, train, outputs)
+        return self.similarity.on_indices(weights, mixture.gamma), weights
+
+    def losses(self, ranked: RankedInSets, held: Index) -> Array:
+        """Return |ψ(ŷ) − ψ(y)|² for each setting and held-out example, (s, q)."""
+        values = np.empty(ranked.nearest.shape)
+        for j, i in enumerate(held):
+            places, inverse = np.unique(ranked.nearest[:, j], return_inverse=True)
+            found = take(self.sets.sets[i], places)
+            truth = take(self.outputs, np.full(len(places), i))
+            values[:, j] = self.kernel.paired_squared_distances(found, truth)[inverse]
+        return values
+
+
+@dataclass(frozen=True)
+class Validated:
+    """The validation losses of settings."""
+
+    settings: list[Setting]
+    losses: Array  # (s, n)  of each example, when it was held out
+
+    def best(self, *supervisions: float | None) -> Setting:
+        """Return the setting with the least mean loss, among those with one of these c."""
+        rows = [i for i, setting in enumerate(self.settings) if setting.supervision in supervisions]
+        return self.settings[min(rows, key=lambda i: self.losses[i].mean())]
+
+    def mean(self, setting: Setting) -> float:
+        """Return the mean loss of a setting."""
+        return float(self.losses[self.settings.index(setting)].mean())
+
+
+def validate_iokr(examples: Examples, grid: Grid, splits: Sequence[Split], say: Callable[[str], None]) -> Validated:
+    """Compare mixtures and λ of IOKR: a Cholesky factor for each, kernel values of candidates once a split."""
+    settings = [Setting(mixture, alpha) for mixture in grid.mixtures for alpha in grid.alphas]
+    losses = np.empty((len(settings), n_samples(examples.outputs)))
+    for number, (train, held) in enumerate(splits):
+        say(f"IOKR, split {number + 1} of {len(splits)}: {len(settings)} settings")
+        side = SpannedOutputs(examples.kernel, take(examples.outputs, train), None, False)
+        basis = side.embedding(None).basis
+        predictions = [
+            _prediction(K @ regression.coef(), basis)
+            for mixture in grid.mixtures
+            for regression, K in _regressions(examples, mixture, train, held, grid.alphas, side)
+        ]
+        losses[:, held] = _losses(examples, side, predictions, held)
+    return Validated(settings, losses)
+
+
+def validate_embeddings(
+    examples: Examples,
+    grid: Grid,
+    iokr: Setting,
+    unlabeled: Samples | None,
+    splits: Sequence[Split],
+    say: Callable[[str], None],
+) -> Validated:
+    """Compare λ, c and p of OEL with the mixture that IOKR chose; every p comes from one set of eigenvectors."""
+    alphas = [iokr.alpha * factor for factor in grid.factors]
+    supervisions = [c for c in grid.supervisions if c == 1 or unlabeled is not None]
+    settings = [
+        Setting(iokr.mixture, alpha, c, p)
+        for c in sorted(supervisions, reverse=True)
+        for alpha in alphas
+        for p in grid.sizes
+    ]
+    losses = np.empty((len(settings), n_samples(examples.outputs)))
+    for number, (train, held) in enumerate(splits):
+        say(f"OEL, split {number + 1} of {len(splits)}: {len(settings)} settings")
+        rows = 0
+        for supervised in (True, False):
+            chosen = [c for c in supervisions if (c == 1) == supervised]
+            if not chosen:
+                continue
+            side = _side(examples, take(examples.outputs, train), None if supervised else unlabeled, grid)
+            predictions = []
+            for c in sorted(chosen, reverse=True):
+                for regression, K in _regressions(examples, iokr.mixture, train, held, alphas, side):
+                    V = _directions(regression, side, c, max(grid.sizes))
+                    Z, basis = K @ regression.coef(V), side.embedding(V).basis
+                    predictions += [_prediction(Z[:, :p], basis[:, :p]) for p in grid.sizes]
+            some = _losses(examples, side, predictions, held)
+            losses[rows : rows + len(some), held] = some
+            rows += len(some)
+    return Validated(settings, losses)
+
+
+def _side(examples: Examples, Y: Samples, unlabeled: Samples | None, grid: Grid) -> Any:
+    """Return the output side of a fit; with unlabeled molecules in the span of the labeled ones and some others."""
+    if unlabeled is None:
+        return SpannedOutputs(examples.kernel, Y, None, False)
+    landmarks = labeled_landmarks(Y, grid.extra_landmarks)
+    stream = OutputStream(iter([unlabeled]), examples.kernel, Y)
+    return LandmarkOutputs(examples.kernel, Y, stream, True, landmarks, 1.0)
+
+
+def labeled_landmarks(Y: Samples, extra: int) -> Landmarks:
+    """Return all labeled outputs and ``extra`` others as landmarks."""
+    return Landmarks(n_samples(Y) + extra, "labeled")
+
+
+def _regressions(
+    examples: Examples, mixture: Mixture, train: Index, held: Index, alphas: Sequence[float], side: Any
+) -> Iterator[tuple[Regression, Array]]:
+    """Yield for each λ the regression onto the output coordinates, and k_x(held, train)."""
+    kernel = examples.mixed(mixture, train)[0]
+    K = block(kernel, held, train, "input_kernel")
+    targets = np.asarray(side.labeled[:])
+    for alpha in alphas:
+        yield KernelRidge(kernel, alpha).fit(train).regress(targets), K
+
+
+def _directions(regression: Regression, side: Any, c: float, p: int) -> Array | None:
+    """Return the p leading directions of M_c, (r, p)."""
+    supervised = c * regression.moment if regression.moment is not None else MixedMoment()
+    return (supervised if c == 1 else supervised + (1 - c) * side.moment()).top(p).directions
+
+
+def _prediction(Z: Array, basis: Array) -> tuple[Array, Array]:
+    """Return β = basis·z (q, r) and |z|² (q,) of the held-out examples."""
+    return (Z @ basis.T).astype(np.float32), np.einsum("ij,ij->i", Z, Z)
+
+
+def _losses(examples: Examples, side: Any, predictions: list[tuple[Array, Array]], held: Index) -> Array:
+    """Return the loss of each prediction on the held-out examples, (s, q)."""
+    weights, squared = (np.stack([one[part] for one in predictions], axis=1) for part in (0, 1))
+    embedding = side.embedding(None)
+    sets = CandidateSets([examples.sets.sets[i] for i in held])
+    with precision(np.float32):
+        expansions = Expansions(examples.kernel, embedding.landmarks, weights, squared)
+        return examples.losses(rank_in_sets(expansions, sets, examples.truth[held]), held)
