@@ -54,9 +54,9 @@ CONFIG: dict[str, Any] = {
     "width": 0.005,  # Da
     "gammas": [None, 0.25, 0.5, 1.0],
     "alphas": [3e-6, 1e-5, 3e-5, 1e-4, 3e-4],
-    "factors": [0.1, 0.3, 1.0],
-    "sizes": [800, 1200, 1600, 2000],
-    "supervisions": [0.25, 0.5, 0.75, 1.0],
+    "factors": [0.1, 1.0],
+    "sizes": [400, 600, 800, 1200, 1600, 2000],
+    "supervisions": [0.25, 0.75, 1.0],
     "select_unlabeled": 5000,
     "unlabeled": [10_000, None],  # None: all
     "extra_landmarks": 1000,

@@ -118,8 +118,22 @@ class ProbabilityProduct(_SpectrumKernel):
         return K
 
     def diag(self, A: Samples) -> Array:
-        """Return the squared length of each spectrum."""
-        return self.paired(A, A)
+        """Return the squared length of each spectrum: only peaks that are close to each other in it are multiplied."""
+        self._check_parameters()
+        peaks = self._peaks(self.check(A))
+        by_owner = np.argsort(peaks.owner, kind="stable")  # within a spectrum, positions ascend
+        owner = peaks.owner[by_owner]
+        position, weight, width = peaks.position[by_owner], peaks.weight[by_owner], peaks.width[by_owner]
+        squares = np.bincount(owner, weight**2, n_samples(A)).astype(np.float64)
+        reach = REACH * np.sqrt(2) * width.max(initial=0)
+        for lag in range(1, len(owner)):
+            near = np.flatnonzero((owner[:-lag] == owner[lag:]) & (position[lag:] - position[:-lag] <= reach))
+            if not len(near):
+                break
+            far = near + lag
+            product = _overlaps(position[near], width[near], position[far], width[far]) * weight[near] * weight[far]
+            squares += 2 * np.bincount(owner[near], product, n_samples(A))
+        return squares
 
     def paired(self, A: Samples, B: Samples) -> Array:
         """Return k(aᵢ, bᵢ) for each i."""

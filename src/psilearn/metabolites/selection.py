@@ -7,7 +7,7 @@ compared by what they will be used for: the output-kernel loss of the nearest ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,12 +61,14 @@ class Examples:
     truth: Index  # (n,)  place of each molecule in its set; −1 where it is missing
     kernel: Kernel  # on fingerprints
 
-    def mixed(self, mixture: Mixture, train: Index) -> tuple[Kernel, Array]:
-        """Return the kernel on numbers, and its weights, as training examples determine them."""
-        outputs = None
-        if mixture.combination == "alignf":
-            outputs = self.kernel(take(self.outputs, train))
-        weights = self.similarity.weights(mixture.combination, train, outputs)
+    def mixed(self, mixture: Mixture, train: Index, K_y: Array | None = None) -> tuple[Kernel, Array]:
+        """Return the kernel on numbers, and its weights, as training examples determine them.
+
+        ``K_y`` is the output kernel on the training examples, where it is known already.
+        """
+        if mixture.combination == "alignf" and K_y is None:
+            K_y = self.kernel(take(self.outputs, train))
+        weights = self.similarity.weights(mixture.combination, train, K_y)
         return self.similarity.on_indices(weights, mixture.gamma), weights
 
     def losses(self, ranked: RankedInSets, held: Index) -> Array:
@@ -85,7 +87,7 @@ class Validated:
     """The validation losses of settings."""
 
     settings: list[Setting]
-    losses: Array  # (s, n)  of each example, when it was held out
+    losses: Array  # (s, q)  of each example that was held out
 
     def best(self, *supervisions: float | None) -> Setting:
         """Return the setting with the least mean loss, among those with one of these c."""
@@ -100,18 +102,19 @@ class Validated:
 def validate_iokr(examples: Examples, grid: Grid, splits: Sequence[Split], say: Callable[[str], None]) -> Validated:
     """Compare mixtures and λ of IOKR: a Cholesky factor for each, kernel values of candidates once a split."""
     settings = [Setting(mixture, alpha) for mixture in grid.mixtures for alpha in grid.alphas]
-    losses = np.empty((len(settings), n_samples(examples.outputs)))
+    losses = []
     for number, (train, held) in enumerate(splits):
         say(f"IOKR, split {number + 1} of {len(splits)}: {len(settings)} settings")
-        side = SpannedOutputs(examples.kernel, take(examples.outputs, train), None, False)
-        basis = side.embedding(None).basis
-        predictions = [
-            _prediction(K @ regression.coef(), basis)
-            for mixture in grid.mixtures
-            for regression, K in _regressions(examples, mixture, train, held, grid.alphas, side)
-        ]
-        losses[:, held] = _losses(examples, side, predictions, held)
-    return Validated(settings, losses)
+        Y = take(examples.outputs, train)
+        K_y = examples.kernel(Y)
+        predictions: list[Any] = []
+        for mixture in grid.mixtures:
+            kernel = examples.mixed(mixture, train, K_y)[0]
+            for alpha in grid.alphas:  # β = α(x): no coordinates are needed
+                beta = KernelRidge(kernel, alpha).fit(train).weights(held)
+                predictions.append((beta.astype(np.float32), np.einsum("ij,ij->i", beta @ K_y, beta)))
+        losses.append(_losses(examples, Y, predictions, held))
+    return Validated(settings, np.concatenate(losses, axis=1))
 
 
 def validate_embeddings(
@@ -125,34 +128,26 @@ def validate_embeddings(
     """Compare λ, c and p of OEL with the mixture that IOKR chose; every p comes from one set of eigenvectors."""
     alphas = [iokr.alpha * factor for factor in grid.factors]
     supervisions = [c for c in grid.supervisions if c == 1 or unlabeled is not None]
-    settings = [
-        Setting(iokr.mixture, alpha, c, p)
-        for c in sorted(supervisions, reverse=True)
-        for alpha in alphas
-        for p in grid.sizes
-    ]
-    losses = np.empty((len(settings), n_samples(examples.outputs)))
+    settings = [Setting(iokr.mixture, alpha, c, p) for alpha in alphas for c in supervisions for p in grid.sizes]
+    losses = []
     for number, (train, held) in enumerate(splits):
         say(f"OEL, split {number + 1} of {len(splits)}: {len(settings)} settings")
-        rows = 0
-        for supervised in (True, False):
-            chosen = [c for c in supervisions if (c == 1) == supervised]
-            if not chosen:
-                continue
-            side = _side(examples, take(examples.outputs, train), None if supervised else unlabeled, grid)
-            predictions = []
-            for c in sorted(chosen, reverse=True):
-                for regression, K in _regressions(examples, iokr.mixture, train, held, alphas, side):
-                    V = _directions(regression, side, c, max(grid.sizes))
-                    Z, basis = K @ regression.coef(V), side.embedding(V).basis
-                    predictions += [_prediction(Z[:, :p], basis[:, :p]) for p in grid.sizes]
-            some = _losses(examples, side, predictions, held)
-            losses[rows : rows + len(some), held] = some
-            rows += len(some)
-    return Validated(settings, losses)
+        side = _side(examples, take(examples.outputs, train), unlabeled, grid)
+        kernel = examples.mixed(iokr.mixture, train)[0]
+        K = block(kernel, held, train, "input_kernel")
+        targets, unsupervised = np.asarray(side.labeled[:]), side.moment().summed()
+        predictions = []
+        for alpha in alphas:
+            regression = KernelRidge(kernel, alpha).fit(train).regress(targets).settled()
+            for c in supervisions:
+                V = _directions(regression, unsupervised, c, max(grid.sizes))
+                Z, embedding = K @ regression.coef(V), side.embedding(V)
+                predictions += [_prediction(Z[:, :p], embedding.basis[:, :p]) for p in grid.sizes]
+        losses.append(_losses(examples, embedding.landmarks, predictions, held))
+    return Validated(settings, np.concatenate(losses, axis=1))
 
 
-def _side(examples: Examples, Y: Samples, unlabeled: Samples | None, grid: Grid) -> Any:
+def _side(examples: Examples, Y: Samples, unlabeled: Samples | None, grid: Grid) -> SpannedOutputs | LandmarkOutputs:
     """Return the output side of a fit; with unlabeled molecules in the span of the labeled ones and some others."""
     if unlabeled is None:
         return SpannedOutputs(examples.kernel, Y, None, False)
@@ -166,21 +161,10 @@ def labeled_landmarks(Y: Samples, extra: int) -> Landmarks:
     return Landmarks(n_samples(Y) + extra, "labeled")
 
 
-def _regressions(
-    examples: Examples, mixture: Mixture, train: Index, held: Index, alphas: Sequence[float], side: Any
-) -> Iterator[tuple[Regression, Array]]:
-    """Yield for each λ the regression onto the output coordinates, and k_x(held, train)."""
-    kernel = examples.mixed(mixture, train)[0]
-    K = block(kernel, held, train, "input_kernel")
-    targets = np.asarray(side.labeled[:])
-    for alpha in alphas:
-        yield KernelRidge(kernel, alpha).fit(train).regress(targets), K
-
-
-def _directions(regression: Regression, side: Any, c: float, p: int) -> Array | None:
+def _directions(regression: Regression, unsupervised: MixedMoment, c: float, p: int) -> Array | None:
     """Return the p leading directions of M_c, (r, p)."""
     supervised = c * regression.moment if regression.moment is not None else MixedMoment()
-    return (supervised if c == 1 else supervised + (1 - c) * side.moment()).top(p).directions
+    return (supervised if c == 1 else supervised + (1 - c) * unsupervised).top(p).directions
 
 
 def _prediction(Z: Array, basis: Array) -> tuple[Array, Array]:
@@ -188,11 +172,10 @@ def _prediction(Z: Array, basis: Array) -> tuple[Array, Array]:
     return (Z @ basis.T).astype(np.float32), np.einsum("ij,ij->i", Z, Z)
 
 
-def _losses(examples: Examples, side: Any, predictions: list[tuple[Array, Array]], held: Index) -> Array:
-    """Return the loss of each prediction on the held-out examples, (s, q)."""
+def _losses(examples: Examples, landmarks: Samples, predictions: list[tuple[Array, Array]], held: Index) -> Array:
+    """Return the loss of each prediction Σ β ψ(landmark) on the held-out examples, (s, q)."""
     weights, squared = (np.stack([one[part] for one in predictions], axis=1) for part in (0, 1))
-    embedding = side.embedding(None)
     sets = CandidateSets([examples.sets.sets[i] for i in held])
     with precision(np.float32):
-        expansions = Expansions(examples.kernel, embedding.landmarks, weights, squared)
+        expansions = Expansions(examples.kernel, landmarks, weights, squared)
         return examples.losses(rank_in_sets(expansions, sets, examples.truth[held]), held)

@@ -56,7 +56,9 @@ class SpectrumSimilarity:
 
     def on_indices(self, weights: Array, gamma: float | None) -> Kernel:
         """Return the kernel on the numbers of the spectra 0 … n−1."""
-        total = sum(weight * matrix for weight, matrix in zip(weights, self.matrices, strict=True))
+        total = weights[0] * self.matrices[0]
+        for weight, matrix in zip(weights[1:], self.matrices[1:], strict=True):
+            total += weight * matrix
         return _over(Precomputed(total), gamma)
 
     def on_spectra(self, weights: Array, gamma: float | None) -> Kernel:

@@ -1,0 +1,155 @@
+"""Spectra in, ranked molecules out: distances, margins, ranks under ties, and conformal sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from psilearn import checks
+from psilearn.conformal import threshold
+from psilearn.decode import CandidateSet, CandidateSets
+from psilearn.decode.expanded import Expansions, distances_in_sets
+from psilearn.decode.nearest import distances_and_slack
+from psilearn.decode.score import tie
+from psilearn.linalg import Array
+from psilearn.metabolites.identifier import MetaboliteIdentifier
+from psilearn.metabolites.queries import Query
+from psilearn.metrics import TIES
+from psilearn.molecules import CandidateLibrary
+from psilearn.samples import Index
+from psilearn.spectra import Problem, Spectrum
+
+BATCH = 256  # spectra that are embedded together
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The nearest molecules of one spectrum, nearest first."""
+
+    spectrum: Spectrum
+    how: str  # candidates were found
+    n_candidates: int
+    rows: Index  # (k,)  in the library
+    distances: Array  # (k,)  |G*z(x) − ψ(y)|² in the output space
+    margins: Array  # (k,)  how much farther the next candidate is; ∞ after the last
+    ranks: Array  # (k,)  1 is the nearest; those at one distance share the mean of their places, or as asked
+    in_set: Array  # (k,)  bool: in the conformal set
+    set_size: int  # molecules in the conformal set; 0 where the model is not calibrated
+
+
+def rank_spectra(
+    identifier: MetaboliteIdentifier,
+    spectra: Sequence[Spectrum],
+    library: CandidateLibrary,
+    *,
+    k: int | None = 10,
+    query: Query | None = None,
+    coverage: float = 0.9,
+    ties: str = "expected",
+) -> Iterator[Ranking | Problem]:
+    """Yield for each spectrum its nearest molecules, or why it could not be ranked.
+
+    Cost: the kernel of each spectrum with the training spectra, and p flops a candidate where the library is embedded
+    (:meth:`CandidateLibrary.embedded`), else r kernel values a candidate.
+
+    Parameters
+    ----------
+    identifier : MetaboliteIdentifier
+    spectra : list of Spectrum
+    library : CandidateLibrary
+        with the model's fingerprints.
+    k : int or None
+        molecules a spectrum; None: all candidates.
+    query : Query, optional
+        how candidates are found; by default by formula, else by mass within 10 ppm, for adducts of the training.
+    coverage : float in [0, 1]
+        of the conformal sets: probability that a set holds the true molecule, if it is among the candidates.
+    ties : "expected", "optimistic" or "pessimistic"
+        the rank of molecules at the same distance, which fingerprints cannot tell apart: the mean of their places, the
+        first or the last of them.
+    """
+    identifier.require(library)
+    if ties not in TIES:
+        raise ValueError(f"ties must be one of {', '.join(TIES)}; got {ties!r}.")
+    limit = None
+    if hasattr(identifier.model, "calibration_scores_"):
+        limit = threshold(identifier.model.calibration_scores_, checks.fraction(coverage, "coverage"))
+    query = query or Query(adducts=identifier.adducts)
+    embedded = library.embedded(identifier.model)
+    for start in range(0, len(spectra), BATCH):
+        found: dict[int, tuple[slice, str] | Problem] = {}
+        some = spectra[start : start + BATCH]
+        for i, spectrum in enumerate(some):
+            try:
+                found[i] = query.rows(spectrum, library)
+            except ValueError as error:
+                found[i] = Problem(spectrum.name or f"spectrum {start + i + 1}", str(error))
+        places = {i: one for i, one in found.items() if not isinstance(one, Problem)}
+        Z = identifier.model.embed([some[i] for i in places]) if places else np.empty((0, 0))
+        rows = [place[0] for place in places.values()]
+        distances = dict(zip(places, _distances(identifier, Z, rows, library, embedded), strict=True))
+        for i, one in found.items():
+            if isinstance(one, Problem):
+                yield one
+            else:
+                yield _ranking(some[i], *one, *distances[i], k, limit, ties)
+
+
+def _distances(
+    identifier: MetaboliteIdentifier,
+    Z: Array,
+    rows: Sequence[slice],
+    library: CandidateLibrary,
+    embedded: CandidateSet | None,
+) -> Iterator[tuple[Array, Array]]:
+    """Yield for each spectrum the distances of its candidates and the slack within which they tie."""
+    embedding = identifier.model.embedding_
+    if embedded is None:
+        sets = CandidateSets([library.bits[some] for some in rows])
+        for _, D, slack in distances_in_sets(Expansions.of(Z, embedding), sets) if rows else ():
+            yield D[0], slack[0]
+        return
+    for z, some in zip(Z, rows, strict=True):
+        g = np.asarray(embedded.g[some], dtype=np.float64) if embedded.g is not None else embedding(library.bits[some])
+        squared = np.array([z @ z])
+        D, slack = distances_and_slack(z[None] @ g.T, squared, embedded.squared_norms[some], tie(Z))
+        yield D[0], slack[0]
+
+
+def _ranking(
+    spectrum: Spectrum,
+    rows: slice,
+    how: str,
+    D: Array,
+    slack: Array,
+    k: int | None,
+    limit: float | None,
+    ties: str,
+) -> Ranking:
+    order = np.argsort(D, kind="stable")
+    sorted_D = D[order]
+    # one run of ties: each within the slack of the one before it
+    first = np.concatenate([[True], np.diff(sorted_D) > np.maximum(slack[order][1:], slack[order][:-1])])
+    run = np.cumsum(first) - 1
+    starts = np.flatnonzero(first)
+    ends = np.append(starts[1:], len(D))
+    low, high = starts[run] + 1.0, ends[run].astype(float)
+    ranks = {"expected": (low + high) / 2, "optimistic": low, "pessimistic": high}[ties]
+    margins = np.append(np.diff(sorted_D), np.inf)
+    margins[:-1][~first[1:]] = 0.0
+    room = -1.0 if limit is None else limit + float(slack.max())
+    inside = sorted_D - sorted_D[0] <= room
+    top = slice(0, len(D) if k is None else checks.count(k, "k"))
+    return Ranking(
+        spectrum,
+        how,
+        len(D),
+        order[top] + rows.start,
+        sorted_D[top],
+        margins[top],
+        ranks[top],
+        inside[top],
+        int(inside.sum()),
+    )
