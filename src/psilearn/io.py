@@ -10,11 +10,13 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from psilearn.decode import CandidateSet
 from psilearn.embed import Embedding
@@ -26,7 +28,7 @@ from psilearn.spectra.spectrum import Spectrum
 FORMAT, VERSION = "psilearn.model", 1
 MANIFEST = "manifest.json"
 ESTIMATORS = {cls.__name__: cls for cls in (IOKR, KDE, OEL)}
-RECORDS: dict[str, Any] = {cls.__name__: cls for cls in (CandidateSet, Embedding, Landmarks)}
+RECORDS: dict[str, Any] = {cls.__name__: cls for cls in (CandidateSet, Embedding)}
 LEFT_OUT = ("_continuation",)  # what partial_fit goes on from
 
 
@@ -111,16 +113,18 @@ def _manifest(path: Path) -> dict[str, Any]:
     return dict(manifest)
 
 
-def _kernels() -> dict[str, type[Kernel]]:
-    """Return the kernels that may be named: those of this library that are made of plain parameters."""
+@cache
+def _parametrised() -> dict[str, type[BaseEstimator]]:
+    """Return the objects made of plain parameters that may be named: the kernels of this library, and landmarks."""
     from psilearn import kernels
 
     found = {name: getattr(kernels, name) for name in kernels.__all__}
-    return {
+    known: dict[str, type[BaseEstimator]] = {
         name: cls
         for name, cls in found.items()
         if isinstance(cls, type) and issubclass(cls, Kernel) and cls not in (Kernel, kernels.RankingKernel)
     }
+    return {**known, "Landmarks": Landmarks}
 
 
 class _Writer:
@@ -165,8 +169,8 @@ class _Writer:
         if isinstance(value, dict) and all(isinstance(key, str) for key in value):
             return {"dict": {key: self.encode(item, where) for key, item in value.items()}}
         name = type(value).__name__
-        if isinstance(value, Kernel) and _kernels().get(name) is type(value):
-            return {"kernel": name, "state": {k: self.encode(v, where) for k, v in vars(value).items()}}
+        if _parametrised().get(name) is type(value):
+            return {"object": name, "state": {k: self.encode(v, where) for k, v in vars(value).items()}}
         if RECORDS.get(name) is type(value):
             fields = {f.name: self.encode(getattr(value, f.name), where) for f in dataclasses.fields(value) if f.init}
             return {"record": name, "state": fields}
@@ -207,9 +211,8 @@ class _Reader:
             if isinstance(value, list):
                 raise ValueError("a list without its kind")
             return value
-        if "kernel" in value:
-            kernel = _kernels()[value["kernel"]]
-            return self._filled(kernel, value["state"])
+        if "object" in value:
+            return self._filled(_parametrised()[value["object"]], value["state"])
         if "record" in value:
             return RECORDS[value["record"]](**{k: self.decode(v) for k, v in value["state"].items()})
         if len(value) == 2 and "shape" in value:
@@ -230,16 +233,16 @@ class _Reader:
         }
         return readers[kind](content)
 
-    def _filled(self, cls: type[Kernel], state: dict[str, Any]) -> Kernel:
-        """Return a kernel with these parameters and fitted values."""
+    def _filled(self, cls: type[BaseEstimator], state: dict[str, Any]) -> BaseEstimator:
+        """Return an object with these parameters and fitted values."""
         values = {name: self.decode(value) for name, value in state.items()}
         parameters = set(cls._get_param_names())
         odd = [name for name in values if name not in parameters and not name.endswith("_")]
         if odd or not parameters <= set(values):
             raise ValueError(f"the state of {cls.__name__} has {', '.join(values)}")
-        kernel = cls(**{name: values[name] for name in parameters})
-        kernel.__dict__.update({name: value for name, value in values.items() if name not in parameters})
-        return kernel
+        made = cls(**{name: values[name] for name in parameters})
+        made.__dict__.update({name: value for name, value in values.items() if name not in parameters})
+        return made
 
     def _array(self, name: str) -> Any:
         if Path(name).name != name or not name.endswith(".npy"):

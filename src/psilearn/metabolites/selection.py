@@ -8,7 +8,7 @@ compared by what they will be used for: the output-kernel loss of the nearest ca
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,18 @@ class Examples:
             K_y = self.kernel(take(self.outputs, train))
         weights = self.similarity.weights(mixture.combination, train, K_y)
         return self.similarity.on_indices(weights, mixture.gamma), weights
+
+    def thinned(self, most: int, seed: int) -> Examples:
+        """Return the same with at most so many candidates an example, drawn at random, the true one among them."""
+        rng = np.random.default_rng(seed)
+        sets, truth = list(self.sets.sets), self.truth.copy()
+        for i, one in enumerate(sets):
+            if n_samples(one) > most:
+                others = np.setdiff1d(np.arange(n_samples(one)), truth[i : i + 1])
+                chosen = np.sort(rng.choice(others, most - (truth[i] >= 0), replace=False))
+                sets[i] = take(one, np.append(chosen, truth[i]) if truth[i] >= 0 else chosen)
+                truth[i] = most - 1 if truth[i] >= 0 else -1
+        return replace(self, sets=CandidateSets(sets), truth=truth)
 
     def losses(self, ranked: RankedInSets, held: Index) -> Array:
         """Return |ψ(ŷ) − ψ(y)|² for each setting and held-out example, (s, q)."""

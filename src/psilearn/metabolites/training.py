@@ -36,6 +36,7 @@ GRID = Grid(
     extra_landmarks=1000,
 )
 SELECT_UNLABELED = 5000  # unlabeled molecules that take part in the choice of parameters
+SELECT_CANDIDATES = 300  # candidates of a held-out spectrum at the most, drawn at random
 
 
 class Labeled(NamedTuple):
@@ -180,6 +181,7 @@ def _choose(
     say: Callable[[str], None],
 ) -> tuple[Setting, float]:
     """Return the setting with the least validation loss, and that loss."""
+    examples = examples.thinned(SELECT_CANDIDATES, seed)
     splits = list(GroupKFold(SPLITS, shuffle=True, random_state=seed).split(groups, groups=groups))
     iokr = validate_iokr(examples, GRID, splits, say)
     setting = iokr.best(None)

@@ -1,4 +1,4 @@
-"""The command line: ``psilearn demo``, ``psilearn data``, ``psilearn reproduce``."""
+"""The command line: ``psilearn demo``, ``data``, ``reproduce``, ``candidates`` and ``metabolites``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from typing import Annotated
 
 import typer
 
+from psilearn.cli.chemistry import candidates_app, metabolites_app
+
 app = typer.Typer(
     name="psilearn",
     help="Structured prediction with output kernels: IOKR, KDE and Output Embedding Learning.",
     no_args_is_help=True,
     add_completion=False,
 )
+app.add_typer(candidates_app, name="candidates")
+app.add_typer(metabolites_app, name="metabolites")
 
 
 def _show_version(value: bool) -> None:
