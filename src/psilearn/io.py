@@ -35,7 +35,7 @@ LEFT_OUT = ("_continuation",)  # what partial_fit goes on from
 def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = None) -> None:
     """Write a fitted IOKR, KDE or OEL into a new folder.
 
-    What is saved predicts, ranks and embeds exactly as the model does. ``partial_fit`` cannot go on from it.
+    What is saved predicts, ranks and embeds as the model does. ``partial_fit`` cannot go on from it.
 
     Parameters
     ----------
@@ -119,10 +119,11 @@ def _parametrised() -> dict[str, type[BaseEstimator]]:
     from psilearn import kernels
 
     found = {name: getattr(kernels, name) for name in kernels.__all__}
+    abstract = (Kernel, kernels.RankingKernel, kernels.Pairwise)  # the last holds a function
     known: dict[str, type[BaseEstimator]] = {
         name: cls
         for name, cls in found.items()
-        if isinstance(cls, type) and issubclass(cls, Kernel) and cls not in (Kernel, kernels.RankingKernel)
+        if isinstance(cls, type) and issubclass(cls, Kernel) and cls not in abstract
     }
     return {**known, "Landmarks": Landmarks}
 
@@ -184,7 +185,7 @@ class _Writer:
 
     def _put(self, array: Any) -> str:
         name = f"array{len(self.arrays):03d}.npy"
-        self.arrays[name] = np.ascontiguousarray(array)
+        self.arrays[name] = array
         return name
 
     def _spectra(self, spectra: Any) -> dict[str, Any]:

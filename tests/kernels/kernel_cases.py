@@ -24,11 +24,15 @@ from psilearn.kernels import (
     Pairwise,
     Polynomial,
     Precomputed,
+    PrecursorMass,
+    ProbabilityProduct,
     Product,
     Scaled,
     Sum,
     Tanimoto,
+    spectrum_kernel,
 )
+from psilearn.spectra import Spectrum
 
 PROPERTY = settings(max_examples=12, deadline=None, derandomize=True)
 
@@ -64,6 +68,16 @@ permutations = st.integers(2, 5).flatmap(
 )
 packed_sets = sets.map(lambda A: np.packbits(A.astype(bool), axis=1))
 words = st.lists(st.text("abc", max_size=4), min_size=2, max_size=9)
+_peak = st.tuples(st.integers(0, 60).map(lambda i: 50 + i / 50), st.floats(0.01, 1.0))  # close to each other
+spectra = st.lists(
+    st.builds(
+        lambda peaks, precursor: Spectrum([p[0] for p in peaks], [p[1] for p in peaks], precursor_mz=precursor),
+        st.lists(_peak, min_size=1, max_size=8),
+        st.sampled_from([50.5, 51.0, 80.0]),  # some peaks lie above it
+    ),
+    min_size=2,
+    max_size=7,
+)
 places = st.lists(st.integers(0, 6), min_size=2, max_size=9).map(np.array)
 
 _features = np.random.default_rng(0).normal(size=(7, 3))
@@ -107,6 +121,12 @@ CASES = [
     Case("lehmer partial", Lehmer(partial=True), rankings),
     Case("precomputed", Precomputed(MATRIX), places),
     Case("pairwise", Pairwise(shared_letters), words),
+    Case("peaks", ProbabilityProduct(width=0.02), spectra),
+    Case("losses", ProbabilityProduct("losses", width=0.02), spectra),
+    Case("peaks in ppm", ProbabilityProduct(width=300.0, unit="ppm", power=1.0), spectra),
+    Case("losses in ppm, counted", ProbabilityProduct("losses", width=300.0, unit="ppm", power=0.0), spectra),
+    Case("precursor", PrecursorMass(width=10.0), spectra),
+    Case("spectra", spectrum_kernel(width=0.02), spectra),
     Case("sum", Sum(Linear(), Gaussian(gamma=0.2)), rows, sparse=True),
     Case("product", Product(Kemeny(partial=True), Gaussian(gamma=0.2)), rankings),
     Case("scaled", Scaled(Tanimoto(), 2.5), sets, sparse=True),

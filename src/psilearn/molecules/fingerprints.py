@@ -135,9 +135,11 @@ def _chunk(smiles: list[str], fingerprints: Fingerprints, folder: Path | None) -
     if place is not None and (found := _stored(place, len(smiles), fingerprints.n_bytes)) is not None:
         return found
     molecules = [molecule_of(text) for text in smiles]
+    formulas = [formula_of(molecule) for molecule in molecules]
+    molecules = [molecule if formula else None for molecule, formula in zip(molecules, formulas, strict=True)]
     made = Fingerprinted(
         fingerprints._of(molecules),
-        [formula_of(molecule) for molecule in molecules],
+        formulas,
         ["" if molecule is None else rdkit_chem().MolToSmiles(molecule) for molecule in molecules],
     )
     if place is not None:
@@ -170,7 +172,7 @@ def formula_of(molecule: Any) -> str:
         return ""
     try:
         return str(Formula.parse(CalcMolFormula(molecule)))
-    except ValueError:  # isotopes and dummy atoms have no place in a formula
+    except ValueError:  # a dummy atom has no place in a formula
         return ""
 
 

@@ -157,6 +157,9 @@ class CandidateLibrary:
     def __len__(self) -> int:
         return len(self.bits)
 
+    def __repr__(self) -> str:
+        return f"CandidateLibrary({str(self.path)!r}: {len(self):,} molecules, {'+'.join(self.fingerprints.kinds)})"
+
     @property
     def hash(self) -> str:
         """SHA-256 of the molecules and their fingerprints: what makes two results comparable."""
