@@ -25,6 +25,7 @@ PARTS = (
     "usps",
     "growth",
     "rankings",
+    "metabolites",
     "convergence",
     "falkon",
     "million",

@@ -64,6 +64,18 @@ def test_rankings_at_quick_sizes(tmp_path):
     assert all(seconds > 0 for seconds in figures["K = 4, noise"].values()) and "components" in done.stdout
 
 
+@pytest.mark.data("metabolites/spectra.parquet", "metabolites/candidates.parquet", "metabolites/unlabelled.parquet")
+def test_metabolites_at_quick_sizes(tmp_path):
+    pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
+    from psilearn.datasets import data_home
+
+    done = run("metabolites", "--quick", "--output", tmp_path, "--repeats", 1, data=data_home())
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads((tmp_path / "history.json").read_text())[0]["figures"]["metabolites"]
+    assert figures["kernel"]["seconds"]["double loop"] > 0
+    assert figures["library"]["rank by embeddings, ms a spectrum"] > 0
+
+
 def test_unknown_parts_are_refused(tmp_path):
     done = run("nonsense", "--output", tmp_path)
     assert done.returncode == 2 and "nonsense" in done.stderr and not list(tmp_path.iterdir())

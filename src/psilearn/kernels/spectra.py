@@ -20,6 +20,7 @@ PARTS = ("peaks", "losses")
 UNITS = ("Da", "ppm")
 REACH = float(np.sqrt(2 * 36.75))  # exp(−REACH²/2) < 1.2e-16: beyond it a product of Gaussians is below rounding
 AREA = 2**20  # products in a block at the most
+RUN, SMALL = 256, 2**16  # peaks that are taken together where that makes no more products than this
 THREADED = 2**14  # spectra in both collections together from which on threads are worth their start
 
 
@@ -242,17 +243,21 @@ def _overlaps(u: Array, s: Array, v: Array, t: Array) -> Array:
 def _products(left: _Peaks, right: _Peaks) -> Iterator[tuple[Array, Index, Index]]:
     """Yield blocks Σ wᵢwⱼ⟨pᵢ, pⱼ⟩ with the spectra of their rows and columns, which are all different in one block.
 
-    The peaks of the left side are cut into runs of neighbours no longer than the reach of a Gaussian; the window of
-    right peaks within reach of such a run is found by bisection.
+    The peaks of the left side are cut into runs of neighbours no longer than the reach of a Gaussian, or longer where
+    peaks are so few that a block costs less than its Python; the right peaks within reach of a run are found by
+    bisection.
     """
     if not len(left.weight) or not len(right.weight):
         return
     reach = REACH * float(np.hypot(left.width.max(), right.width.max()))
     start = 0
     while start < len(left.position):
-        stop = int(np.searchsorted(left.position, left.position[start] + reach, side="right"))
         first = int(np.searchsorted(right.position, left.position[start] - reach))
+        stop = min(start + RUN, len(left.position))
         last = int(np.searchsorted(right.position, left.position[stop - 1] + reach, side="right"))
+        if (stop - start) * (last - first) > SMALL:
+            stop = int(np.searchsorted(left.position, left.position[start] + reach, side="right"))
+            last = int(np.searchsorted(right.position, left.position[stop - 1] + reach, side="right"))
         stop = min(stop, start + max(1, AREA // max(1, last - first)))
         if last > first:
             i, j = slice(start, stop), slice(first, last)
