@@ -63,14 +63,14 @@ def test_sets_are_the_nearest_candidates_within_the_threshold(model):
     found = model.predict_set(B[0], 0.8, B[2])
     top = model.predict_topk(B[0], 100, B[2])
     own = []
-    for i in range(40):  # by hand: how much farther than the nearest
+    for i in range(40):  # by hand
         D = model.predict_topk(A[0][i : i + 1], 100, CandidateSets([A[2].sets[i]]))
-        place = int(np.flatnonzero((A[2].sets[i] == A[1][i]).all(axis=1))[0])
-        own.append(D.distances[0][list(D.indices[0]).index(place)] - D.distances[0, 0])
+        place = list(D.indices[0]).index(int(np.flatnonzero((A[2].sets[i] == A[1][i]).all(axis=1))[0]))
+        own.append((place + 1) * np.sqrt(D.distances[0][place] - D.distances[0, 0]))  # no two tie here
     limit = np.sort(own)[int(np.ceil(41 * 0.8)) - 1]
     assert found.threshold == pytest.approx(limit)
     for i in range(30):
-        kept = top.distances[i] - top.distances[i, 0] <= limit + 1e-9
+        kept = np.arange(1, top.indices.shape[1] + 1) * np.sqrt(top.distances[i] - top.distances[i, 0]) <= limit + 1e-9
         np.testing.assert_array_equal(found.indices[i], top.indices[i][kept])
     assert found.sizes.tolist() == [len(one) for one in found.outputs]
 
@@ -134,6 +134,16 @@ def test_a_new_fit_forgets_the_calibration():
 def test_bad_coverage(bad):
     with pytest.raises(ValueError, match="coverage must be a number in"):
         threshold(np.array([0.1]), bad)
+
+
+def test_candidates_that_tie_are_in_together():
+    """The truth occurs twice: both copies are in, or none."""
+    X, Y, sets = problem(60, 0)
+    doubled = CandidateSets([np.concatenate([one, one]) for one in sets.sets])
+    model = IOKR(Gaussian(1.0), Linear(), 1e-2).fit(X, Y).calibrate(X, Y, doubled)
+    found = model.predict_set(X, 0.7, doubled)
+    assert (found.sizes % 2 == 0).all()
+    assert 0 < np.mean(found.sizes) < np.mean([len(one) for one in doubled.sets])
 
 
 def test_the_threshold_is_the_order_statistic():

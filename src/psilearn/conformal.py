@@ -1,10 +1,16 @@
 """Conformal candidate sets: as many candidates as it takes to hold the true output with a stated probability.
 
-Split conformal prediction. The score of a candidate is how much farther it lies than the nearest one,
-s(x, y) = |G*z(x) − ψ(y)|² − min_y' |G*z(x) − ψ(y')|² ≥ 0. Let t be the ⌈(n+1)·coverage⌉-th smallest score of the true
-outputs of n calibration examples that the fit has not seen. Then {y : s(x, y) ≤ t} holds the true output of a new
-example with probability at least ``coverage``, whatever the model and the distribution, as long as the new example
-and the calibration examples are exchangeable. The probability is over all of them, not for one spectrum or molecule.
+Split conformal prediction. Let D₁ ≤ D₂ ≤ … be the squared distances |G*z(x) − ψ(y)|² of the candidates of x. The score
+of the j-th of them is
+
+    s(x, yⱼ) = #{i : Dᵢ ≤ Dⱼ} · √(Dⱼ − D₁),
+
+its place (the last of those that tie) times how much farther it lies than the nearest: 0 for the nearest, growing along
+the ranking. Let t be the ⌈(n+1)·coverage⌉-th smallest score of the true outputs of n calibration examples that the fit
+has not seen. Then {y : s(x, y) ≤ t} holds the true output of a new example with probability at least ``coverage``,
+whatever the model and the distribution, as long as the new example and the calibration examples are exchangeable. The
+probability is over all of them, not for one example. The place keeps sets short where candidates are many, the distance
+where one stands out: either alone makes larger sets.
 """
 
 from __future__ import annotations
@@ -18,7 +24,7 @@ import numpy as np
 
 from psilearn import checks
 from psilearn.backend import row_blocks
-from psilearn.decode import CandidateSet, CandidateSets, TopK, nearest
+from psilearn.decode import CandidateSet, CandidateSets, nearest
 from psilearn.embed import Embedding
 from psilearn.linalg import Array
 from psilearn.samples import Index, Samples, match, n_samples, take
@@ -30,7 +36,7 @@ class PredictionSets:
 
     indices: list[Index]  # places in the candidates, or in the example's own set
     distances: list[Array]  # |G*z(x) − ψ(y)|²
-    threshold: float  # how much farther than the nearest a member may lie; ∞: every candidate
+    threshold: float  # the largest score of a member; ∞: every candidate
     coverage: float
     candidates: Any  # the shared collection, or CandidateSets
 
@@ -48,15 +54,18 @@ class PredictionSets:
         ]
 
 
-def excess_of_truth(Z: Array, truth: Samples, candidates: CandidateSet | CandidateSets, embedding: Embedding) -> Array:
-    """Return how much farther than the nearest candidate each true output lies, (q,); ∞ where it is no candidate."""
+def conformal_scores(distances: Array, last_places: Array) -> Array:
+    """Return s(x, y) of candidates in ascending order of distance, (c,), from the last place that each shares, (c,)."""
+    return last_places * np.sqrt(np.maximum(distances - distances[0], 0))
+
+
+def scores_of_truth(Z: Array, truth: Samples, candidates: CandidateSet | CandidateSets, embedding: Embedding) -> Array:
+    """Return the score of each true output, (q,); ∞ where it is no candidate."""
     scores = np.full(len(Z), np.inf)
     places = candidates.match(truth) if isinstance(candidates, CandidateSets) else match(truth, candidates.outputs)
-    for rows, top in _all_distances(Z, candidates, embedding):
-        hit = top.indices == places[rows, None]
-        found = np.flatnonzero(hit.any(axis=1) & (places[rows] >= 0))
-        own = top.distances[found, hit[found].argmax(axis=1)]
-        scores[rows][found] = own - top.distances[found, 0]
+    for i, index, _, own in _scored(Z, candidates, embedding):
+        if places[i] >= 0:
+            scores[i] = own[np.argmax(index == places[i])]
     return scores
 
 
@@ -76,24 +85,33 @@ def threshold(scores: Array, coverage: float) -> float:
 def sets_within(
     Z: Array, candidates: CandidateSet | CandidateSets, embedding: Embedding, limit: float, coverage: float
 ) -> PredictionSets:
-    """Return the candidates that lie at most ``limit`` farther than the nearest."""
+    """Return the candidates whose score is at most ``limit``."""
     indices: list[Index] = []
     distances: list[Array] = []
-    for _, top in _all_distances(Z, candidates, embedding):
-        # ≤: a score that equals the threshold is in, rounding apart
-        room = limit + 1e-12 * (1 + top.distances[:, :1])
-        inside = (top.distances - top.distances[:, :1] <= room) & (top.indices >= 0)
-        indices += [row[kept] for row, kept in zip(top.indices, inside, strict=True)]
-        distances += [row[kept] for row, kept in zip(top.distances, inside, strict=True)]
+    for _, index, D, scores in _scored(Z, candidates, embedding):
+        inside = within(scores, limit)
+        indices.append(index[inside])
+        distances.append(D[inside])
     given = candidates if isinstance(candidates, CandidateSets) else candidates.outputs
     return PredictionSets(indices, distances, limit, coverage, given)
 
 
-def _all_distances(
+def within(scores: Array, limit: float) -> Any:
+    """Return which scores are at most ``limit``, rounding apart; none for a negative limit."""
+    return scores <= limit + (1e-9 * (1 + limit) if limit >= 0 else 0)
+
+
+def _scored(
     Z: Array, candidates: CandidateSet | CandidateSets, embedding: Embedding
-) -> Iterator[tuple[slice, TopK]]:
-    """Yield the distances of all candidates, nearest first, for blocks of queries within ``working_memory``."""
+) -> Iterator[tuple[int, Index, Array, Array]]:
+    """Yield each example with its candidates, nearest first: places, distances and scores, each (c,).
+
+    Examples are taken in blocks within ``working_memory``.
+    """
     sizes = [n_samples(one) for one in candidates.sets] if isinstance(candidates, CandidateSets) else [len(candidates)]
     for rows in row_blocks(len(Z), 128 * max(sizes)):
         some = CandidateSets(candidates.sets[rows]) if isinstance(candidates, CandidateSets) else candidates
-        yield rows, nearest(Z[rows], some, embedding, max(sizes))
+        top = nearest(Z[rows], some, embedding, max(sizes))
+        for i, (index, D) in enumerate(zip(top.indices, top.distances, strict=True), rows.start):
+            index, D = index[index >= 0], D[index >= 0]
+            yield i, index, D, conformal_scores(D, np.searchsorted(D, D, side="right"))  # those that tie have one D

@@ -178,7 +178,8 @@ def test_ties_share_their_places(identifier, library, spectra):
     D = np.array([0.5, 0.2, 0.5, 0.9, 0.5])
     expected = {"expected": [1, 3, 3, 3, 5], "optimistic": [1, 2, 2, 2, 5], "pessimistic": [1, 4, 4, 4, 5]}
     for ties, ranks in expected.items():
-        found = _ranking(spectra[0], slice(10, 15), "test", D, np.full(5, 1e-12), None, 0.35, ties)
+        limit = 4 * np.sqrt(0.3)  # the three that tie stand at places 2 to 4
+        found = _ranking(spectra[0], slice(10, 15), "test", D, np.full(5, 1e-12), None, limit, ties)
         assert found.ranks.tolist() == ranks
         assert found.rows.tolist() == [11, 10, 12, 14, 13]
         np.testing.assert_allclose(found.margins, [0.3, 0, 0, 0.4, np.inf])

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilearn import checks
 from psilearn.backend import precision, row_blocks, working_dtype
-from psilearn.conformal import PredictionSets, excess_of_truth, sets_within, threshold
+from psilearn.conformal import PredictionSets, scores_of_truth, sets_within, threshold
 from psilearn.decode import CandidateSet, CandidateSets, Ranks, TopK, as_candidates, nearest, rank_of_truth
 from psilearn.decode.rankings import AllRankings, has_all_rankings
 from psilearn.embed import Embedding, LandmarkOutputs, OutputStream, SpannedOutputs
@@ -173,7 +173,7 @@ class OutputKernelRegression(BaseEstimator):
         return ranks
 
     def calibrate(self, X: Samples, y: Samples, candidates: Any = None) -> Self:
-        """Learn from examples that ``fit`` has not seen how far the true output may lie, for :meth:`predict_set`.
+        """Learn from examples that ``fit`` has not seen where the true output may stand, for :meth:`predict_set`.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class OutputKernelRegression(BaseEstimator):
         if candidates is None and has_all_rankings(self.output_kernel_):
             self.output_kernel_.check_full(Y, "y")
         with self._numerics():
-            scores = excess_of_truth(Z, Y, self._prepare(candidates, len(Z)), self.embedding_)
+            scores = scores_of_truth(Z, Y, self._prepare(candidates, len(Z)), self.embedding_)
         if np.isinf(scores).all():
             raise ValueError("No true output of y is among its candidates: there is nothing to calibrate on.")
         self.calibration_scores_ = np.sort(scores)
@@ -196,9 +196,9 @@ class OutputKernelRegression(BaseEstimator):
     def predict_set(self, X: Samples, coverage: float = 0.9, candidates: Any = None) -> PredictionSets:
         """Return for each input a set of candidates that holds the true output with probability ``coverage``.
 
-        The smallest such set among those that take the nearest candidates up to a common distance beyond the nearest:
-        see :mod:`psilearn.conformal` for the guarantee. Needs :meth:`calibrate`. Cost: as ``predict_topk`` with all
-        candidates.
+        It takes the nearest candidates up to a score of place and distance that calibration found to be enough: see
+        :mod:`psilearn.conformal` for the score and the guarantee. Needs :meth:`calibrate`. Cost: as ``predict_topk``
+        with all candidates.
 
         Parameters
         ----------

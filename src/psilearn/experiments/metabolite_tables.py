@@ -124,8 +124,8 @@ class Results:
             f"Conformal sets of {learned[-1]}, calibrated on every other test spectrum of a fold and checked on the "
             + "rest: "
             + "; ".join(
-                f"{coverage:.0%} asked, {held:.1%} found, {size:.1f} molecules on average"
-                for coverage, (held, size) in zip(coverages, found, strict=True)
+                f"{coverage:.0%} asked, {held:.1%} found, {size:.1f} molecules on average (median {middle:.0f})"
+                for coverage, (held, size, middle) in zip(coverages, found, strict=True)
             )
             + "."
         )

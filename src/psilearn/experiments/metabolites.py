@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from psilearn import IOKR, OEL
-from psilearn.conformal import threshold
+from psilearn.conformal import conformal_scores, threshold, within
 from psilearn.datasets import load_metabolites
 from psilearn.datasets.home import cache_home
 from psilearn.decode import CandidateSets
@@ -231,15 +231,20 @@ def _single(predictions: Expansions) -> Expansions:
 
 
 def _conformal(predictions: Expansions, sets: CandidateSets, truth: Index) -> Array:
-    """Return coverage and mean size of conformal sets, (coverages, 2): calibrated on every other test spectrum."""
-    excesses = [D[0] - D[0].min() for _, D, _ in distances_in_sets(predictions, sets)]  # in the order of the sets
-    own = np.array([excess[place] for excess, place in zip(excesses, truth, strict=True)])
+    """Return coverage, mean and median size of conformal sets, (coverages, 3), calibrated on every other spectrum."""
+    scores, own = [], np.empty(len(truth))
+    for i, D, slack in distances_in_sets(predictions, sets):
+        order = np.argsort(D[0], kind="stable")
+        ascending = D[0][order]
+        last = np.searchsorted(ascending, ascending + slack[0].max(), side="right")
+        scores.append(conformal_scores(ascending, last))
+        own[i] = scores[i][np.argmax(order == truth[i])]
     calibration, rest = np.arange(0, len(truth), 2), np.arange(1, len(truth), 2)
     result = []
     for coverage in COVERAGES:
-        limit = threshold(own[calibration], coverage) + 1e-6
-        size = np.mean([np.sum(excesses[i] <= limit) for i in rest])
-        result.append((np.mean(own[rest] <= limit), size))
+        limit = threshold(own[calibration], coverage)
+        sizes = [np.sum(within(scores[i], limit)) for i in rest]
+        result.append((np.mean(within(own[rest], limit)), np.mean(sizes), np.median(sizes)))
     return np.array(result)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psilearn import checks
-from psilearn.conformal import threshold
+from psilearn.conformal import conformal_scores, threshold, within
 from psilearn.decode import CandidateSet, CandidateSets
 from psilearn.decode.expanded import Expansions, distances_in_sets
 from psilearn.decode.nearest import distances_and_slack
@@ -139,8 +139,7 @@ def _ranking(
     ranks = {"expected": (low + high) / 2, "optimistic": low, "pessimistic": high}[ties]
     margins = np.append(np.diff(sorted_D), np.inf)
     margins[:-1][~first[1:]] = 0.0
-    room = -1.0 if limit is None else limit + float(slack.max())
-    inside = sorted_D - sorted_D[0] <= room
+    inside = within(conformal_scores(sorted_D[starts[run]], high), -1.0 if limit is None else limit)
     top = slice(0, len(D) if k is None else checks.count(k, "k"))
     return Ranking(
         spectrum,
