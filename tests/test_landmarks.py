@@ -232,3 +232,35 @@ def test_copies_of_a_candidate_tie_whatever_the_blocks(dtype, outputs):
                 top = model.predict_topk(X, 3, np.concatenate([C, C, C])).indices
             assert np.all(top[:, 0] < len(C))
             np.testing.assert_array_equal(top[:, 1:], top[:, :1] + [[len(C), 2 * len(C)]])
+
+
+def test_labeled_outputs_as_landmarks_lose_nothing_of_the_regression():
+    """With full supervision the unlabeled landmarks play no part: the answer is the exact one."""
+    U = np.random.default_rng(1).standard_normal((500, 6))
+    repeated = np.concatenate([Y, Y[:20]])
+    inputs = np.concatenate([X, X[:20] + 0.1])
+    exact = OEL(KERNEL_X, Gaussian(0.3), ALPHA, 8, 1.0).fit(inputs, repeated)
+    model = OEL(KERNEL_X, Gaussian(0.3), ALPHA, 8, 1.0, output_landmarks=Landmarks(350, "labeled"))
+    model.fit(inputs, repeated, unlabeled=U)
+    np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-6)
+    a, b = (m.embed(X[:9]) @ m.transform_outputs(Y).T for m in (exact, model))
+    np.testing.assert_allclose(a, b, atol=1e-8)
+
+
+def test_labeled_landmarks_come_first_and_others_at_random():
+    U = np.random.default_rng(1).standard_normal((500, 6))
+    model = OEL(KERNEL_X, Gaussian(0.3), ALPHA, 8, 0.5, output_landmarks=Landmarks(320, "labeled", 3))
+    landmarks = model.fit(X, Y, unlabeled=U).embedding_.landmarks
+    np.testing.assert_array_equal(landmarks[:300], Y)
+    assert len(landmarks) == 320
+    assert {row.tobytes() for row in landmarks[300:]} <= {row.tobytes() for row in U}
+    again = OEL(KERNEL_X, Gaussian(0.3), ALPHA, 8, 0.5, output_landmarks=Landmarks(900, "labeled")).fit(X, Y, U)
+    exact = OEL(KERNEL_X, Gaussian(0.3), ALPHA, 8, 0.5).fit(X, Y, U)  # all of them: exact
+    np.testing.assert_allclose(again.eigenvalues_, exact.eigenvalues_, rtol=1e-8)
+
+
+def test_labeled_landmarks_are_at_least_the_labeled_outputs():
+    with pytest.raises(ValueError, match=r'Landmarks\(200, "labeled"\) is fewer than the 300 distinct labeled outputs'):
+        OEL(output_landmarks=Landmarks(200, "labeled")).fit(X, Y)
+    with pytest.raises(ValueError, match="method of input_landmarks must be one of uniform"):
+        OEL(input_landmarks=Landmarks(200, "labeled")).fit(X, Y)
