@@ -118,7 +118,8 @@ def reproduce(
         bool,
         typer.Option(
             "--quick",
-            help="A trial run on little data, whose figures say nothing; label-ranking: one repetition of five.",
+            help="A trial run on little data, whose figures say nothing; label-ranking: one repetition of five; "
+            "metabolites: one fold of five.",
         ),
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute finished parts again.")] = False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -73,9 +74,10 @@ def rank_spectra(
     identifier.require(library)
     if ties not in TIES:
         raise ValueError(f"ties must be one of {', '.join(TIES)}; got {ties!r}.")
+    coverage = checks.fraction(coverage, "coverage")
     limit = None
     if hasattr(identifier.model, "calibration_scores_"):
-        limit = threshold(identifier.model.calibration_scores_, checks.fraction(coverage, "coverage"))
+        limit = threshold(identifier.model.calibration_scores_, coverage)
     query = query or Query(adducts=identifier.adducts)
     embedded = library.embedded(identifier.model)
     for start in range(0, len(spectra), BATCH):
@@ -111,8 +113,9 @@ def _distances(
         for _, D, slack in distances_in_sets(Expansions.of(Z, embedding), sets) if rows else ():
             yield D[0], slack[0]
         return
+    points: Any = embedded.g  # mapped from the disk
     for z, some in zip(Z, rows, strict=True):
-        g = np.asarray(embedded.g[some], dtype=np.float64) if embedded.g is not None else embedding(library.bits[some])
+        g = np.asarray(points[some], dtype=np.float64)
         squared = np.array([z @ z])
         D, slack = distances_and_slack(z[None] @ g.T, squared, embedded.squared_norms[some], tie(Z))
         yield D[0], slack[0]

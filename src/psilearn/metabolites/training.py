@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,9 +31,9 @@ SPLITS = 4
 GRID = Grid(
     mixtures=[Mixture(combination, gamma) for combination in COMBINATIONS for gamma in (None, 0.25, 0.5, 1.0)],
     alphas=(3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3),
-    factors=(0.1, 0.3, 1.0),
+    factors=(0.1, 1.0),
     sizes=(50, 100, 200, 400, 800, 1200, 1600, 2000),
-    supervisions=(0.25, 0.5, 0.75, 1.0),
+    supervisions=(0.25, 0.75, 1.0),
     extra_landmarks=1000,
 )
 SELECT_UNLABELED = 5000  # unlabeled molecules that take part in the choice of parameters
@@ -188,18 +189,12 @@ def _choose(
     if method == "iokr":
         return setting, iokr.mean(setting)
     most = min(len(np.unique(groups[fitting])) for fitting, _ in splits)
-    grid = Grid(
-        GRID.mixtures,
-        GRID.alphas,
-        GRID.factors,
-        [p for p in GRID.sizes if p <= most] or [most],
-        GRID.supervisions,
-        GRID.extra_landmarks,
-    )
+    sizes = [p for p in GRID.sizes if p <= most] or [most]
+    supervisions = [c for c in GRID.supervisions if (c == 1) == (method == "oel0")]
     some = _drawn(library, min(unlabeled, SELECT_UNLABELED), seed) if method == "oel" else None
+    grid = replace(GRID, sizes=sizes, supervisions=supervisions)
     embeddings = validate_embeddings(examples, grid, setting, some, splits, say)
-    allowed = [c for c in grid.supervisions if (c == 1) == (method == "oel0")]
-    best = embeddings.best(*allowed)
+    best = embeddings.best(*supervisions)
     return best, embeddings.mean(best)
 
 
