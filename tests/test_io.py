@@ -121,6 +121,10 @@ def test_an_array_that_would_be_unpickled_is_refused(tmp_path):
         lambda m: m.update(estimator="Popen"),
         lambda m: m["state"].update(predict="x"),
         lambda m: m["state"].pop("embedding_"),
+        lambda m: m["state"].update(embedding_=None),
+        lambda m: m["state"].update(calibration_scores_="abc"),
+        lambda m: m["state"].update(n_components_=7),
+        lambda m: m["state"].update(input_kernel_=None),
         lambda m: m["state"].pop("alpha"),
         lambda m: m["state"].update(dual_coef_={"array": "../other.npy"}),
         lambda m: m["state"].update(dual_coef_={"array": "/etc/passwd"}),
@@ -174,6 +178,13 @@ def test_folders_are_not_overwritten(tmp_path):
         save_model(IOKR(Gaussian(1.0), Linear()).fit(X, X), path)
     with pytest.raises(ValueError, match=r"no manifest\.json"):
         load_model(tmp_path / "absent")
+
+
+def test_an_empty_array_is_refused(tmp_path):
+    path, _ = saved(tmp_path)
+    next(path.glob("*.npy")).write_bytes(b"")
+    with pytest.raises(ValueError, match="no model that can be used"):
+        load_model(path)
 
 
 def test_a_missing_array_is_named(tmp_path):

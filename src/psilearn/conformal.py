@@ -54,9 +54,24 @@ class PredictionSets:
         ]
 
 
-def conformal_scores(distances: Array, last_places: Array) -> Array:
-    """Return s(x, y) of candidates in ascending order of distance, (c,), from the last place that each shares, (c,)."""
-    return last_places * np.sqrt(np.maximum(distances - distances[0], 0))
+def tied_runs(distances: Array, slack: Array | float) -> tuple[Index, Index]:
+    """Return where the run of ties of each candidate begins and ends, (c,) each, for ascending distances (c,).
+
+    Neighbours tie where they differ by no more than the slack of either.
+    """
+    slack = np.broadcast_to(slack, distances.shape)
+    first = np.concatenate([[True], np.diff(distances) > np.maximum(slack[1:], slack[:-1])])
+    starts = np.flatnonzero(first)
+    run = np.cumsum(first) - 1
+    return starts[run], np.append(starts[1:], len(distances))[run]
+
+
+def conformal_scores(distances: Array, start: Index, stop: Index) -> Array:
+    """Return s(x, y) of candidates in ascending order of distance, (c,), from their runs of ties.
+
+    Those that tie have one distance, that of the first: the root would magnify their rounding.
+    """
+    return stop * np.sqrt(np.maximum(distances[start] - distances[0], 0))
 
 
 def scores_of_truth(Z: Array, truth: Samples, candidates: CandidateSet | CandidateSets, embedding: Embedding) -> Array:
@@ -114,4 +129,4 @@ def _scored(
         top = nearest(Z[rows], some, embedding, max(sizes))
         for i, (index, D) in enumerate(zip(top.indices, top.distances, strict=True), rows.start):
             index, D = index[index >= 0], D[index >= 0]
-            yield i, index, D, conformal_scores(D, np.searchsorted(D, D, side="right"))  # those that tie have one D
+            yield i, index, D, conformal_scores(D, *tied_runs(D, 0.0))  # ``nearest`` gives those that tie one distance

@@ -82,14 +82,32 @@ def load_model(path: str | Path) -> Any:
         known = set(model.get_params(deep=False))
         decode = _Reader(path).decode
         state = {name: decode(value) for name, value in manifest["state"].items()}
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OSError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OSError, EOFError, RecursionError) as error:
         raise ValueError(f"{path} is no model that can be used: {type(error).__name__}: {error}") from error
     odd = [name for name in state if name not in known and not name.endswith("_")]
-    if odd or not known <= set(state) or "embedding_" not in state:
+    if odd or not known <= set(state) or not _fits(state):
         raise ValueError(f"{path} is no model that can be used: its state is not that of a fitted {cls.__name__}.")
     model.__dict__.update(state)
     model._continuation = None
     return model
+
+
+def _fits(state: dict[str, Any]) -> bool:
+    """Return whether the fitted parts are of the right kinds and suit each other."""
+    embedding, candidates, coef = (state.get(name) for name in ("embedding_", "candidates_", "dual_coef_"))
+    scores = state.get("calibration_scores_", np.empty(0))
+    return (
+        isinstance(embedding, Embedding)
+        and isinstance(candidates, CandidateSet)
+        and isinstance(coef, np.ndarray)
+        and coef.ndim == 2
+        and coef.shape[1] == embedding.n_components == state.get("n_components_")
+        and isinstance(scores, np.ndarray)
+        and scores.ndim == 1
+        and scores.dtype == np.float64
+        and isinstance(state.get("input_kernel_"), Kernel)
+        and isinstance(state.get("output_kernel_"), Kernel)
+    )
 
 
 def read_notes(path: str | Path) -> dict[str, Any]:

@@ -26,6 +26,8 @@ from psilearn.metabolites.selection import (
 )
 from psilearn.metabolites.similarity import Mixture, SpectrumSimilarity
 from psilearn.metrics import kernel_loss
+from psilearn.molecules import CandidateLibrary
+from psilearn.molecules.reading import MoleculeList
 from psilearn.samples import match
 from psilearn.spectra import Problem, Spectrum, write_parquet
 from tests.chemistry import build_library, smiles_list, spectra_of
@@ -143,7 +145,7 @@ def test_training_learns(identifier, library, spectra):
         chance.append(1 / ranking.n_candidates)
     assert np.mean(hits) > 2 * np.mean(chance)
     assert identifier.adducts == ("[M+H]+",)
-    assert identifier.training["spectra"] + identifier.training["calibration_spectra"] == 120
+    assert 100 <= identifier.training["spectra"] + identifier.training["calibration_spectra"] <= 120
 
 
 def test_rankings_are_those_of_the_estimator(identifier, library, spectra):
@@ -206,7 +208,7 @@ def test_other_methods(method, library, spectra):
     assert isinstance(made.model, IOKR if method == "iokr" else OEL)
     assert not hasattr(made.model, "calibration_scores_")
     ranking = next(iter(rank_spectra(made, spectra[:1], library)))
-    assert ranking.set_size == 0
+    assert ranking.set_size is None
     assert not ranking.in_set.any()
 
 
@@ -239,6 +241,9 @@ def test_molecules_beyond_the_library_are_learnt_from(library, spectra):
         ({"smiles": None}, "no SMILES"),
         ({"smiles": "C("}, "cannot be read"),
         ({"precursor_mz": None}, "no precursor_mz"),
+        ({"adduct": "[M+?]+"}, "is not an adduct"),
+        ({"formula": "C2H6O"}, "its formula is C2H6O, but its SMILES is of"),
+        ({"precursor_mz": 999.0}, "the precursor is wrong"),
     ],
 )
 def test_spectra_that_cannot_be_learnt_from(library, spectra, change, words):
@@ -280,15 +285,16 @@ def test_formula_and_mass_find_the_same(library, spectra):
 @pytest.mark.parametrize(
     ("change", "options", "words"),
     [
-        ({"formula": "C60H60", "precursor_mz": None}, {}, "no molecule of formula C60H60 is in the library"),
+        ({"formula": "C60H60", "precursor_mz": 781.4768}, {}, "no molecule of formula C60H60 is in the library"),
         ({"formula": "sugar"}, {}, "'sugar' is not a molecular formula"),
         ({"adduct": "[M+Na]+"}, {}, "the formula, the adduct or the precursor is wrong"),
         ({"adduct": "[M+Na]+"}, {"adducts": ("[M+H]+",)}, r"trained on \[M\+H\]\+"),
         ({"adduct": "sodium"}, {}, "'sodium' is not an adduct"),
         ({"formula": None, "adduct": None}, {}, "no adduct, and no formula"),
-        ({"formula": None, "precursor_mz": None}, {}, "no precursor_mz, and no formula"),
+        ({"precursor_mz": None}, {}, "no precursor_mz, from which"),
+        ({"adduct": "[M+H]0+"}, {}, "is not an adduct"),
         ({"formula": None}, {"by": "formula"}, "no formula; its precursor mass can be used"),
-        ({"precursor_mz": None}, {"by": "mass"}, "masses need it"),
+        ({"adduct": None}, {"by": "mass"}, "no adduct, and masses need it"),
         ({"formula": None, "precursor_mz": 5000.0}, {}, "no molecule of mass"),
         ({"formula": None, "precursor_mz": 0.5}, {}, "leaves no mass"),
     ],
@@ -304,8 +310,34 @@ def test_bad_queries(bad):
         Query(**bad)
 
 
+def test_one_adduct_in_several_writings(library, spectra):
+    for text in ("[M+H]1+", "M+H", "[M+H]", "[M + H]+"):
+        rows = query_of(replace(spectra[0], adduct=text), library, adducts=("[M+H]+",))
+        assert rows == query_of(spectra[0], library)
+
+
+def test_ions_are_found_by_their_atoms(tmp_path):
+    made = CandidateLibrary.build(MoleculeList(["C[N+](C)(C)CCO", "CCO"], ["choline", ""]), tmp_path / "lib")
+    choline = Spectrum([50.0, 60.0], [1.0, 1.0], 104.10699, "[M]+", "C5H14NO", name="choline")
+    for change in ({}, {"formula": "[C5H14NO]+"}, {"formula": "C5H14NO+"}, {"formula": None}):
+        rows = query_of(replace(choline, **change), made, ppm=2)
+        assert made.names(rows) == ["choline"]
+
+
+def test_replicates_of_a_calibration_molecule_count_once(library, spectra):
+    five = [replace(s, name=f"{s.name}-{i}") for i in range(5) for s in spectra[:40]]
+    made = train(five, library, method="iokr", calibration=0.3)
+    assert made.training["calibration_spectra"] == len(made.model.calibration_scores_) <= 13
+
+
+def test_molecules_of_the_training_are_marked(identifier, library, spectra):
+    outputs = {row.tobytes() for row in identifier.model.candidates_.outputs}
+    for ranking in rank_spectra(identifier, spectra[:10], library, k=None):
+        assert ranking.trained_on.tolist() == [library.bits[row].tobytes() in outputs for row in ranking.rows]
+
+
 def test_problems_do_not_stop_the_others(identifier, library, spectra):
-    bad = replace(spectra[3], formula="C99H99", name="bad")
+    bad = replace(spectra[3], precursor_mz=None, name="bad")
     found = list(rank_spectra(identifier, [spectra[0], bad, spectra[1]], library))
     assert [isinstance(one, Problem) for one in found] == [False, True, False]
     assert found[1].where == "bad"
@@ -397,14 +429,20 @@ def test_commands_from_files_to_a_table_and_a_page(workplace):
 
 def test_a_spectrum_that_cannot_be_ranked_makes_the_exit_code_1(workplace, spectra):
     bad = [
-        replace(spectra[80], formula="C99H99", smiles=None, name="unknown formula"),
+        replace(spectra[80], formula="C99H99", precursor_mz=1288.78, smiles=None, name="unknown formula"),
         replace(spectra[81], adduct="[M+Na]+", name="wrong adduct"),
         replace(spectra[82], mz=[60.0], intensity=[1.0], name="one peak"),
+        replace(spectra[83], precursor_mz=None, name="no precursor"),
     ]
     write_parquet([*bad, spectra[85]], workplace / "bad.parquet")
     result = rank(workplace, "--html", str(workplace / "bad.html"), spectra="bad.parquet")
     assert result.exit_code == 1
-    for name, words in (("unknown formula", "C99H99"), ("wrong adduct", "trained on"), ("row 2", "min_peaks")):
+    for name, words in (
+        ("unknown formula", "C99H99"),
+        ("wrong adduct", "trained on"),
+        ("row 2", "min_peaks"),
+        ("no precursor", "losses"),
+    ):
         assert any(name in line and words in line for line in result.output.splitlines())
     assert {row["spectrum"] for row in table(workplace)} == {"s85"}
     assert "Not ranked" in (workplace / "bad.html").read_text(encoding="utf-8")

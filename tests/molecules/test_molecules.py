@@ -30,7 +30,7 @@ def test_formula_and_mass_are_rdkits(smiles):
     assert Formula.parse(str(formula)) == formula
     from rdkit.Chem.Descriptors import ExactMolWt
 
-    assert formula.mass == pytest.approx(ExactMolWt(molecule), abs=2e-3 * abs(formula.charge) + 1e-6)
+    assert formula.mass == pytest.approx(ExactMolWt(molecule), abs=1e-3 * abs(formula.charge) + 1e-6)
 
 
 def test_hills_order():
@@ -61,6 +61,10 @@ def test_what_is_no_formula(bad):
         ("[2M+H]+", 361.134053),
         ("[M]+", 180.062842),
         ("[M+ACN+H]+", 222.097214),
+        ("[M+HAc-H]-", 239.077242),
+        ("[M]+*", 180.062842),
+        ("[M+2H]++", 91.038971),
+        ("[M+2H]+2", 91.038971),
     ],
 )
 def test_adducts_of_glucose(adduct, mz):
@@ -77,7 +81,24 @@ def test_loose_writing_of_adducts(loose, strict):
     assert str(Adduct.parse(loose)) == strict
 
 
-@pytest.mark.parametrize("bad", ["", "H+", "[M+Xx]+", "[M+H]++", "proton", "[M+]+", None, "[M+H]0+x"])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "H+",
+        "[M+Xx]+",
+        "proton",
+        "[M+]+",
+        None,
+        "[M+H]0+",
+        "[0M+H]+",
+        "[M+13C]+",
+        "[M+Ac]-",
+        "[M+Cl]",
+        "[M-2H]",
+        "M+FA",
+    ],
+)
 def test_what_is_no_adduct(bad):
     with pytest.raises(ValueError, match="not a"):
         Adduct.parse(bad)
@@ -147,8 +168,8 @@ def test_unknown_fingerprints(bad):
 
 
 def test_unreadable_smiles_are_listed():
-    made = Fingerprints()(["CCO", "C(", "", None, "*", "C1CC"])
-    assert made.unreadable == [1, 2, 3, 4, 5]
+    made = Fingerprints()(["CCO", "C(", "", None, "*", "C1CC", "[13CH3]O"])
+    assert made.unreadable == [1, 2, 3, 4, 5, 6]  # the last has an isotope label
     assert not made.bits[1:].any()
 
 
@@ -180,6 +201,7 @@ def test_files_of_molecules(tmp_path):
         ("a.smi", "# nothing\n", "holds no molecule"),
         ("a.mol2", "x", "molecules are read from"),
         ("a.parquet", "x", "not a Parquet file"),
+        ("a.csv", "smiles\n" + "C" * 200_000, "not a text file in UTF-8"),
     ],
 )
 def test_files_that_hold_no_molecules(tmp_path, name, text, words):
@@ -222,6 +244,14 @@ def test_a_window_of_masses_is_what_a_scan_finds(built):
             rows = built.of_mass(mass, ppm)
             expected = np.flatnonzero(np.abs(masses - mass) <= 1e-6 * ppm * mass)
             assert np.arange(len(built))[rows].tolist() == expected.tolist()
+
+
+def test_the_ends_of_a_window_belong_to_it(built):
+    mass = float(built.masses[4])
+    assert built.of_mass(mass, 0.0) == slice(int(built.starts[4]), int(built.starts[5]))
+    for bad in ({"mass": -1.0}, {"mass": np.nan}, {"mass": 100.0, "ppm": -1.0}):
+        with pytest.raises(ValueError, match="must be a finite number"):
+            built.of_mass(**bad)
 
 
 def test_unknown_formulas(built):
@@ -273,6 +303,13 @@ def test_folders_of_others_are_left_alone(tmp_path, built):
     with pytest.raises(FileExistsError, match="library already"):
         CandidateLibrary.build(MoleculeList(["CCO"], [""]), built.path)
     assert (tmp_path / "mine" / "file").read_text() == "x"
+    (tmp_path / "thesis" / "unfinished").mkdir(parents=True)
+    (tmp_path / "thesis" / "unfinished" / "chapter").write_text("x")
+    with pytest.raises(FileExistsError, match="something else"):
+        CandidateLibrary.build(MoleculeList(["CCO"], [""]), tmp_path / "thesis")
+    with pytest.raises(FileNotFoundError):
+        CandidateLibrary.build(tmp_path / "absent.smi", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize(
@@ -283,6 +320,9 @@ def test_folders_of_others_are_left_alone(tmp_path, built):
         lambda path: (path / "manifest.json").write_text(json.dumps({"format": "other", "version": 1})),
         lambda path: (path / "fingerprints.npy").write_bytes(b"x"),
         lambda path: (path / "formulas.json").unlink(),
+        lambda path: (path / "formulas.json").write_text(
+            (path / "formulas.json").read_text().replace(", 0]", ", 9]", 1)
+        ),
         lambda path: (path / "molecules.arrow").write_bytes((path / "molecules.arrow").read_bytes()[:-9]),
         lambda path: (path / "manifest.json").unlink(),
     ],

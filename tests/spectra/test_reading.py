@@ -109,6 +109,11 @@ def test_several_records(tmp_path, name, text):
     np.testing.assert_allclose(second.mz, [70.1, 80.1])
 
 
+def test_lower_case_records_of_mgf(tmp_path):
+    text = MGF.replace("BEGIN IONS", "begin ions").replace("END IONS", "End Ions")
+    assert len(read_spectra(put(tmp_path, "a.mgf", text)).spectra) == 2
+
+
 def test_massbank(tmp_path):
     read = read_spectra(put(tmp_path, "a.txt", MASSBANK + MASSBANK.replace("test-1", "test-2")))
     assert_glucose(read.spectra[0])
@@ -270,6 +275,10 @@ def test_cleaning():
     assert Cleaning(max_peaks=2)(spectrum).mz.tolist() == [60, 70]
     twice = Spectrum(spectrum.mz, spectrum.intensity, 100.0, adduct="[M+2H]2+")
     assert 103.0 in Cleaning()(twice).mz  # fragments of one charge may lie above
+    told = Spectrum(spectrum.mz, spectrum.intensity, 100.0, more={"charge": "2"})
+    assert 103.0 in Cleaning()(told).mz
+    for adduct in ("[M+H]1+", "M+NH4", "[2M+H]+"):
+        assert 103.0 not in Cleaning()(Spectrum(spectrum.mz, spectrum.intensity, 100.0, adduct=adduct)).mz
     with pytest.raises(ValueError, match="0 of its 6 peaks left"):
         Cleaning(above_precursor=0.0)(Spectrum(spectrum.mz, spectrum.intensity, 10.0))
 
@@ -291,6 +300,7 @@ def test_bad_cleaning(bad):
         (["a"], [1.0], "numbers"),
         ([np.inf], [1.0], "finite"),
         ([0.0], [1.0], "m/z > 0"),
+        ([1e17], [1.0], "nothing is measured"),
         ([1.0], [-1.0], "≥ 0"),
     ],
 )

@@ -22,7 +22,7 @@ def _errors_as_words() -> Iterator[None]:
     """Turn what a user can mend into one line and exit code 2."""
     try:
         yield
-    except (ValueError, OSError, ImportError, MemoryError) as error:
+    except (ValueError, OSError, EOFError, ImportError, MemoryError) as error:
         typer.secho(f"Error: {error}", err=True, fg="red")
         raise typer.Exit(2) from error
 
@@ -150,6 +150,7 @@ def train_command(
             f"calibration; {', '.join(chosen)}; validation loss {told['validation_loss']:.4f}; adducts "
             f"{', '.join(identifier.adducts) or 'not stated'}."
         )
+        _tell_sets(identifier.model, 0.9)
     _tell(problems, "not learnt from")
 
 
@@ -162,7 +163,7 @@ def rank_command(
     page: Annotated[Path | None, typer.Option("--html", help="Also a page with drawn structures.")] = None,
     top: Annotated[int, typer.Option("--top", "-k", help="Molecules a spectrum; 0: all candidates.", min=0)] = 10,
     by: Annotated[str, typer.Option(help="How candidates are found: auto, formula or mass.")] = "auto",
-    ppm: Annotated[float, typer.Option(help="Half the width of the window of masses.")] = 10.0,
+    ppm: Annotated[float, typer.Option(help="Half the window of masses, of the molecule's own mass.")] = 10.0,
     adduct: Adduct = None,
     any_adduct: Annotated[bool, typer.Option("--any-adduct", help="Accept adducts the model never saw.")] = False,
     coverage: Annotated[float, typer.Option(help="Of the conformal sets.")] = 0.9,
@@ -195,8 +196,23 @@ def rank_command(
         if page is not None:
             write_page(rankings, problems, library, coverage, page)
         each = f", {1000 * took / len(rankings):.1f} ms each" if rankings else ""
+        _tell_sets(identifier.model, coverage)
         _say(f"{len(rankings)} spectra ranked{each}: {output}{f' and {page}' if page else ''}")
     _tell(problems, "not ranked")
+
+
+def _tell_sets(model: Any, coverage: float) -> None:
+    """Say where conformal sets tell nothing: too few molecules were held back for such a coverage."""
+    from psilearn.conformal import threshold
+
+    scores = getattr(model, "calibration_scores_", None)
+    if scores is not None and threshold(scores, coverage) == float("inf"):
+        _say(
+            f"Conformal sets hold every candidate: {len(scores)} calibration spectra cannot promise {coverage:.0%}; "
+            f"{coverage / (1 - coverage):.0f} or more are needed."
+            if coverage < 1
+            else "Conformal sets of coverage 1 hold every candidate."
+        )
 
 
 def _tell(problems: list[Any], what: str) -> None:

@@ -33,13 +33,19 @@ class Results:
 
     values: Mapping[str, Mapping[str, Array]]  # method → loss, nearer and tied, each (n,); by chance the loss alone
     sizes: Index  # (n,)  candidates of each spectrum
+    shared: Any  # (n,) bool: whether a training molecule has the formula of the spectrum
     folds: Sequence[Mapping[str, Any]]
     numbers: Sequence[int]  # of the folds
     chosen: Sequence[str]  # methods that have parameters
 
     @classmethod
-    def of(cls, folds: Sequence[Mapping[str, Any]], numbers: Sequence[int], sizes: Index) -> Results:
-        """Join what the folds found; ``sizes`` are those of all spectra."""
+    def of(
+        cls, folds: Sequence[Mapping[str, Any]], numbers: Sequence[int], sizes: Index, known: Sequence[Any]
+    ) -> Results:
+        """Join what the folds found.
+
+        ``sizes`` are those of all spectra, ``known`` tells for each fold which formulas its training molecules have.
+        """
         names = [str(name) for name in folds[0]["methods"]]
         values: dict[str, dict[str, Array]] = {
             name: {part: np.concatenate([one[part][i] for one in folds]) for part in ("loss", "nearer", "tied")}
@@ -47,7 +53,8 @@ class Results:
         }
         values["chance"] = {"loss": np.concatenate([one["chance"] for one in folds])}
         tested = np.concatenate([one["test"] for one in folds])
-        return cls(values, sizes[tested], folds, numbers, names[: len(folds[0]["settings"])])
+        shared = np.concatenate([among[one["test"]] for among, one in zip(known, folds, strict=True)])
+        return cls(values, sizes[tested], shared, folds, numbers, names[: len(folds[0]["settings"])])
 
     def top(self, name: str, k: int) -> Mean:
         """Return the top-k accuracy in expectation over ties."""
@@ -112,6 +119,17 @@ class Results:
             f"{np.mean(single):.1%} of the spectra have a single candidate and are right whatever is predicted; "
             f"without them top-1 is {', '.join(told)}."
         )
+        parts = self.shared & ~single, ~self.shared & ~single
+        if all(part.any() for part in parts):
+            rates = (
+                f"{name} " + ", ".join(f"{100 * np.mean(self.top(name, 1).values[part]):.1f}" for part in parts)
+                for name in self.values
+            )
+            notes.append(
+                f"{np.mean(self.shared):.1%} of the spectra share their formula with a training molecule, a wrong "
+                f"candidate that attracts predictions. Top-1 there, and elsewhere, without single candidates: "
+                f"{'; '.join(rates)}."
+            )
         last = self.values[learned[-1]]
         ranks = Ranks(last["nearer"], last["tied"])
         first, final = (100 * float(top_k_accuracy(ranks, 1, ties)) for ties in ("optimistic", "pessimistic"))

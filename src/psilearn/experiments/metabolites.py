@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from psilearn import IOKR, OEL
-from psilearn.conformal import conformal_scores, threshold, within
+from psilearn.conformal import conformal_scores, threshold, tied_runs, within
 from psilearn.datasets import load_metabolites
 from psilearn.datasets.home import cache_home
 from psilearn.decode import CandidateSets
@@ -62,6 +62,7 @@ class Task:
     examples: Examples
     fold: Index
     sizes: Index  # candidates of each spectrum
+    formulas: Any  # (n,)
     unlabeled: Any  # (m, b)
     library: CandidateLibrary
     noncommercial: int
@@ -88,8 +89,11 @@ def load(context: Context) -> Task:
     kernel = GaussianTanimoto(config["output_gamma"], packed=True)
     examples = Examples(similarity, outputs, CandidateSets([sets[s.formula] for s in spectra]), truth, kernel)
     readable = np.setdiff1d(np.arange(len(unlabeled.bits)), unlabeled.unreadable)
-    sizes = np.array([len(sets[s.formula]) for s in spectra])
-    return Task(examples, data.fold[kept], sizes, unlabeled.bits[readable], library, int(data.noncommercial.sum()))
+    formulas = np.array([s.formula for s in spectra])
+    sizes = np.array([len(sets[formula]) for formula in formulas])
+    return Task(
+        examples, data.fold[kept], sizes, formulas, unlabeled.bits[readable], library, int(data.noncommercial.sum())
+    )
 
 
 def _library(candidates: Any, fingerprints: Fingerprints, context: Context) -> CandidateLibrary:
@@ -108,7 +112,8 @@ def run(context: Context) -> Outcome:
     folds = [
         context.remember(f"fold-{fold}", partial(_run_fold, task, fold, context)) for fold in context.config["folds"]
     ]
-    results = Results.of(folds, context.config["folds"], task.sizes)
+    known = [np.isin(task.formulas, task.formulas[task.fold != fold]) for fold in context.config["folds"]]
+    results = Results.of(folds, context.config["folds"], task.sizes, known)
     notes = [
         *results.notes(COVERAGES),
         f"Candidate library: {len(task.library):,} molecules, sha256 {task.library.hash[:16]}…; {task.noncommercial} "
@@ -236,8 +241,7 @@ def _conformal(predictions: Expansions, sets: CandidateSets, truth: Index) -> Ar
     for i, D, slack in distances_in_sets(predictions, sets):
         order = np.argsort(D[0], kind="stable")
         ascending = D[0][order]
-        last = np.searchsorted(ascending, ascending + slack[0].max(), side="right")
-        scores.append(conformal_scores(ascending, last))
+        scores.append(conformal_scores(ascending, *tied_runs(ascending, slack[0][order])))
         own[i] = scores[i][np.argmax(order == truth[i])]
     calibration, rest = np.arange(0, len(truth), 2), np.arange(1, len(truth), 2)
     result = []
@@ -267,12 +271,12 @@ def _edges(setting: Setting, grid: Grid, iokr_setting: Setting) -> str:
         "γ": (setting.mixture.gamma, [m.gamma for m in grid.mixtures if m.gamma is not None]),
         "λ": (setting.alpha, grid.alphas) if setting.supervision is None else (factor, grid.factors),
         "p": (setting.n_components, grid.sizes),
-        "c": (setting.supervision, [*grid.supervisions, 0.0]),
+        "c": (setting.supervision, [c for c in grid.supervisions if c < 1]),
     }
     words = []
     for name, (value, values) in tried.items():
         close = [v for v in values if value is not None and np.isclose(v, value)]
-        if close and len(set(values)) > 1 and close[0] in (min(values), max(values)) and (name, value) != ("c", 1):
+        if close and len(set(values)) > 1 and close[0] in (min(values), max(values)):
             words.append(f"{name} at the {'low' if close[0] == min(values) else 'high'} end")
     return ", ".join(words)
 

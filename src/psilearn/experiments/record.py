@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from psilearn.experiments.files import plain, write_whole
+from psilearn.files import plain, write_whole
 
 PACKAGES = ("psilearn", "numpy", "scipy", "scikit-learn")
 

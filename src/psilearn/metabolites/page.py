@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from psilearn import __version__
-from psilearn.experiments.files import write_whole
+from psilearn.files import write_whole
 from psilearn.metabolites.ranking import Ranking
 from psilearn.molecules import CandidateLibrary
 from psilearn.molecules.drawing import drawing
@@ -27,10 +27,10 @@ def write_page(
     listed = "".join(f"<li><b>{escape(p.where)}</b>: {escape(p.why)}</li>\n" for p in problems)
     missing = f"<section><h2>Not ranked</h2>\n<ul>\n{listed}</ul></section>\n" if problems else ""
     sections = "".join(_section(ranking, library, number) for number, ranking in enumerate(rankings, 1))
-    calibrated = any(ranking.set_size for ranking in rankings)
+    calibrated = any(ranking.set_size is not None for ranking in rankings)
     trust = (
-        f"A ring marks the conformal set: over many spectra like those of the calibration it holds the true molecule "
-        f"with probability {coverage:.0%}, if that molecule is among the candidates."
+        f"A coloured frame marks the conformal set: over many spectra like those of the calibration it holds the true "
+        f"molecule with probability {coverage:.0%}, if that molecule is among the candidates."
         if calibrated
         else "The model was not calibrated, so no conformal sets are shown."
     )
@@ -66,7 +66,7 @@ def _section(ranking: Ranking, library: CandidateLibrary, number: int) -> str:
         spectrum.adduct or "",
         f"{len(spectrum)} peaks",
         f"{ranking.n_candidates:,} candidates of {ranking.how}",
-        f"{ranking.set_size:,} in the conformal set" if ranking.set_size else "",
+        f"{ranking.set_size:,} in the conformal set" if ranking.set_size is not None else "",
     ]
     shown = [int(row) for row in ranking.rows[:SHOWN]]
     cards = "".join(
@@ -95,7 +95,7 @@ def _card(ranking: Ranking, i: int, smiles: str, name: str, formula: str) -> str
     return f"""<li{inside}>
 {picture}
 <p>rank {ranking.ranks[i]:g} · distance {ranking.distances[i]:.4f}{margin}</p>
-<p>{title}{escape(formula)}</p>
+<p>{title}{escape(formula)}{" · trained on" if ranking.trained_on[i] else ""}</p>
 <p><code>{escape(smiles)}</code></p>
 </li>
 """

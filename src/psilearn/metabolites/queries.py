@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psilearn import checks
 from psilearn.molecules import Adduct, CandidateLibrary, Formula
@@ -21,7 +21,7 @@ class Query:
     by : "auto", "formula" or "mass"
         by the molecular formula; by precursor m/z and adduct; or by the formula where the spectrum has one.
     ppm : float
-        half the width of the window of masses.
+        half the width of the window of masses, in millionths of the molecule's own mass.
     adducts : tuple of str
         those that are accepted, the model's own; empty: any.
 
@@ -52,6 +52,8 @@ class Query:
             where the spectrum does not say enough, contradicts itself, or nothing in the library fits.
         """
         self.check_adduct(spectrum)
+        if spectrum.precursor_mz is None:
+            raise ValueError("it has no precursor_mz, from which its neutral losses and its mass are counted")
         if self.by == "formula" or (self.by == "auto" and spectrum.formula is not None):
             rows, how = self._by_formula(spectrum, library)
         else:
@@ -64,8 +66,8 @@ class Query:
         """Refuse an adduct that cannot be read, or that the model was not trained on."""
         if spectrum.adduct is None:
             return
-        adduct = str(Adduct.parse(spectrum.adduct))
-        if self.adducts and adduct not in self.adducts:
+        adduct = Adduct.parse(spectrum.adduct)
+        if self.adducts and adduct.key not in {Adduct.parse(known).key for known in self.adducts}:
             raise ValueError(
                 f"its adduct is {adduct}, but the model was trained on {', '.join(self.adducts)}: other adducts break "
                 f"in other ways"
@@ -75,19 +77,24 @@ class Query:
         if spectrum.formula is None:
             raise ValueError("it has no formula; its precursor mass can be used instead (by mass)")
         formula = Formula.parse(spectrum.formula)
-        if spectrum.adduct is not None and spectrum.precursor_mz is not None:
-            expected = Adduct.parse(spectrum.adduct).mz(formula.mass)
-            if abs(expected - spectrum.precursor_mz) > FIT:
-                raise ValueError(
-                    f"{formula} as {spectrum.adduct} has m/z {expected:.4f}, but its precursor is "
-                    f"{spectrum.precursor_mz:.4f}: the formula, the adduct or the precursor is wrong"
-                )
-        return library.of_formula(str(formula)), f"formula {formula}"
+        rows = library.of_formula(str(formula))
+        if spectrum.adduct is not None:
+            check_fit(spectrum, formula)
+            adduct = Adduct.parse(spectrum.adduct)
+            if adduct.key == (1, 0.0, adduct.charge) and not formula.charge:  # [M]+: M may be the ion itself
+                charged = library.of_formula(str(replace(formula, charge=adduct.charge)))
+                rows = (
+                    charged
+                    if rows.start == rows.stop
+                    else rows
+                    if charged.start == charged.stop
+                    else slice(min(rows.start, charged.start), max(rows.stop, charged.stop))
+                )  # of one mass, so side by side
+        return rows, f"formula {formula}"
 
     def _by_mass(self, spectrum: Spectrum, library: CandidateLibrary) -> tuple[slice, str]:
-        if spectrum.precursor_mz is None or spectrum.adduct is None:
-            absent = "precursor_mz" if spectrum.precursor_mz is None else "adduct"
-            raise ValueError(f"it has no {absent}, and {'no formula' if self.by == 'auto' else 'masses need it'}")
+        if spectrum.adduct is None or spectrum.precursor_mz is None:
+            raise ValueError(f"it has no adduct, and {'no formula' if self.by == 'auto' else 'masses need it'}")
         mass = Adduct.parse(spectrum.adduct).mass(spectrum.precursor_mz)
         if mass <= 0:
             raise ValueError(
@@ -95,3 +102,15 @@ class Query:
             )
         how = f"mass {mass:.4f} Da ± {self.ppm:g} ppm ({spectrum.adduct} of m/z {spectrum.precursor_mz:.4f})"
         return library.of_mass(mass, self.ppm), how
+
+
+def check_fit(spectrum: Spectrum, formula: Formula) -> None:
+    """Refuse a precursor that formula and adduct contradict by more than half a dalton."""
+    if spectrum.adduct is None or spectrum.precursor_mz is None:
+        return
+    expected = Adduct.parse(spectrum.adduct).mz(formula.mass)
+    if abs(expected - spectrum.precursor_mz) > FIT:
+        raise ValueError(
+            f"{formula} as {spectrum.adduct} has m/z {expected:.4f}, but its precursor is "
+            f"{spectrum.precursor_mz:.4f}: the formula, the adduct or the precursor is wrong"
+        )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from psilearn import checks
-from psilearn.conformal import conformal_scores, threshold, within
+from psilearn.conformal import conformal_scores, threshold, tied_runs, within
 from psilearn.decode import CandidateSet, CandidateSets
 from psilearn.decode.expanded import Expansions, distances_in_sets
 from psilearn.decode.nearest import distances_and_slack
@@ -37,7 +37,8 @@ class Ranking:
     margins: Array  # (k,)  how much farther the next candidate is; ∞ after the last
     ranks: Array  # (k,)  1 is the nearest; those at one distance share the mean of their places, or as asked
     in_set: Array  # (k,)  bool: in the conformal set
-    set_size: int  # molecules in the conformal set; 0 where the model is not calibrated
+    trained_on: Array  # (k,)  bool: whether a training spectrum was of a molecule with this fingerprint
+    set_size: int | None  # molecules in the conformal set; None where the model is not calibrated
 
 
 def rank_spectra(
@@ -80,6 +81,7 @@ def rank_spectra(
         limit = threshold(identifier.model.calibration_scores_, coverage)
     query = query or Query(adducts=identifier.adducts)
     embedded = library.embedded(identifier.model)
+    seen = {row.tobytes() for row in np.asarray(identifier.model.candidates_.outputs)}
     for start in range(0, len(spectra), BATCH):
         found: dict[int, tuple[slice, str] | Problem] = {}
         some = spectra[start : start + BATCH]
@@ -96,7 +98,10 @@ def rank_spectra(
             if isinstance(one, Problem):
                 yield one
             else:
-                yield _ranking(some[i], *one, *distances[i], k, limit, ties)
+                ranking = _ranking(some[i], *one, *distances[i], k, limit, ties)
+                yield replace(
+                    ranking, trained_on=np.array([library.bits[row].tobytes() in seen for row in ranking.rows])
+                )
 
 
 def _distances(
@@ -133,16 +138,11 @@ def _ranking(
 ) -> Ranking:
     order = np.argsort(D, kind="stable")
     sorted_D = D[order]
-    # one run of ties: each within the slack of the one before it
-    first = np.concatenate([[True], np.diff(sorted_D) > np.maximum(slack[order][1:], slack[order][:-1])])
-    run = np.cumsum(first) - 1
-    starts = np.flatnonzero(first)
-    ends = np.append(starts[1:], len(D))
-    low, high = starts[run] + 1.0, ends[run].astype(float)
+    start, stop = tied_runs(sorted_D, slack[order])
+    low, high = start + 1.0, stop.astype(float)
     ranks = {"expected": (low + high) / 2, "optimistic": low, "pessimistic": high}[ties]
-    margins = np.append(np.diff(sorted_D), np.inf)
-    margins[:-1][~first[1:]] = 0.0
-    inside = within(conformal_scores(sorted_D[starts[run]], high), -1.0 if limit is None else limit)
+    margins = np.append(np.where(np.diff(start) > 0, np.diff(sorted_D), 0.0), np.inf)
+    inside = within(conformal_scores(sorted_D, start, stop), -1.0 if limit is None else limit)
     top = slice(0, len(D) if k is None else checks.count(k, "k"))
     return Ranking(
         spectrum,
@@ -153,5 +153,6 @@ def _ranking(
         margins[top],
         ranks[top],
         inside[top],
-        int(inside.sum()),
+        np.zeros(len(order[top]), dtype=bool),
+        None if limit is None else int(inside.sum()),
     )

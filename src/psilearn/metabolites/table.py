@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from psilearn.experiments.files import write_whole
+from psilearn.files import write_whole
 from psilearn.metabolites.ranking import Ranking
 from psilearn.molecules import CandidateLibrary
 
 COLUMNS = (
+    "query",
     "spectrum",
     "rank",
     "smiles",
@@ -23,18 +24,20 @@ COLUMNS = (
     "distance",
     "margin",
     "in_set",
+    "trained_on",
     "set_size",
     "candidates",
     "found_by",
 )
 
 
-def lines(ranking: Ranking, library: CandidateLibrary) -> list[dict[str, Any]]:
+def lines(number: int, ranking: Ranking, library: CandidateLibrary) -> list[dict[str, Any]]:
     """Return the molecules of one spectrum; margin is empty after the last candidate, in_set without calibration."""
     rows = [int(row) for row in ranking.rows]
     texts = zip(library.smiles(rows), library.names(rows), library.formulas_of(rows), strict=True)
     return [
         {
+            "query": number,
             "spectrum": ranking.spectrum.name,
             "rank": f"{ranking.ranks[i]:g}",
             "smiles": smiles,
@@ -42,8 +45,9 @@ def lines(ranking: Ranking, library: CandidateLibrary) -> list[dict[str, Any]]:
             "formula": formula,
             "distance": f"{ranking.distances[i]:.6f}",
             "margin": "" if np.isinf(ranking.margins[i]) else f"{ranking.margins[i]:.6f}",
-            "in_set": ("yes" if ranking.in_set[i] else "no") if ranking.set_size else "",
-            "set_size": ranking.set_size or "",
+            "in_set": "" if ranking.set_size is None else _word(ranking.in_set[i]),
+            "trained_on": _word(ranking.trained_on[i]),
+            "set_size": "" if ranking.set_size is None else ranking.set_size,
             "candidates": ranking.n_candidates,
             "found_by": ranking.how,
         }
@@ -56,6 +60,10 @@ def write_table(rankings: Iterable[Ranking], library: CandidateLibrary, path: Pa
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, COLUMNS)
     writer.writeheader()
-    for ranking in rankings:
-        writer.writerows(lines(ranking, library))
+    for number, ranking in enumerate(rankings, 1):
+        writer.writerows(lines(number, ranking, library))
     write_whole(path, text.getvalue().encode())
+
+
+def _word(flag: Any) -> str:
+    return "yes" if flag else "no"

@@ -13,6 +13,7 @@ from psilearn import IOKR, OEL, checks
 from psilearn.decode import CandidateSets
 from psilearn.kernels import GaussianTanimoto
 from psilearn.metabolites.identifier import MetaboliteIdentifier
+from psilearn.metabolites.queries import check_fit
 from psilearn.metabolites.selection import (
     Examples,
     Grid,
@@ -22,7 +23,7 @@ from psilearn.metabolites.selection import (
     validate_iokr,
 )
 from psilearn.metabolites.similarity import COMBINATIONS, Mixture, SpectrumSimilarity
-from psilearn.molecules import Adduct, CandidateLibrary
+from psilearn.molecules import Adduct, CandidateLibrary, Formula
 from psilearn.samples import Index, distinct, match
 from psilearn.spectra import Problem, Spectrum
 
@@ -79,7 +80,8 @@ def train(
     unlabeled : int
         how many molecules, drawn from the library, method "oel" learns its embedding from.
     calibration : float in [0, 1)
-        the part of molecules that is held back to calibrate conformal sets; 0: none, and no sets.
+        the part of molecules that is held back to calibrate conformal sets, by one spectrum each; 0: none, and no
+        sets. n molecules can promise a coverage of n/(n+1) at the most.
     seed : int
         of what is drawn at random.
     say : function
@@ -95,14 +97,12 @@ def train(
     say("fingerprints of the training molecules")
     labeled = _labeled(spectra, library, on_problem)
     groups = distinct(labeled.bits).inverse
-    if len(np.unique(groups)) < 2 * SPLITS:
-        raise ValueError(
-            f"{len(np.unique(groups))} different molecules are too few to train on: at least {2 * SPLITS} are needed."
-        )
+    _require_molecules(groups)
     fitting, held = np.arange(len(groups)), np.arange(0)
     if calibration > 0:
         splitter = GroupShuffleSplit(1, test_size=calibration, random_state=seed)
         fitting, held = next(splitter.split(groups, groups=groups))
+        _require_molecules(groups[fitting])
     say(f"kernels of {len(fitting)} spectra")
     similarity = SpectrumSimilarity.of([labeled.spectra[i] for i in fitting])
     examples = Examples(
@@ -118,7 +118,7 @@ def train(
     model = _fitted(
         similarity.on_spectra(weights, setting.mixture.gamma), labeled, fitting, setting, unlabeled, library, seed
     )
-    known = held[labeled.in_library[held]]
+    known = _one_a_molecule(held[labeled.in_library[held]], groups, seed)
     if len(known):
         say(f"calibrating on {len(known)} spectra")
         model.calibrate(
@@ -143,6 +143,20 @@ def train(
     return MetaboliteIdentifier(model, library.fingerprints, tuple(adducts), training)
 
 
+def _require_molecules(groups: Index) -> None:
+    if len(np.unique(groups)) < 2 * SPLITS:
+        raise ValueError(
+            f"{len(np.unique(groups))} different molecules are too few to train on: at least {2 * SPLITS} are needed "
+            f"beside those that are held back for calibration."
+        )
+
+
+def _one_a_molecule(rows: Index, groups: Index, seed: int) -> Index:
+    """Return one spectrum of each molecule, drawn at random: spectra of one molecule are no independent witnesses."""
+    shuffled = np.random.default_rng(seed).permutation(rows)
+    return np.sort(shuffled[np.unique(groups[shuffled], return_index=True)[1]])
+
+
 def _labeled(
     spectra: Sequence[Spectrum], library: CandidateLibrary, on_problem: Callable[[Problem], None] | None
 ) -> Labeled:
@@ -150,11 +164,7 @@ def _labeled(
     made = library.fingerprints([spectrum.smiles or "" for spectrum in spectra])
     kept, sets, truth, in_library = [], [], [], []
     for i, (spectrum, formula) in enumerate(zip(spectra, made.formulas, strict=True)):
-        why = None
-        if not formula:
-            why = f"its SMILES {spectrum.smiles!r} cannot be read" if spectrum.smiles else "it has no SMILES"
-        elif spectrum.precursor_mz is None:
-            why = "it has no precursor_mz"
+        why = _fault(spectrum, formula)
         if why is not None:
             problem = Problem(spectrum.name or f"spectrum {i + 1}", why)
             if on_problem is None:
@@ -170,6 +180,21 @@ def _labeled(
     if not kept:
         raise ValueError("No spectrum can be learnt from: each needs a SMILES that can be read and a precursor.")
     return Labeled([spectra[i] for i in kept], made.bits[kept], sets, np.array(truth), np.array(in_library))
+
+
+def _fault(spectrum: Spectrum, formula: str) -> str | None:
+    """Say why a spectrum cannot be learnt from, or None; ``formula`` is that of its SMILES."""
+    if not formula:
+        return f"its SMILES {spectrum.smiles!r} cannot be read" if spectrum.smiles else "it has no SMILES"
+    if spectrum.precursor_mz is None:
+        return "it has no precursor_mz"
+    try:
+        if spectrum.formula is not None and str(Formula.parse(spectrum.formula)) != formula:
+            return f"its formula is {spectrum.formula}, but its SMILES is of {formula}"
+        check_fit(spectrum, Formula.parse(formula))
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def _choose(

@@ -28,7 +28,7 @@ class Fingerprinted(NamedTuple):
     """Fingerprints of molecules, in the order of their SMILES."""
 
     bits: Bits  # (n, b) uint8, eight bits a byte; zeros where the SMILES could not be read
-    formulas: list[str]  # in Hill's order; "" where the SMILES could not be read
+    formulas: list[str]  # in Hill's order; "" where the SMILES could not be read or has isotope labels
     canonical: list[str]  # RDKit's canonical SMILES, equal for equal molecules; "" likewise
 
     @property
@@ -165,10 +165,10 @@ def molecule_of(smiles: str) -> Any:
 
 
 def formula_of(molecule: Any) -> str:
-    """Return the formula of a molecule in Hill's order; "" for None."""
+    """Return the formula of a molecule in Hill's order; "" for None, and for molecules with isotope labels."""
     from rdkit.Chem.rdMolDescriptors import CalcMolFormula
 
-    if molecule is None:
+    if molecule is None or any(atom.GetIsotope() for atom in molecule.GetAtoms()):
         return ""
     try:
         return str(Formula.parse(CalcMolFormula(molecule)))

@@ -11,8 +11,13 @@ from typing import Any
 ELECTRON = 0.000548579909  # Da
 MISSING = "Molecules need RDKit: pip install 'psilearn[chem]'."
 _GROUP = re.compile(r"([A-Z][a-z]?)(\d*)")
-_ADDUCT = re.compile(r"\[(\d*)M((?:[+-]\d*[A-Za-z][A-Za-z0-9]*)*)\](\d*)([+-])")
-_PART = re.compile(r"([+-])(\d*)([A-Za-z][A-Za-z0-9]*)")
+_ADDUCT = re.compile(
+    r"\[([1-9]?)M((?:[+-][1-9]?[A-Za-z][A-Za-z0-9]*)*)\](?:([1-9]?)([+-])|([+-])([1-9])|(\+{2,}|-{2,}))[*.•]?"
+)
+_PART = re.compile(r"([+-])([1-9]?)([A-Za-z][A-Za-z0-9]*)")
+_SHORT = {"M+H": "+", "M+Na": "+", "M+K": "+", "M+NH4": "+", "M-H": "-"}  # whose charge goes without saying
+_METALS = ("Li", "Na", "K", "Rb", "Cs", "Mg", "Ca", "Fe", "Cu", "Zn", "Ag")
+_IN_ADDUCTS = frozenset(("H", "B", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Br", "I", *_METALS))
 
 
 def rdkit_chem() -> Any:
@@ -60,7 +65,8 @@ class Formula:
         ValueError
             where the text is no formula, or an element is unknown.
         """
-        match = re.fullmatch(r"((?:[A-Z][a-z]?\d*)+)(?:([+-])(\d*))?", text.strip()) if isinstance(text, str) else None
+        bare = re.sub(r"^\[(.*)\](\d*[+-]\d*)$", r"\1\2", text.strip()) if isinstance(text, str) else ""  # [C5H14NO]+
+        match = re.fullmatch(r"((?:[A-Z][a-z]?\d*)+)(?:([+-])(\d*))?", bare)
         if match is None:
             raise ValueError(f"{text!r} is not a molecular formula such as C6H12O6")
         counts: Counter[str] = Counter()
@@ -74,8 +80,8 @@ class Formula:
 
     @property
     def mass(self) -> float:
-        """Monoisotopic mass in Da; an ion's is that of its nuclei and of the electrons that it has."""
-        return sum(_element_mass(symbol) * number for symbol, number in self.counts) - self.charge * ELECTRON
+        """Monoisotopic mass of the atoms in Da; electrons that an ion lacks or has are counted by its adduct."""
+        return sum(_element_mass(symbol) * number for symbol, number in self.counts)
 
     def __str__(self) -> str:
         text = "".join(f"{symbol}{number if number > 1 else ''}" for symbol, number in self.counts)
@@ -102,24 +108,35 @@ class Adduct:
 
     @classmethod
     def parse(cls, text: str) -> Adduct:
-        """Read an adduct such as [M+H]+, [2M+Na]+ or [M+HCOO]-; M+H and [M+H] are taken as [M+H]+.
+        """Read an adduct such as [M+H]+, [2M+Na]+, [M+HCOO]-, [M+2H]2+ or [M]+*; M+H and [M+H] are taken as [M+H]+.
 
         Raises
         ------
         ValueError
-            where the text is no adduct.
+            where the text is no adduct, or leaves its charge open.
         """
         compact = re.sub(r"\s", "", str(text))
-        compact = re.sub(r"^\[?([^\[\]]*M[^\[\]]*?)\]?(?:(\d*)([+-]))?$", _completed, compact)
+        bare = compact.removeprefix("[").removesuffix("]")
+        if bare in _SHORT:
+            compact = f"[{bare}]{_SHORT[bare]}"
         match = _ADDUCT.fullmatch(compact)
         if match is None:
             raise ValueError(f"{text!r} is not an adduct such as [M+H]+, [M+Na]+ or [M-H]-")
         shift = 0.0
         for sign, number, group in _PART.findall(match[2]):
-            part = Formula.parse(_ABBREVIATIONS.get(group, group)).mass * int(number or 1)
-            shift += part if sign == "+" else -part
-        charge = int(match[3] or 1) * (1 if match[4] == "+" else -1)
-        return cls(int(match[1] or 1), shift, charge, compact)
+            formula = Formula.parse(_ABBREVIATIONS.get(group.lower(), group))
+            if not {symbol for symbol, _ in formula.counts} <= _IN_ADDUCTS:
+                raise ValueError(f"{text!r} is not an adduct: {group} is not expected in one")
+            shift += (1 if sign == "+" else -1) * int(number or 1) * formula.mass
+        size, sign = (match[3] or 1, match[4]) if match[4] else (match[6], match[5])
+        if match[7]:
+            size, sign = len(match[7]), match[7][0]
+        return cls(int(match[1] or 1), shift, int(size) * (1 if sign == "+" else -1), compact)
+
+    @property
+    def key(self) -> tuple[int, float, int]:
+        """What two writings of one adduct share."""
+        return self.multiple, round(self.shift, 4), self.charge
 
     def mz(self, mass: float) -> Any:
         """Return m/z of the ion of a molecule of this mass."""
@@ -133,10 +150,12 @@ class Adduct:
         return self.text
 
 
-_ABBREVIATIONS = {"FA": "HCOOH", "Hac": "CH3COOH", "ACN": "C2H3N", "MeOH": "CH4O", "IsoProp": "C3H8O", "DMSO": "C2H6OS"}
-
-
-def _completed(match: re.Match[str]) -> str:
-    """Add what people leave out: brackets, and the charge of a single plus."""
-    inside, size, sign = match.groups()
-    return f"[{inside}]{size or ''}{sign or ('-' if inside.endswith('M-H') else '+')}"
+_ABBREVIATIONS = {
+    "fa": "HCOOH",
+    "hac": "CH3COOH",
+    "acn": "C2H3N",
+    "meoh": "CH4O",
+    "isoprop": "C3H8O",
+    "dmso": "C2H6OS",
+    "tfa": "C2HF3O2",
+}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from psilearn import checks
 from psilearn.decode import CandidateSet
+from psilearn.files import write_whole
 from psilearn.linalg import Array
 from psilearn.molecules.fingerprints import CHUNK, Bits, Fingerprints
 from psilearn.molecules.formulas import Formula
@@ -29,7 +30,7 @@ MANIFEST, MOLECULES, BITS, FORMULAS, UNREADABLE = (
     "formulas.json",
     "unreadable.csv",
 )
-CHUNKS, EMBEDDINGS = "unfinished", "embeddings"
+CHUNKS, MARK, EMBEDDINGS = "unfinished", "psilearn-library.txt", "embeddings"
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class CandidateLibrary:
 
         An interrupted build goes on where it was when it is called again with the same molecules: finished chunks lie
         in the folder until the end. Molecules that occur twice, known by their canonical SMILES, are kept once; those
-        that cannot be read are listed in ``unreadable.csv``.
+        that cannot be read, or have isotope labels, are listed in ``unreadable.csv``.
 
         Cost: about a millisecond a molecule and process, for Morgan and MACCS. Memory: the SMILES and formulas of all
         molecules (about 0.4 kB each) and their fingerprints in the page cache.
@@ -87,8 +88,8 @@ class CandidateLibrary:
             processes, as joblib counts them.
         """
         path, fingerprints = Path(path), fingerprints or Fingerprints()
-        _claim(path)
         listed = molecules if isinstance(molecules, MoleculeList) else read_molecules(molecules)
+        _claim(path)
         formulas: list[str] = []
         canonical: list[str] = []
         for chunk in fingerprints.chunks(listed.smiles, path / CHUNKS, n_jobs):
@@ -118,8 +119,8 @@ class CandidateLibrary:
                 "files": {name: (path / name).stat().st_size for name in (MOLECULES, BITS, FORMULAS)},
                 "sha256": _hash(path),
             }
-            (path / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-            shutil.rmtree(path / CHUNKS)
+            write_whole(path / MANIFEST, json.dumps(manifest, indent=1).encode())
+            _remove_chunks(path / CHUNKS)
         return cls.open(path)
 
     @classmethod
@@ -149,6 +150,8 @@ class CandidateLibrary:
                 raise ValueError(f"{BITS} holds shape {bits.shape} of {bits.dtype}")
             starts = np.array([*(row[2] for row in rows), len(bits)], dtype=np.intp)
             masses = np.array([row[1] for row in rows], dtype=np.float64)
+            if starts[0] != 0 or (np.diff(starts) <= 0).any() or (np.diff(masses) < 0).any():
+                raise ValueError(f"{FORMULAS} is not in order")
             made = cls(path, manifest, bits, [str(row[0]) for row in rows], masses, starts)
         except (ValueError, KeyError, TypeError, IndexError, OSError) as error:
             raise ValueError(f"{path} is no library of candidates that can be used: {error}.") from error
@@ -187,9 +190,11 @@ class CandidateLibrary:
         return slice(0, 0) if place is None else slice(int(self.starts[place]), int(self.starts[place + 1]))
 
     def of_mass(self, mass: float, ppm: float = 10.0) -> slice:
-        """Return the rows whose monoisotopic mass lies within ``ppm`` of a neutral mass in Da."""
-        room = 1e-6 * ppm * mass
-        first, last = np.searchsorted(self.masses, [mass - room, mass + room])
+        """Return the rows whose monoisotopic mass lies within ``ppm`` of a neutral mass in Da, the ends included."""
+        mass = checks.positive(mass, "mass")
+        room = 1e-6 * checks.non_negative(ppm, "ppm") * mass + 1e-9  # rounding of a mass
+        first = np.searchsorted(self.masses, mass - room)
+        last = np.searchsorted(self.masses, mass + room, side="right")
         return slice(int(self.starts[first]), int(self.starts[last]))
 
     def smiles(self, rows: slice | Sequence[int]) -> list[str]:
@@ -239,12 +244,25 @@ class CandidateLibrary:
 
 
 def _claim(path: Path) -> None:
-    """Make the folder, or take over one that is empty or was interrupted; leave anything else alone."""
+    """Make the folder, or take over one that is empty or an interrupted build of ours; leave anything else alone."""
     if (path / MANIFEST).exists():
         raise FileExistsError(f"{path} holds a library already: open it, or choose another folder.")
-    if path.exists() and (not path.is_dir() or (any(path.iterdir()) and not (path / CHUNKS).is_dir())):
+    ours = {CHUNKS, MOLECULES, BITS, FORMULAS, UNREADABLE}
+    if path.exists() and (
+        not path.is_dir()
+        or any(file.name not in ours for file in path.iterdir())
+        or (any(path.iterdir()) and not (path / CHUNKS / MARK).is_file())
+    ):
         raise FileExistsError(f"{path} holds something else: choose a new folder for the library.")
     (path / CHUNKS).mkdir(parents=True, exist_ok=True)
+    (path / CHUNKS / MARK).write_text("Finished chunks of an unfinished library.\n", encoding="utf-8")
+
+
+def _remove_chunks(folder: Path) -> None:
+    for file in [*folder.glob("*.npz"), folder / MARK]:
+        file.unlink()
+    if not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _first_of_each(canonical: list[str]) -> Any:

@@ -41,7 +41,10 @@ def read_molecules(path: str | Path) -> MoleculeList:
     }
     if path.suffix.lower() not in readers:
         raise ValueError(f"{path.name} ends in {path.suffix!r}; molecules are read from {', '.join(readers)} files.")
-    found = readers[path.suffix.lower()](path)
+    try:
+        found = readers[path.suffix.lower()](path)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path.name} is not a text file in UTF-8 that can be read: {error}.") from error
     if not found.smiles:
         raise ValueError(f"{path} holds no molecule.")
     return found
@@ -59,7 +62,7 @@ def _parquet(path: Path) -> MoleculeList:
         table = parquet.read_table(path, columns=[smiles, name] if name else [smiles])
     except pyarrow.ArrowException as error:
         raise ValueError(f"{path.name} is not a Parquet file that can be read: {error}") from error
-    texts = [value or "" for value in table[smiles].to_pylist()]
+    texts = [value if isinstance(value, str) else "" for value in table[smiles].to_pylist()]
     return MoleculeList(texts, [str(v or "") for v in table[name].to_pylist()] if name else [""] * len(texts))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -87,5 +88,6 @@ class Cleaning:
 
 
 def _is_multiply_charged(spectrum: Spectrum) -> bool:
-    """Whether fragments of fewer charges may lie above the precursor."""
-    return spectrum.adduct is not None and spectrum.adduct.rstrip("+-")[-1:].isdigit()
+    """Whether fragments of fewer charges may lie above the precursor: by its adduct, else by the file's own word."""
+    told = spectrum.more.get("charge", "") if spectrum.adduct is None else spectrum.adduct.partition("]")[2]
+    return bool(re.search(r"[2-9]", told)) or told.strip() in ("++", "+++", "--", "---")

@@ -70,15 +70,15 @@ def _mgf(path: Path) -> Iterator[Record]:
     number = 0
     lines: list[str] | None = None
     for line in _lines(path):
-        if line.strip() == "BEGIN IONS":
+        if line.strip().upper() == "BEGIN IONS":
             if lines is not None:
                 yield Record(f"record {number}", fault=ValueError("BEGIN IONS without END IONS"))
             number, lines = number + 1, []
         if lines is not None:
-            lines.append(line)
+            lines.append(line.upper() if line.strip().upper() in ("BEGIN IONS", "END IONS") else line)
         elif line.strip() and not re.match(r"[#;!/]|\w+=", line.strip()):
             yield Record(f"after record {number}", fault=ValueError(f"{line.strip()!r} stands outside of any record"))
-        if line.strip() == "END IONS" and lines is not None:
+        if line.strip().upper() == "END IONS" and lines is not None:
             yield _attempt(f"record {number}", partial(_mgf_record, "\n".join(lines), from_mgf))
             lines = None
     if lines is not None:
@@ -158,7 +158,9 @@ def _massbank(path: Path) -> Iterator[Record]:
         else:
             chunk.append(line)
     if any(line.strip() for line in chunk):
-        yield Record(f"record {number + 1}", fault=ValueError("the record does not end with //: the file is cut off"))
+        begun = any(line.startswith("ACCESSION:") for line in chunk)
+        why = "the record does not end with //: the file is cut off" if begun else "this is no MassBank record"
+        yield Record(f"record {number + 1}", fault=ValueError(why))
 
 
 _MASSBANK_FIELDS = {

@@ -10,6 +10,8 @@ import numpy as np
 from psilearn import checks
 from psilearn.linalg import Array
 
+HEAVIEST = 1e6  # m/z
+
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
@@ -56,6 +58,8 @@ class Spectrum:
             )
         if not len(mz):
             raise ValueError(f"{called} is empty: it has no peak.")
+        if mz.max() > HEAVIEST:
+            raise ValueError(f"{called} has a peak at m/z {mz.max():g}: beyond {HEAVIEST:g} nothing is measured.")
         if mz.min() <= 0 or intensity.min() < 0 or intensity.max() <= 0:
             raise ValueError(
                 f"{called} must have m/z > 0, intensities ≥ 0 and one of them > 0; the smallest m/z is {mz.min():g}, "
