@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from psilearn import IOKR, OEL
 from psilearn.backend import precision
 from psilearn.decode import CandidateSets
 from psilearn.decode.expanded import Expansions, RankedInSets, rank_in_sets
@@ -166,6 +167,25 @@ def _side(examples: Examples, Y: Samples, unlabeled: Samples | None, grid: Grid)
     landmarks = labeled_landmarks(Y, grid.extra_landmarks)
     stream = OutputStream(iter([unlabeled]), examples.kernel, Y)
     return LandmarkOutputs(examples.kernel, Y, stream, True, landmarks, 1.0)
+
+
+def fitted(
+    kernel: Kernel,
+    output_kernel: Kernel,
+    X: Samples,
+    Y: Samples,
+    setting: Setting,
+    unlabeled: Samples | None,
+    extra_landmarks: int,
+) -> Any:
+    """Return the model of a setting, fitted; unlabeled outputs play a part below full supervision only."""
+    if setting.supervision is None:
+        return IOKR(kernel, output_kernel, setting.alpha).fit(X, Y)
+    model = OEL(kernel, output_kernel, setting.alpha, setting.n_components, setting.supervision)
+    if setting.supervision == 1 or unlabeled is None:
+        return model.fit(X, Y)
+    model.set_params(output_landmarks=labeled_landmarks(Y, extra_landmarks))
+    return model.fit(X, Y, unlabeled=iter([unlabeled]))
 
 
 def labeled_landmarks(Y: Samples, extra: int) -> Landmarks:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit
 
-from psilearn import IOKR, OEL, checks
+from psilearn import checks
 from psilearn.decode import CandidateSets
 from psilearn.kernels import GaussianTanimoto
 from psilearn.metabolites.identifier import MetaboliteIdentifier
@@ -18,7 +18,7 @@ from psilearn.metabolites.selection import (
     Examples,
     Grid,
     Setting,
-    labeled_landmarks,
+    fitted,
     validate_embeddings,
     validate_iokr,
 )
@@ -115,9 +115,10 @@ def train(
     setting, loss = _choose(examples, groups[fitting], method, unlabeled, library, seed, say)
     weights = examples.mixed(setting.mixture, np.arange(len(fitting)))[1]
     say("fitting")
-    model = _fitted(
-        similarity.on_spectra(weights, setting.mixture.gamma), labeled, fitting, setting, unlabeled, library, seed
-    )
+    kernel = similarity.on_spectra(weights, setting.mixture.gamma)
+    X, Y = [labeled.spectra[i] for i in fitting], labeled.bits[fitting]
+    others = _drawn(library, unlabeled, seed) if method == "oel" else None
+    model = fitted(kernel, examples.kernel, X, Y, setting, others, GRID.extra_landmarks)
     known = _one_a_molecule(held[labeled.in_library[held]], groups, seed)
     if len(known):
         say(f"calibrating on {len(known)} spectra")
@@ -227,23 +228,3 @@ def _drawn(library: CandidateLibrary, m: int, seed: int) -> Any:
     """Return the fingerprints of m molecules of the library, drawn at random, (m, b)."""
     rng = np.random.default_rng(seed)
     return library.bits[np.sort(rng.choice(len(library), min(m, len(library)), replace=False))]
-
-
-def _fitted(
-    kernel: Any,
-    labeled: Labeled,
-    fitting: Index,
-    setting: Setting,
-    unlabeled: int,
-    library: CandidateLibrary,
-    seed: int,
-) -> Any:
-    X, Y = [labeled.spectra[i] for i in fitting], labeled.bits[fitting]
-    outputs = GaussianTanimoto(packed=True)
-    if setting.supervision is None:
-        return IOKR(kernel, outputs, setting.alpha).fit(X, Y)
-    model = OEL(kernel, outputs, setting.alpha, setting.n_components, setting.supervision)
-    if setting.supervision == 1:
-        return model.fit(X, Y)
-    model.set_params(output_landmarks=labeled_landmarks(Y, GRID.extra_landmarks))
-    return model.fit(X, Y, unlabeled=iter([_drawn(library, unlabeled, seed)]))
