@@ -61,3 +61,12 @@ def test_verbose_shows_the_steps_of_a_fit_and_of_a_search(impatient, capsys, opt
     assert "search of candidates" in capsys.readouterr().err
     model.candidate_set(Y)
     assert "embedding of outputs" in capsys.readouterr().err
+
+
+def test_a_bar_inside_a_bar_is_not_drawn(impatient, capsys):
+    with reporting(1):
+        for _ in track(range(2), "outer", 2):
+            assert list(track(range(3), "inner", 3)) == [0, 1, 2]
+        list(track(range(2), "after", 2))
+    told = capsys.readouterr().err
+    assert "outer" in told and "after" in told and "inner" not in told

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 
 _VERBOSE: ContextVar[bool] = ContextVar("psilearn_verbose", default=False)
+_DRAWING: ContextVar[bool] = ContextVar("psilearn_drawing", default=False)
 PATIENCE = 1.0  # seconds before a step is mentioned
 
 
@@ -23,8 +24,11 @@ def reporting(verbose: bool | int) -> Iterator[None]:
 
 
 def track(items: Iterable[Item], what: str, total: int | None = None) -> Iterator[Item]:
-    """Yield the items; inside :func:`reporting` draw a bar as soon as they take more than a second."""
-    if not _VERBOSE.get():
+    """Yield the items; inside :func:`reporting` draw a bar as soon as they take more than a second.
+
+    What is tracked inside the steps of another bar is not drawn.
+    """
+    if not _VERBOSE.get() or _DRAWING.get():
         yield from items
         return
     from rich import progress
@@ -33,6 +37,7 @@ def track(items: Iterable[Item], what: str, total: int | None = None) -> Iterato
     bar = progress.Progress(progress.TextColumn(what), progress.BarColumn(), *columns, console=_console())
     task = bar.add_task(what, total=total)
     start, started = monotonic(), False
+    _DRAWING.set(True)
     try:
         for item in items:
             yield item
@@ -41,6 +46,7 @@ def track(items: Iterable[Item], what: str, total: int | None = None) -> Iterato
                 bar.start()
                 started = True
     finally:
+        _DRAWING.set(False)
         if started:
             bar.stop()
 
