@@ -95,7 +95,7 @@ class Adduct:
 
     Examples
     --------
-    >>> Adduct.parse("[M+H]+").mz(180.06339).round(4), Adduct.parse("[M-H]-").mass(179.0561).round(4)
+    >>> round(Adduct.parse("[M+H]+").mz(180.06339), 4), round(Adduct.parse("[M-H]-").mass(179.0561), 4)
     (181.0707, 180.0634)
     >>> str(Adduct.parse("M+Na"))
     '[M+Na]+'
