@@ -57,7 +57,7 @@ def measure(run: Run) -> dict[str, Any]:
 
 def _kernel(run: Run, spectra: list[Spectrum]) -> dict[str, Any]:
     kernel = ProbabilityProduct(width=WIDTH)
-    few = spectra[: run.size(60, 8)]
+    few = spectra[: run.size(120, 8)]
     methods = {
         "psilearn": partial(timed, lambda: kernel(few, few)),
         "one pair of spectra at a time": partial(timed, lambda: one_pair_at_a_time(few, few)),
