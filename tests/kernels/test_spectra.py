@@ -56,7 +56,7 @@ def test_threads_and_small_blocks_change_nothing(of, monkeypatch):
     A, B = many(60), many(45, seed=1)
     kernel = ProbabilityProduct(of)
     expected = [[double_loop(a, b, of) for b in B] for a in A]
-    for area, small, threaded, threads in [(2**20, 2**16, 2**14, 1), (50, 0, 2**14, 1), (2**20, 0, 0, 2), (7, 9, 0, 3)]:
+    for area, small, threaded, threads in [(2**20, 2**16, 2**28, 1), (50, 0, 2**28, 1), (2**20, 0, 0, 2), (7, 9, 0, 3)]:
         monkeypatch.setattr(module, "AREA", area)
         monkeypatch.setattr(module, "SMALL", small)
         monkeypatch.setattr(module, "THREADED", threaded)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psilearn.backend import block_rows, precision, working_dtype
+from psilearn.backend import block_rows, precision
 from psilearn.decode.nearest import Ranks, count_nearer
 from psilearn.decode.score import tie
 from psilearn.decode.sets import CandidateSets
@@ -66,7 +66,7 @@ def rank_in_sets(predictions: Expansions, sets: CandidateSets, truth: Index) -> 
     ----------
     predictions : Expansions
     sets : CandidateSets
-        one an example, without repetitions.
+        one an example; each row is a candidate of its own, and equal rows tie.
     truth : array (q,)
         the place of each true output in its set; −1 where it is not there.
     """
@@ -93,7 +93,6 @@ def distances_in_sets(predictions: Expansions, sets: CandidateSets) -> Iterator[
             pool = concat([sets.sets[i] for i in some])
             K = block(predictions.kernel, pool, predictions.landmarks, "output_kernel")
             norms = diagonal(predictions.kernel, pool, "output_kernel")
-            assert K.dtype == working_dtype()
             ends = np.cumsum(sizes[some])
             for i, end in zip(some, ends, strict=True):
                 own = slice(end - sizes[i], end)

@@ -21,7 +21,7 @@ UNITS = ("Da", "ppm")
 REACH = float(np.sqrt(2 * 36.75))  # exp(−REACH²/2) < 1.2e-16: beyond it a product of Gaussians is below rounding
 AREA = 2**20  # products in a block at the most
 RUN, SMALL = 256, 2**16  # peaks that are taken together where that makes no more products than this
-THREADED = 2**14  # spectra in both collections together from which on threads are worth their start
+THREADED = 2**28  # spectra times peaks from which on threads are worth their start
 
 
 class _Peaks(NamedTuple):
@@ -115,7 +115,7 @@ class ProbabilityProduct(_SpectrumKernel):
             for block, owners, other_owners in _products(self._peaks(take(left, rows)), others):
                 K[np.ix_(owners + rows.start, other_owners)] += block.astype(K.dtype, copy=False)
 
-        each_thread(one, list(slices(len(K), step)), sum(K.shape) * len(others.weight) > THREADED**2)
+        each_thread(one, list(slices(len(K), step)), sum(K.shape) * len(others.weight) > THREADED)
         return K
 
     def diag(self, A: Samples) -> Array:
@@ -217,7 +217,7 @@ class PrecursorMass(_SpectrumKernel):
         return np.array([spectrum.precursor_mz for spectrum in self.check(A, name)]) / width
 
 
-def spectrum_kernel(gamma: float | None = 1.0, width: float = 0.005, unit: str = "Da") -> Kernel:
+def spectrum_kernel(gamma: float | None = 0.5, width: float = 0.005, unit: str = "Da") -> Kernel:
     """Return the kernel for metabolites: a Gaussian over the mean of the normalised kernels on peaks and on losses.
 
     Two spectra are alike where they share fragments, or what the fragments lack: k̄ = ½(cos of peaks + cos of losses),

@@ -58,7 +58,7 @@ class Examples:
 
     similarity: SpectrumSimilarity
     outputs: Samples  # (n, b) fingerprints
-    sets: CandidateSets  # one an example, without repetitions
+    sets: CandidateSets  # one an example, a row a molecule: those with one fingerprint tie
     truth: Index  # (n,)  place of each molecule in its set; −1 where it is missing
     kernel: Kernel  # on fingerprints
 

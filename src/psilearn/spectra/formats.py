@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -220,7 +221,9 @@ def _record(where: str, made: Any) -> Record:
 
 def _matchms(reader: str) -> Any:
     try:
-        from matchms import importing
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of codecs for formats that are not read here
+            from matchms import importing
     except ImportError as error:
         raise ImportError(MISSING) from error
     return getattr(importing, reader)
