@@ -40,8 +40,8 @@ def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = N
     Parameters
     ----------
     model : fitted estimator
-        with kernels of this library; inputs and outputs that are arrays, CSR matrices, spectra, or lists of strings,
-        numbers or lists of them.
+        with kernels of this library and without ``regressor``; inputs and outputs that are arrays, CSR matrices,
+        spectra, or lists of strings, numbers or lists of them.
     path : folder
         made, or empty.
     notes : dict, optional
@@ -52,6 +52,11 @@ def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = N
         raise TypeError(f"Only {', '.join(ESTIMATORS)} can be saved; got {type(model).__name__}.")
     if not hasattr(model, "embedding_"):
         raise ValueError(f"This {type(model).__name__} is not fitted: there is nothing to save.")
+    if model.regressor is not None or hasattr(model, "regressor_"):
+        raise TypeError(
+            "A model with a regressor cannot be saved without pickle, because the regressor is an object of another "
+            "library. Use joblib.dump(model, file), and load only files that you trust."
+        )
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise FileExistsError(f"{path} exists and is not an empty folder: choose another one for the model.")
     writer = _Writer(path)
@@ -82,6 +87,7 @@ def load_model(path: str | Path) -> Any:
         known = set(model.get_params(deep=False))
         decode = _Reader(path).decode
         state = {name: decode(value) for name, value in manifest["state"].items()}
+        state.setdefault("regressor", None)  # not there in models from before it was
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OSError, EOFError, RecursionError) as error:
         raise ValueError(f"{path} is no model that can be used: {type(error).__name__}: {error}") from error
     odd = [name for name in state if name not in known and not name.endswith("_")]
@@ -97,7 +103,9 @@ def _fits(state: dict[str, Any]) -> bool:
     embedding, candidates, coef = (state.get(name) for name in ("embedding_", "candidates_", "dual_coef_"))
     scores = state.get("calibration_scores_", np.empty(0))
     return (
-        isinstance(embedding, Embedding)
+        state["regressor"] is None
+        and not {"regressor_", "directions_"} & set(state)
+        and isinstance(embedding, Embedding)
         and isinstance(candidates, CandidateSet)
         and isinstance(coef, np.ndarray)
         and coef.ndim == 2

@@ -16,6 +16,9 @@ prediction              s·N·p + 24·N·k   queries and answers of N inputs, + 
 The regression, the directions and the candidates follow each other, each on top of what the output side keeps: the peak
 is the largest of these sums. Nothing grows with n·q, m or the number of candidates that are searched, except what is
 kept on purpose.
+
+A ``regressor`` in place of kernel ridge regression gets targets of 8 n·r bytes and, where OEL looks at them, gives as
+many of out-of-fold values; what it takes itself, in a fit and for a block of predictions, only it knows.
 """
 
 from __future__ import annotations

@@ -52,11 +52,15 @@ class CandidateSets:
 
     def match(self, outputs: Samples) -> Index:
         """Return the place of each example's output in its own set, (q,); −1 where it is not there."""
-        different, owner = self._different()
         places = np.full(len(self), -1, dtype=np.intp)
-        for one, examples in zip(different, _members(owner), strict=True):
+        for one, examples in self.groups():
             places[examples] = match(take(outputs, examples), one)
         return places
+
+    def groups(self) -> Iterator[tuple[Samples, Index]]:
+        """Yield each set that is an object of its own, and the examples that have it."""
+        different, owner = self._different()
+        yield from zip(different, _members(owner), strict=True)
 
     def products(self, Z: Array, embedding: Embedding) -> Iterator[tuple[Index, Array, Array]]:
         """Yield examples (m,) with sets of similar size, ⟨z, g(y)⟩ and k(y, y), both (m, c), padded with 0 and ∞.

@@ -13,19 +13,41 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilearn import checks
-from psilearn.backend import precision, row_blocks, working_dtype
+from psilearn.backend import precision, working_dtype
 from psilearn.conformal import PredictionSets, scores_of_truth, sets_within, threshold
 from psilearn.decode import CandidateSet, CandidateSets, Ranks, TopK, as_candidates, nearest, rank_of_truth
 from psilearn.decode.rankings import AllRankings, has_all_rankings
 from psilearn.embed import Embedding, LandmarkOutputs, OutputStream, SpannedOutputs
-from psilearn.kernels.base import Kernel, as_kernel, block, diagonal
+from psilearn.kernels.base import Kernel, as_kernel, diagonal
 from psilearn.landmarks import as_landmarks
 from psilearn.linalg import Array
 from psilearn.metrics import kernel_loss
 from psilearn.moments import Subspace
 from psilearn.progress import reporting, track
-from psilearn.regress import KernelRidge, NystromRidge, Regression
-from psilearn.samples import Samples, describe, is_empty, n_columns, n_samples, take
+from psilearn.regress import (
+    EstimatorPredictor,
+    EstimatorRegressor,
+    KernelPredictor,
+    KernelRidge,
+    NystromRidge,
+    Predictor,
+    Regression,
+    Regressor,
+)
+from psilearn.regress.estimator import check_inputs, check_regressor
+from psilearn.samples import Samples, describe, is_empty, n_columns, n_samples
+
+# Fitted attributes that some fits leave and others do not: those of the last fit must not outlive it.
+STALE = (
+    "n_features_in_",
+    "feature_names_in_",
+    "calibration_scores_",
+    "input_kernel_",
+    "X_fit_",
+    "dual_coef_",
+    "regressor_",
+    "directions_",
+)
 
 
 class OutputKernelRegression(BaseEstimator):
@@ -38,6 +60,7 @@ class OutputKernelRegression(BaseEstimator):
     output_landmarks: Any
     dtype: Any
     verbose: int
+    regressor: Any
     _continuation: tuple[LandmarkOutputs, Regression | None] | None
 
     def fit(self, X: Samples, y: Samples, unlabeled: Any = None) -> Self:
@@ -57,29 +80,24 @@ class OutputKernelRegression(BaseEstimator):
         """
         self._check_parameters()
         with self._numerics():
-            kernel_x, kernel_y = (
-                as_kernel(self.input_kernel, "input_kernel"),
-                as_kernel(self.output_kernel, "output_kernel"),
-            )
-            given, X = X, kernel_x.check(X, "X", allow_1d=False)
-            Y, stream = check_outputs_of_fit(type(self).__name__, kernel_y, y, unlabeled, n_samples(X))
-            kernel_x.fit(X)
-            kernel_y.fit(Y)
-            outputs = self._output_side(kernel_y, Y, stream)
-            regression = self._regressor(kernel_x).fit(X).regress(outputs.labeled, self._looks_at_fitted_values())
+            given, kernel = X, as_kernel(self.output_kernel, "output_kernel")
+            X, regressor = self._input_side(X)
+            Y, stream = check_outputs_of_fit(type(self).__name__, kernel, y, unlabeled, n_samples(X))
+            kernel.fit(Y)
+            outputs = self._output_side(kernel, Y, stream)
+            regression = regressor.fit(X).regress(outputs.labeled, self._looks_at_fitted_values())
+            del regressor  # and with it the factor of K_x, n² numbers
             if isinstance(outputs, LandmarkOutputs):
                 outputs.forget_labeled()
                 if self._looks_at_unlabeled():
                     regression = regression.settled()  # kept for partial_fit
             fitted = self._from_subspace(outputs, regression)
 
-            for stale in ("n_features_in_", "feature_names_in_", "calibration_scores_"):
+            for stale in STALE:
                 self.__dict__.pop(stale, None)
             if n_columns(X) is not None:
                 validate_data(self, given, skip_check_array=True)  # remembers the number and the names of the columns
-            self.X_fit_ = regression.anchors
-            self.input_kernel_ = kernel_x
-            self.output_kernel_ = kernel_y
+            self.output_kernel_ = kernel
             self.input_approximation_error_ = regression.approximation_error
             self.__dict__.update(fitted)
         return self
@@ -92,26 +110,25 @@ class OutputKernelRegression(BaseEstimator):
         return {
             "embedding_": embedding,
             "candidates_": known_candidates(outputs, V, embedding),
-            "dual_coef_": regression.coef(V).astype(working_dtype(), copy=False),  # (a, p)
             "eigenvalues_": eigenvalues,
             "n_components_": embedding.n_components,
             "approximation_error_": outputs.approximation_error,
             "_continuation": (outputs, regression if self._looks_at_unlabeled() else None) if goes_on else None,
+            **regression.attributes(V),
         }
 
     def embed(self, X: Samples) -> Array:
         """Return z(x) = Gĥ(x), the predicted embedding, shape (len(X), p)."""
         check_is_fitted(self)
         with self._numerics():
-            given, X = X, self.input_kernel_.check(X, "X", allow_1d=False)
+            predictor = self._predictor()
+            given, X = X, predictor.check(X)
             if n_columns(X) is not None:
                 validate_data(self, given, reset=False, skip_check_array=True)
-            Z = np.zeros((n_samples(X), self.n_components_), dtype=working_dtype())
-            if not len(self.dual_coef_):  # every landmark has length zero
-                return Z
-            blocks = list(row_blocks(len(Z), 3 * Z.itemsize * len(self.dual_coef_)))
+            Z = np.empty((n_samples(X), self.n_components_), dtype=working_dtype())
+            blocks = predictor.blocks(X)
             for rows in track(blocks, "embedding of inputs", len(blocks)):
-                Z[rows] = block(self.input_kernel_, take(X, rows), self.X_fit_, "input_kernel") @ self.dual_coef_
+                Z[rows] = predictor(X, rows)
             return Z
 
     def transform_outputs(self, Y: Samples) -> Array:
@@ -230,6 +247,14 @@ class OutputKernelRegression(BaseEstimator):
         checks.precision(self.dtype, "dtype")
         as_landmarks(self.input_landmarks, "input_landmarks", "uniform")
         as_landmarks(self.output_landmarks, "output_landmarks", "pivoted")
+        if self.regressor is not None:
+            check_regressor(self.regressor)
+            for name in ("input_kernel", "input_landmarks"):
+                if getattr(self, name) is not None:
+                    raise ValueError(
+                        f"regressor takes the place of {name}: set one of them to None. Got {name}="
+                        f"{getattr(self, name)!r} and regressor={self.regressor!r}."
+                    )
 
     @contextmanager
     def _numerics(self) -> Iterator[None]:
@@ -250,11 +275,23 @@ class OutputKernelRegression(BaseEstimator):
             return SpannedOutputs(kernel, Y, stream, self._looks_at_unlabeled())
         return LandmarkOutputs(kernel, Y, stream, self._looks_at_unlabeled(), landmarks, float(self.alpha))
 
-    def _regressor(self, kernel: Kernel) -> KernelRidge | NystromRidge:
+    def _input_side(self, X: Samples) -> tuple[Samples, Regressor]:
+        """Return the inputs, checked, and the regression that is to be fitted on them."""
+        if self.regressor is not None:
+            return check_inputs(X), EstimatorRegressor(self.regressor)
+        kernel = as_kernel(self.input_kernel, "input_kernel")
+        X = kernel.check(X, "X", allow_1d=False)
+        kernel.fit(X)
         landmarks = as_landmarks(self.input_landmarks, "input_landmarks", "uniform")
         if landmarks is None:
-            return KernelRidge(kernel, float(self.alpha))
-        return NystromRidge(kernel, float(self.alpha), landmarks)
+            return X, KernelRidge(kernel, float(self.alpha))
+        return X, NystromRidge(kernel, float(self.alpha), landmarks)
+
+    def _predictor(self) -> Predictor:
+        """Return x ↦ z(x) of the fitted model."""
+        if hasattr(self, "regressor_"):
+            return EstimatorPredictor(self.regressor_, self.directions_, self.n_components_)
+        return KernelPredictor(self.input_kernel_, self.X_fit_, self.dual_coef_)
 
     def _choose_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> Subspace:
         raise NotImplementedError

@@ -15,6 +15,8 @@ class IOKR(OutputKernelRegression):
 
     ĥ(x) = Σᵢ αᵢ(x) ψ(yᵢ), α(x) = (K_x + nλI)⁻¹ k_x(X, x);   ŷ(x) = argmin_y |ĥ(x) − ψ(y)|².
 
+    With a ``regressor`` ĥ is what that one learns from the pairs (xᵢ, ψ(yᵢ)) instead.
+
     Fit costs n³/3 + n²r + d²r flops for d distinct outputs of rank r; with q input landmarks 2nq² + 2nqr, with output
     landmarks r of them. :mod:`psilearn.memory` says how many bytes. Decoding: r flops a candidate.
 
@@ -23,7 +25,8 @@ class IOKR(OutputKernelRegression):
     input_kernel, output_kernel : Kernel, function k(a, b) or None
         None is a Gaussian kernel with the median width.
     alpha : float
-        λ of the paper: the ridge is K_x + n·λ·I.
+        λ of the paper: the ridge is K_x + n·λ·I. With a ``regressor`` it plays no part on the input side; output
+        landmarks that are chosen by leverage scores take it in any case.
     input_landmarks : None, int or Landmarks
         None is exact and holds n² numbers. q landmarks (an int: drawn at random): Nyström regression in their span, in
         one streaming pass over X, for n up to millions; exact where q = n.
@@ -36,6 +39,10 @@ class IOKR(OutputKernelRegression):
         halves the memory and doubles the speed of what is streamed, and wants λ well above 1e-7.
     verbose : int
         1 draws a bar of progress on stderr for what takes more than a second.
+    regressor : scikit-learn regressor of several targets, optional
+        ĥ in place of kernel ridge regression: a copy of it is fitted on X and the coordinates Ψ(Y) (n, r) of the
+        outputs, and it alone judges X (texts for a pipeline that takes them, NaN where it allows them).
+        ``input_kernel`` and ``input_landmarks`` must then be None.
 
     Attributes
     ----------
@@ -47,8 +54,12 @@ class IOKR(OutputKernelRegression):
     candidates_ : CandidateSet
         the distinct known outputs, labeled first: the default candidates.
     dual_coef_ : array (n, p), or (q, p) with input landmarks
-        z(x) = k_x(x, X_fit_) @ dual_coef_.
+        z(x) = k_x(x, X_fit_) @ dual_coef_; as X_fit_ and input_kernel_ only without ``regressor``.
     X_fit_ : the training inputs, or the landmarks among them.
+    regressor_ : the fitted copy of ``regressor``
+        z(x) = regressor_.predict(x) @ directions_; only with ``regressor``, as directions_.
+    directions_ : array (r, p) or None
+        V, orthonormal columns; None for the identity, as in IOKR.
     n_components_ : int
         p: here the dimension that the training outputs span.
     eigenvalues_ : empty array; IOKR orders no directions.
@@ -71,6 +82,13 @@ class IOKR(OutputKernelRegression):
     >>> IOKR(Gaussian(gamma=10.0), Dice(), alpha=1e-3).fit(X, Y).predict([[0.05], [1.2]])
     array([[1, 1, 0],
            [0, 1, 1]])
+
+    A regression of scikit-learn's instead of a kernel on the inputs:
+
+    >>> from sklearn.neighbors import KNeighborsRegressor
+    >>> IOKR(output_kernel=Dice(), regressor=KNeighborsRegressor(1)).fit(X, Y).predict([[0.05], [1.2]])
+    array([[1, 1, 0],
+           [0, 1, 1]])
     """
 
     def __init__(
@@ -82,6 +100,7 @@ class IOKR(OutputKernelRegression):
         output_landmarks: Any = None,
         dtype: Any = "float64",
         verbose: int = 0,
+        regressor: Any = None,
     ) -> None:
         self.input_kernel = input_kernel
         self.output_kernel = output_kernel
@@ -90,6 +109,7 @@ class IOKR(OutputKernelRegression):
         self.output_landmarks = output_landmarks
         self.dtype = dtype
         self.verbose = verbose
+        self.regressor = regressor
 
     def _choose_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> Subspace:
         return Subspace(np.empty(0), None)

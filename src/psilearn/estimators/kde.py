@@ -20,7 +20,7 @@ def _needs_output_landmarks(estimator: Any) -> bool:
 
 
 class KDE(OutputKernelRegression):
-    """Kernel Dependency Estimation: ridge regression onto the leading kernel principal components of the outputs.
+    """Kernel Dependency Estimation: regression onto the leading kernel principal components of the outputs.
 
     G spans the p leading eigenvectors of 1/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ (uncentred), over the unlabeled outputs, or over Y where
     there are none. The inputs play no part in choosing G: it is :class:`OEL` with ``supervision=0``.
@@ -30,7 +30,7 @@ class KDE(OutputKernelRegression):
 
     Parameters
     ----------
-    input_kernel, output_kernel, alpha, input_landmarks, output_landmarks, dtype, verbose :
+    input_kernel, output_kernel, alpha, input_landmarks, output_landmarks, dtype, verbose, regressor :
         as in :class:`IOKR`.
     n_components : int or None
         p; None keeps the whole rank.
@@ -66,6 +66,7 @@ class KDE(OutputKernelRegression):
         output_landmarks: Any = None,
         dtype: Any = "float64",
         verbose: int = 0,
+        regressor: Any = None,
     ) -> None:
         self.input_kernel = input_kernel
         self.output_kernel = output_kernel
@@ -75,6 +76,7 @@ class KDE(OutputKernelRegression):
         self.output_landmarks = output_landmarks
         self.dtype = dtype
         self.verbose = verbose
+        self.regressor = regressor
 
     @available_if(_needs_output_landmarks)
     def partial_fit(self, unlabeled: Any) -> Self:

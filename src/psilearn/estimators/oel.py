@@ -28,6 +28,10 @@ class OEL(KDE):
         as in :class:`KDE`.
     supervision : float in [0, 1]
         c: 1 looks only at the fitted values ĥ(xᵢ), 0 only at the outputs ψ(yⱼ).
+    regressor : scikit-learn regressor of several targets, optional
+        as in :class:`IOKR`. A regressor that reproduces what it was trained on would make of ĥ(xᵢ) the outputs
+        themselves, so M_c takes out-of-fold values: ĥ(xᵢ) is predicted by a copy that was fitted without the fold of
+        pair i, one of five. With ``supervision`` > 0 the regressor is therefore fitted six times.
 
     Attributes
     ----------
@@ -66,9 +70,18 @@ class OEL(KDE):
         output_landmarks: Any = None,
         dtype: Any = "float64",
         verbose: int = 0,
+        regressor: Any = None,
     ) -> None:
         super().__init__(
-            input_kernel, output_kernel, alpha, n_components, input_landmarks, output_landmarks, dtype, verbose
+            input_kernel,
+            output_kernel,
+            alpha,
+            n_components,
+            input_landmarks,
+            output_landmarks,
+            dtype,
+            verbose,
+            regressor,
         )
         self.supervision = supervision
 

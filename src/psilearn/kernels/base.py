@@ -85,7 +85,7 @@ class Kernel(BaseEstimator):
         Values are not changed: predictions are drawn from what this returns. The default accepts any sequence or
         array with at least one object; kernels on rows demand two dimensions unless ``allow_1d``.
         """
-        _refuse_empty(A, name)
+        refuse_empty(A, name)
         if sparse.issparse(A):
             return A.tocsr()
         return A.to_numpy() if hasattr(A, "iloc") else A
@@ -136,7 +136,7 @@ class RowKernel(Kernel):
 
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
         """Demand finite numbers; keep the form and the dtype in which they came."""
-        _refuse_empty(A, name)
+        refuse_empty(A, name)
         accept_sparse = "csr" if self._accepts_sparse else False
         finite: bool | str = "allow-nan" if self._accepts_nan else True
         try:
@@ -175,7 +175,8 @@ class RowKernel(Kernel):
         return rows, others
 
 
-def _refuse_empty(A: Samples, name: str) -> None:
+def refuse_empty(A: Samples, name: str) -> None:
+    """Refuse what is no collection of at least one object."""
     try:
         size = n_samples(A)
     except (TypeError, IndexError):

@@ -14,7 +14,7 @@ from psilearn.landmarks import LandmarkFeatures, Landmarks
 from psilearn.linalg import Array, NotPositiveSemidefiniteError
 from psilearn.moments import GramSum, MixedMoment
 from psilearn.progress import track
-from psilearn.regress.regression import Regression, Targets
+from psilearn.regress.regression import KernelRegression, Targets
 from psilearn.samples import Samples, n_samples, take
 
 BLOCK_ROWS = 4096  # inputs that are taken together at the most
@@ -53,7 +53,7 @@ class NystromRidge:
         self.landmarks_ = self.features_.landmarks
         return self
 
-    def regress(self, V: Targets, with_moment: bool = True) -> Regression:
+    def regress(self, V: Targets, with_moment: bool = True) -> KernelRegression:
         """Regress onto the targets V (n, r), which are asked for in blocks of rows."""
         n, q = n_samples(self.X_fit_), self.features_.rank
         size = working_dtype().itemsize
@@ -77,7 +77,7 @@ class NystromRidge:
         error = max(0.0, 1 - captured / total) if total else 0.0
         D, B = self._solve(gram, cross)
         moment = MixedMoment(((D, 1 / n), (B, -self.alpha))) if with_moment else None
-        return Regression(B, self.features_.triangle, self.landmarks_, moment, error)
+        return KernelRegression(self.kernel, B, self.features_.triangle, self.landmarks_, moment, error)
 
     def _solve(self, gram: GramSum, cross: Array) -> tuple[Array, Array]:
         """Solve with RRᵀ = ΦᵀΦ + nλI: D = R⁻¹ΦᵀV, B = R⁻ᵀD.

@@ -1,15 +1,18 @@
-"""What a regression gives back, and what it asks of its targets."""
+"""What a regression asks of its targets, what it gives back, and how its answer is evaluated at new inputs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
+import numpy as np
 from scipy.linalg import solve_triangular
 
+from psilearn.backend import row_blocks, working_dtype
+from psilearn.kernels.base import Kernel, block
 from psilearn.linalg import Array
 from psilearn.moments import MixedMoment
-from psilearn.samples import Samples
+from psilearn.samples import Samples, n_samples, take
 
 
 class Targets(Protocol):
@@ -23,17 +26,59 @@ class Targets(Protocol):
         """Return the rows as an array."""
 
 
+class Regressor(Protocol):
+    """A regression that has seen inputs alone, before it sees targets."""
+
+    def fit(self, X: Samples) -> Self:
+        """Take the inputs, and do what needs no targets."""
+
+    def regress(self, V: Targets, with_moment: bool = True) -> Regression:
+        """Regress onto targets V (n, r), with the moment of the fitted values where it is wanted."""
+
+
+class Regression(Protocol):
+    """x ↦ ĥ(x), fitted onto targets in r coordinates."""
+
+    @property
+    def moment(self) -> MixedMoment | None:
+        """1/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ over the training inputs, (r, r); None where it was not asked for."""
+
+    @property
+    def approximation_error(self) -> float:
+        """The share of Σ k_x(x, x) that landmarks do not span; 0 where there are none."""
+
+    def settled(self) -> Self:
+        """Return the same regression in the fewest numbers, without the fitted values."""
+
+    def attributes(self, V: Array | None) -> dict[str, Any]:
+        """Return what an estimator keeps to evaluate x ↦ ĥ(x)V in the directions V (r, p); in all where V is None."""
+
+
+class Predictor(Protocol):
+    """x ↦ z(x) = ĥ(x)V, evaluated at one block of inputs after the other."""
+
+    def check(self, X: Samples) -> Samples:
+        """Return inputs in a form that can be evaluated, or say what is wrong with X."""
+
+    def blocks(self, X: Samples) -> list[slice]:
+        """Cut inputs into blocks of rows that fit into ``working_memory``."""
+
+    def __call__(self, X: Samples, rows: slice) -> Array:
+        """Return z(x) for one of these blocks, (b, p)."""
+
+
 @dataclass(frozen=True)
-class Regression:
+class KernelRegression:
     """x ↦ k_x(x, anchors) L⁻ᵀ @ solution, fitted onto targets in r coordinates."""
 
+    kernel: Kernel  # k_x
     solution: Array  # (a, r)
     triangle: Array | None  # (a, a)  L; None for the identity
     anchors: Samples  # a inputs: all of them, or landmarks
     moment: MixedMoment | None  # 1/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ of the fitted values, (r, r); None where it was not asked for
     approximation_error: float  # the share of Σ k_x(x, x) that the anchors do not span
 
-    def settled(self) -> Regression:
+    def settled(self) -> KernelRegression:
         """Return the same regression in the fewest numbers: a·r + r², no triangle and no fitted values; a²r flops."""
         moment = None if self.moment is None else self.moment.summed()
         return replace(self, solution=self.coef(), triangle=None, moment=moment)
@@ -45,9 +90,31 @@ class Regression:
             return rotated
         return solve_triangular(self.triangle, rotated, trans="T", lower=True, check_finite=False)
 
+    def attributes(self, V: Array | None) -> dict[str, Any]:
+        """Return the kernel, the anchors and their coefficients (a, p)."""
+        coef = self.coef(V).astype(working_dtype(), copy=False)
+        return {"input_kernel_": self.kernel, "X_fit_": self.anchors, "dual_coef_": coef}
 
-class Regressor(Protocol):
-    """A regression that was fitted on inputs alone, before it sees targets."""
 
-    def regress(self, V: Targets, with_moment: bool = True) -> Regression:
-        """Regress onto targets V (n, r), with the moment of the fitted values where it is wanted."""
+@dataclass(frozen=True)
+class KernelPredictor:
+    """x ↦ k_x(x, anchors) C."""
+
+    kernel: Kernel  # k_x
+    anchors: Samples  # a inputs
+    coef: Array  # (a, p)  C
+
+    def check(self, X: Samples) -> Samples:
+        """Let the kernel judge the inputs."""
+        return self.kernel.check(X, "X", allow_1d=False)
+
+    def blocks(self, X: Samples) -> list[slice]:
+        """Cut inputs into blocks whose kernel values fit into ``working_memory``."""
+        return list(row_blocks(n_samples(X), 3 * working_dtype().itemsize * len(self.coef)))
+
+    def __call__(self, X: Samples, rows: slice) -> Array:
+        """Return z(x) for a block of rows, (b, p)."""
+        some = take(X, rows)
+        if not len(self.coef):  # every landmark has length zero
+            return np.zeros((n_samples(some), self.coef.shape[1]))
+        return block(self.kernel, some, self.anchors, "input_kernel") @ self.coef

@@ -10,7 +10,7 @@ from psilearn.kernels.base import Kernel, gram
 from psilearn.linalg import Array, NotPositiveSemidefiniteError, ShiftedCholesky
 from psilearn.moments import MixedMoment
 from psilearn.progress import stage
-from psilearn.regress.regression import Regression, Targets
+from psilearn.regress.regression import KernelRegression, Targets
 from psilearn.samples import Samples, n_samples
 
 
@@ -49,7 +49,7 @@ class KernelRidge:
             ) from error
         return self
 
-    def regress(self, V: Targets, with_moment: bool = True) -> Regression:
+    def regress(self, V: Targets, with_moment: bool = True) -> KernelRegression:
         """Regress onto the targets V (n, r); 2n²r flops, 2nr numbers, and nr more for the moment."""
         targets = np.asarray(V[:], dtype=np.float64)
         with stage(f"regression onto {targets.shape[1]:,} coordinates"):
@@ -59,7 +59,7 @@ class KernelRidge:
             fitted = coef * -self._ridge  # ĥ(xᵢ) = K_x (K_x + nλI)⁻¹ V = V − nλ (K_x + nλI)⁻¹ V
             fitted += targets
             moment = MixedMoment(((fitted, 1 / len(fitted)),))
-        return Regression(coef, None, self.X_fit_, moment, 0.0)
+        return KernelRegression(self.kernel, coef, None, self.X_fit_, moment, 0.0)
 
     def solve(self, V: Array) -> Array:
         """Return (K_x + nλI)⁻¹ V, shape (n, r)."""

@@ -1,0 +1,43 @@
+"""torch, when it is asked for: imported late, on one device, with random numbers of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+
+def require_torch(who: str) -> None:
+    """Say how to install torch where it is missing."""
+    if find_spec("torch") is None:
+        raise ImportError(f"{who} is a network and needs torch: pip install psilearn[torch]")
+
+
+def find_device(device: Any) -> Any:
+    """Return the torch device of that name; None is the CPU."""
+    import torch
+
+    try:
+        found = torch.device("cpu" if device is None else device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(
+            f"device must be None, 'cpu' or one that torch knows, such as 'cuda'; got {device!r}."
+        ) from error
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={device!r} asks for a GPU, but torch finds none on this machine: use device=None.")
+    return found
+
+
+@contextmanager
+def seeded(random_state: Any, device: Any) -> Iterator[np.random.Generator]:
+    """Draw from a seed inside the ``with`` block, and leave torch's own random numbers as they were."""
+    import torch
+
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield np.random.default_rng(seed)

@@ -1,0 +1,148 @@
+"""A multi-layer perceptron for labels or numbers: what the networks of this library have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from psilearn.backend import row_blocks
+from psilearn.linalg import Array
+from psilearn.neural.rows import Rows, Scale
+from psilearn.neural.training import History, Schedule, train
+from psilearn.samples import Samples
+
+Error = Callable[[Array, Array], float]  # of truth and prediction, to be made small
+
+
+@dataclass(frozen=True)
+class Options:
+    """Size of a perceptron, and how it is trained."""
+
+    hidden: Sequence[int]
+    dropout: float
+    learning_rate: float
+    weight_decay: float
+    epochs: int
+    patience: int
+    batch_size: int
+    standardize: bool
+    device: Any  # torch.device
+
+
+class Perceptron:
+    """x ↦ BF(x) + b, with F linear layers that are each followed by ReLU and dropout.
+
+    Parameters
+    ----------
+    network : torch.nn.Sequential of features and the last linear layer
+    scale : Scale or None
+        what is done to inputs first.
+    unit : float
+        what one of the network's outputs is worth.
+    device : torch.device
+    """
+
+    def __init__(self, network: torch.nn.Sequential, scale: Scale | None, unit: float, device: Any) -> None:
+        self.network, self.scale, self.unit, self.device = network, scale, unit, device
+
+    @property
+    def features(self) -> torch.nn.Module:
+        """F."""
+        return self.network[0]
+
+    @property
+    def last(self) -> Any:
+        """The linear layer B, b."""
+        return self.network[1]
+
+    def rows(self, X: Samples) -> Rows:
+        """Return inputs as the network takes them."""
+        return Rows(X, self.device, self.scale)
+
+    def __call__(self, X: Samples) -> Array:
+        """Return the outputs, float64 (len(X), L), block by block."""
+        return outputs(self.network, self.rows(X), len(self.last.bias)) * self.unit
+
+
+def outputs(network: torch.nn.Module, X: Rows, width: int) -> Array:
+    """Return what a network gives for all rows, float64 (n, width), in blocks within ``working_memory``."""
+    network.eval()
+    found = np.empty((len(X), width))
+    with torch.no_grad():
+        for rows in row_blocks(len(X), 16 * width, 8192):
+            found[rows] = network(X[rows]).cpu().numpy()
+    return found
+
+
+def untrained(X: Samples, width: int, options: Options, unit: float = 1.0, bias: Any = 0.0) -> Perceptron:
+    """Return a perceptron for inputs like X with random weights, ``width`` outputs and the given last bias."""
+    scale = Scale(X) if options.standardize else None
+    widths = [X.shape[1], *options.hidden]
+    layers: list[torch.nn.Module] = []
+    for before, after in pairwise(widths):
+        layers += [torch.nn.Linear(before, after), torch.nn.ReLU(), torch.nn.Dropout(options.dropout)]
+    last = torch.nn.Linear(widths[-1], width)
+    with torch.no_grad():
+        last.bias.copy_(torch.as_tensor(bias))
+    network = torch.nn.Sequential(torch.nn.Sequential(*layers), last).to(options.device)
+    return Perceptron(network, scale, unit, options.device)
+
+
+def fit_perceptron(
+    X: Samples,
+    Y: Array,
+    options: Options,
+    rng: np.random.Generator,
+    what: str,
+    labels: bool,
+    held_out: tuple[Samples, Array] | None = None,
+    error: Error | None = None,
+) -> tuple[Perceptron, History]:
+    """Train a perceptron: on cross-entropy with one logit a label, or on squared errors.
+
+    Weights start at random, the last bias at the mean of Y, so that what never changes is right at once. Numbers are
+    divided by their common deviation while the network learns.
+
+    Parameters
+    ----------
+    X, Y : inputs, array (n, L)
+    options : Options
+    rng : Generator
+        of the order of examples; weights and dropout come from torch's own.
+    what : str
+        what progress calls it.
+    labels : bool
+        whether Y holds 0 and 1, and outputs are logits.
+    held_out : X, Y, optional
+        pairs by which training is stopped.
+    error : function of their Y and of the outputs for them → float
+        what stopping looks at.
+    """
+    n, shares = len(Y), Y.mean(axis=0)
+    unit = 1.0 if labels else float(np.std(Y - shares)) or 1.0
+    start = np.log((n * shares + 0.5) / (n * (1 - shares) + 0.5)) if labels else shares / unit
+    perceptron = untrained(X, Y.shape[1], options, unit, start)
+    network = perceptron.network
+    inputs, targets = perceptron.rows(X), Rows(Y / unit, options.device)
+    criterion: Any = functional.binary_cross_entropy_with_logits if labels else functional.mse_loss
+
+    def loss(rows: Any) -> torch.Tensor:
+        value: torch.Tensor = criterion(network(inputs[rows]), targets[rows])
+        return value
+
+    validate = None
+    if held_out is not None and error is not None:
+        X_held, Y_held = held_out
+
+        def validate() -> float:
+            return error(Y_held, perceptron(X_held))
+
+    optimizer = torch.optim.AdamW(network.parameters(), options.learning_rate, weight_decay=options.weight_decay)
+    schedule = Schedule(options.epochs, options.batch_size, options.patience)
+    return perceptron, train(network, optimizer, loss, n, schedule, rng, what, validate)

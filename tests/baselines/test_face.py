@@ -1,0 +1,228 @@
+"""What every baseline must do, whatever is inside."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+
+from psilearn import CandidateSets
+from psilearn.baselines import Baseline
+from psilearn.metrics import f1_score, top_k_accuracy
+from tests.baselines.toys import EVERY, LABELS_ONLY, NUMBERS, forms, labels, model, numbers
+
+
+@pytest.fixture(scope="module")
+def fitted() -> dict[str, Baseline]:
+    return {}
+
+
+def learned(fitted: dict[str, Baseline], name: str) -> Baseline:
+    """Return a baseline that was fitted on labels, once for all tests."""
+    if name not in fitted:
+        fitted[name] = model(name).fit(*labels())
+    return fitted[name]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_learns_labels(name: str, fitted: dict[str, Baseline]) -> None:
+    X, Y = labels(seed=1)
+    baseline = learned(fitted, name)
+    constant = np.tile(np.round(Y.mean(axis=0)).astype(int), (len(Y), 1))
+    assert baseline.score(X, Y) > max(0.85, float(f1_score(Y, constant)) + 0.1)
+    assert baseline.score(X, Y) == pytest.approx(float(f1_score(Y, baseline.predict(X))))
+    assert baseline.predict(X).dtype == Y.dtype
+    assert np.array_equal(baseline.predict(X), baseline.predict_soft(X) >= baseline.threshold_)
+    assert 0 <= baseline.validation_error_ < 0.2
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_learns_numbers(name: str) -> None:
+    X, Y = numbers()
+    X_test, Y_test = numbers(seed=1)
+    baseline = model(name).fit(X, Y)
+    assert not baseline.binary_
+    assert not hasattr(baseline, "threshold_")
+    assert -baseline.score(X_test, Y_test) < 0.35 * np.mean(np.sum(Y_test**2, axis=1))
+    errors = np.sum((baseline.predict(X_test) - Y_test) ** 2, axis=1)
+    assert baseline.score(X_test, Y_test) == pytest.approx(-np.mean(errors))
+    assert np.array_equal(baseline.predict(X_test), baseline.predict_soft(X_test))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_csr_and_dense_are_one(name: str) -> None:
+    X, Y = labels(60)
+    soft = {}
+    for form, (A, B) in forms(X, Y).items():
+        baseline = model(name).fit(A, B)
+        soft[form] = baseline.predict_soft(A)
+        assert sparse.issparse(baseline.predict(A)) == (form == "csr")
+        assert baseline.predict(A).shape == Y.shape
+    assert np.allclose(soft["dense"], soft["csr"], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_same_seed_gives_the_same_model(name: str) -> None:
+    X, Y = labels(60)
+    one, two = (model(name).fit(X, Y) for _ in range(2))
+    assert np.array_equal(one.predict_soft(X), two.predict_soft(X))
+    assert one.threshold_ == two.threshold_
+    assert clone(one).get_params() == one.get_params()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_candidates_by_brute_force(name: str, fitted: dict[str, Baseline]) -> None:
+    """⟨s(x), y⟩ + r(y), one pair at a time."""
+    X, Y = labels(30, seed=2)
+    baseline = learned(fitted, name)
+    everything = np.array([[i & 1, i >> 1 & 1, i >> 2] for i in range(8)])
+    costs = np.array(
+        [
+            [baseline._linear_costs(x[None])[0] @ y + baseline._candidate_costs(y[None])[0] for y in everything]
+            for x in X
+        ]
+    )
+    top = baseline.predict_topk(X, 3, everything)
+    assert np.allclose(top.distances, np.sort(costs, axis=1)[:, :3], atol=1e-4)
+    assert np.array_equal(baseline.predict(X, everything), everything[np.argmin(costs, axis=1)])
+    assert np.array_equal(baseline.predict(X, sparse.csr_matrix(everything)).toarray(), baseline.predict(X, everything))
+
+    own = costs[np.arange(len(X)), Y @ [1, 2, 4]]
+    ranks = baseline.rank(X, Y, everything)
+    assert np.array_equal(ranks.nearer, np.sum(costs < own[:, None] - 1e-5, axis=1))
+    assert np.all(ranks.tied >= 1)
+    assert float(top_k_accuracy(ranks, 1)) > 0.6
+
+    sets = CandidateSets([everything[: 4 + i % 5] for i in range(len(X))])
+    for i, row in enumerate(baseline.predict_topk(X, 1, sets).indices[:, 0]):
+        assert row == np.argmin(costs[i, : 4 + i % 5])
+    within = baseline.rank(X, Y, sets)
+    assert np.array_equal(np.isinf(within.nearer), [4 + i % 5 for i in range(len(X))] <= Y @ [1, 2, 4])
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_known_outputs_are_the_default_candidates(name: str, fitted: dict[str, Baseline]) -> None:
+    X, Y = labels(20, seed=3)
+    baseline = learned(fitted, name)
+    known = {tuple(row) for row in labels()[1]}
+    assert {tuple(row) for row in baseline.candidates_} == known
+    assert np.array_equal(baseline.predict_topk(X, 1).nearest, baseline.predict(X, baseline.candidates_))
+    assert baseline.predict_topk(X, 100).indices.shape == (20, len(known))
+    assert np.all(np.isfinite(baseline.rank(X, Y).nearer))
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_choose_the_nearest_candidate(name: str) -> None:
+    X, Y = numbers(80)
+    baseline = model(name).fit(X, Y)
+    if name != "SPEN":  # whose energy is no distance
+        soft = baseline.predict_soft(X)
+        nearest = np.argmin(((soft[:, None] - Y) ** 2).sum(axis=2), axis=1)
+        assert np.array_equal(baseline.predict(X, Y), Y[nearest])
+    assert np.median(baseline.rank(X, Y, Y).nearer) < 8
+
+
+def test_one_number_an_example() -> None:
+    X, Y = numbers(80)
+    baseline = model("KRR").fit(X, Y[:, 0])
+    assert baseline.predict(X).shape == (80,)
+    assert baseline.predict(X, Y[:, 0]).shape == (80,)
+    assert baseline.score(X, Y[:, 0]) > -0.2
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_bad_input_is_named(name: str) -> None:
+    X, Y = labels(40)
+    baseline = model(name)
+    with pytest.raises(NotFittedError):
+        baseline.predict(X)
+    for A, B, message in (
+        (X[:30], Y, "X has 30, y has 40"),
+        (np.where(X > 2, np.nan, X), Y, "X contains NaN"),
+        (X, np.where(Y > 0, np.inf, 0), "y contains infinity"),
+        (X[:0], Y[:0], "X is empty"),
+        (X[:, 0], Y, "[12]D array"),
+        (X, None, "y to be passed"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            baseline.fit(A, B)
+    with pytest.raises(ValueError, match="validation_fraction"):
+        model(name, validation_fraction=1.0).fit(X, Y)
+    assert not hasattr(baseline, "candidates_")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_bad_input_of_a_fitted_model(name: str, fitted: dict[str, Baseline]) -> None:
+    X, Y = labels(20, seed=4)
+    baseline = learned(fitted, name)
+    with pytest.raises(ValueError, match="2 features"):
+        baseline.predict(X[:, :2])
+    with pytest.raises(ValueError, match="candidates must be of the same width"):
+        baseline.predict(X, Y[:, :2])
+    with pytest.raises(ValueError, match="candidates is empty"):
+        baseline.predict(X, Y[:0])
+    with pytest.raises(ValueError, match="candidates holds 3 sets for 20 examples"):
+        baseline.predict(X, [Y, Y, Y])
+    with pytest.raises(ValueError, match="k must be an integer"):
+        baseline.predict_topk(X, 0)
+    with pytest.raises(ValueError, match="X has 20 examples, y has 19"):
+        baseline.rank(X, Y[:19])
+
+
+@pytest.mark.parametrize("name", LABELS_ONLY)
+def test_labels_are_0_and_1(name: str) -> None:
+    X, Y = numbers(40)
+    with pytest.raises(ValueError, match="0 and 1 only"):
+        model(name).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("LR", {"C": 0.0}, "C must be a finite number > 0"),
+        ("LR", {"C": []}, "C is an empty list"),
+        ("PRLR", {"rank_penalty": -1.0}, "rank_penalty must be"),
+        ("PRLR", {"missing": 1.0}, "missing must be below 1"),
+        ("PRLR", {"spurious": 2.0}, "spurious must be a number in"),
+        ("PRLR", {"n_rounds": 0}, "n_rounds must be"),
+        ("KNN", {"n_neighbors": 0}, "n_neighbors must be"),
+        ("KNN", {"weights": "near"}, "weights must be"),
+        ("KRR", {"alpha": (1.0, -1.0)}, "alpha must be"),
+        ("RRR", {"alpha": 0.0}, "alpha must be"),
+        ("RRR", {"n_components": (0,)}, "n_components must be"),
+        ("PLS", {"n_components": 0}, "n_components must be"),
+    ],
+)
+def test_bad_parameters_are_named(name: str, changes: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        model(name, **changes).fit(*labels(20))
+
+
+def test_grid_search_chooses_by_f1() -> None:
+    X, Y = labels(80)
+    search = GridSearchCV(model("KNN"), {"n_neighbors": [1, 60]}, cv=2).fit(X, Y)
+    assert search.best_params_ == {"n_neighbors": 1}
+    assert search.best_estimator_.score(X, Y) == search.score(X, Y)
+
+
+def test_of_a_list_the_best_on_held_out_examples_is_taken() -> None:
+    X, Y = labels(120)
+    errors = {k: model("KNN", n_neighbors=k).fit(X, Y).validation_error_ for k in (1, 15, 90)}
+    chosen = model("KNN", n_neighbors=[90, 15, 1]).fit(X, Y)
+    assert chosen.validation_error_ == min(errors.values())
+    assert errors[chosen.n_neighbors_] == chosen.validation_error_
+
+
+def test_a_label_that_nobody_has_is_not_predicted() -> None:
+    X, Y = labels(60)
+    Y = np.column_stack([Y, np.zeros(60, dtype=int), np.ones(60, dtype=int)])
+    predicted = model("LR").fit(X, Y).predict(X)
+    assert not predicted[:, 3].any()
+    assert predicted[:, 4].all()
+
+
+def test_one_example_is_too_few_to_hold_one_out() -> None:
+    X, Y = labels(1)
+    with pytest.raises(ValueError, match="at least 2 examples"):
+        model("LR").fit(X, Y)
