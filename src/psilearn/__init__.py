@@ -44,6 +44,7 @@ _HOME = {
     "save_model": "psilearn.io",
 }
 _ROOMS = {
+    "baselines",
     "datasets",
     "decode",
     "embed",
@@ -57,6 +58,7 @@ _ROOMS = {
     "metrics",
     "model_selection",
     "molecules",
+    "neural",
     "plots",
     "regress",
     "spectra",

@@ -28,6 +28,13 @@ def fraction(value: Any, name: str) -> float:
     return float(value)
 
 
+def share(value: Any, name: str) -> float:
+    """Return a number between 0 and 1, both excluded, or say that ``name`` must be one."""
+    if not 0 < _number(value) < 1:
+        raise ValueError(f"{name} must be a number between 0 and 1, both excluded; got {value!r}.")
+    return float(value)
+
+
 def count(value: Any, name: str) -> int:
     """Return an integer ≥ 1, or say that ``name`` must be one."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:

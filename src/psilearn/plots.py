@@ -158,6 +158,37 @@ def plot_curves(
     return ax
 
 
+def plot_convergence(spen: Any) -> Any:
+    """Draw how a fitted :class:`~psilearn.baselines.SPEN` came about, in three pictures.
+
+    The error of its feature network over epochs of training, the mean of E(x, ŷ) − Δ(ŷ, y) over the steps of
+    loss-augmented inference, and the hinge loss over epochs; a dotted line marks the epoch that was kept.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 3.2), dpi=130, facecolor="white", layout="constrained")
+    features, inference, hinge = figure.subplots(1, 3)
+    for axis, history, held_out, ylabel in (
+        (features, spen.pretraining_, spen.pretraining_.validation, "error of the features"),
+        (hinge, spen.history_, spen.validation_hinge_[1:], "hinge loss"),  # the first is that of the start
+    ):
+        epochs = np.arange(1, len(history.training) + 1)
+        axis.plot(epochs, np.divide(history.training, history.training[0]), color="black", label="training")
+        axis.plot(epochs, np.divide(held_out, held_out[0]), color=GREEN, label="held out")
+        axis.axvline(history.best_epoch, color=GREEN, linestyle=":", label="kept")
+        axis.set_xlabel("epoch")
+        axis.set_ylabel(f"{ylabel}, ratio to the first")
+        axis.legend()
+    inference.plot(spen.inference_curve_, color=GREEN, marker=".")
+    inference.set_xlabel("step of loss-augmented inference")
+    inference.set_ylabel("E(x, ŷ) − Δ(ŷ, y), held out")
+    return figure
+
+
 def one_a_class(labels: Any, predictions: Sequence[Any]) -> list[int]:
     """Return one example a class, to be shown: the first on which not all predictions agree, else the first.
 

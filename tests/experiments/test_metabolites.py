@@ -12,8 +12,9 @@ pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 
 from psilearn import IOKR, CandidateSets, experiments
+from psilearn.baselines import LR
 from psilearn.datasets import load_metabolites
-from psilearn.experiments import metabolites
+from psilearn.experiments import metabolite_networks, metabolites
 from psilearn.experiments.experiment import Context
 from psilearn.kernels import GaussianTanimoto
 from psilearn.metrics import kernel_loss, top_k_accuracy
@@ -32,7 +33,9 @@ CONFIG = {
     "select_candidates": 8,
     "unlabeled": [20, None],
     "extra_landmarks": 10,
+    "networks": {"inputs": 20, "competitors": {}},
 }
+SPEN = {"hidden": [[8]], "energy_hidden": [3, 4], "epochs": [4], "energy_epochs": [2], "steps": [4]}
 
 
 @pytest.fixture
@@ -101,6 +104,44 @@ def test_figures_are_those_of_the_public_interface(small):
     ranks = model.rank(test, truth, sets)  # no two of these molecules have one fingerprint
     for k in (1, 5, 10):
         assert rows["IOKR", f"top-{k}, %"].value == pytest.approx(100 * float(top_k_accuracy(ranks, k)), abs=1e-6)
+
+
+def test_networks_stand_among_the_methods(small):
+    pytest.importorskip("torch")
+    outcome = run(folds=[0], networks={"inputs": 20, "competitors": {"SPEN": SPEN}})
+    rows = {(row.method, row.metric.name): row for row in outcome.rows if row.dataset == "all spectra"}
+    assert not any(row.quoted for row in outcome.rows)
+    loss = rows["SPEN", "Gaussian-Tanimoto loss"]
+    assert loss.paper == 0.537 and not loss.comparable
+    assert "energy_hidden=" in loss.parameters["fold 0"]
+    assert set(loss.seconds) == {"fit"}
+    assert any("SPEN minus IOKR" in note for note in outcome.notes)
+    methods = [row.method for row in outcome.rows if row.metric.name == "top-1, %" and row.dataset == "all spectra"]
+    assert methods[-3:] == ["SPEN", "spectrum-blind", "chance"]
+    without = run(folds=[0])
+    for row in without.rows:
+        if row.dataset == "all spectra" and not row.quoted:
+            assert rows[row.method, row.metric.name].value == row.value
+
+
+def test_networks_rank_molecules_by_their_costs(small):
+    task = metabolites.load(Context(CONFIG, seed=0, jobs=1, say=lambda _: None))
+    train, test = np.flatnonzero(small.fold != 0), np.flatnonzero(small.fold == 0)
+    kernel = task.examples.mixed(metabolites.Mixture("uniform", None), train)[0]
+    X, X_test = metabolite_networks.principal_components(kernel, train, test, 20)
+    bits = np.unpackbits(task.examples.outputs, axis=1)
+    model = LR(C=1.0).fit(X, bits[train])
+    ranked = metabolite_networks.rank_bits(model, X_test, task.examples, test)
+    sets = CandidateSets([np.unpackbits(task.examples.sets.sets[i], axis=1) for i in test])
+    assert np.array_equal(ranked.nearest[0], model.predict_topk(X_test, 1, sets).indices[:, 0])
+    public = model.rank(X_test, bits[test], sets)  # no two of these molecules have one fingerprint
+    assert np.array_equal(ranked.nearer[0], public.nearer)
+    assert np.array_equal(ranked.tied[0], public.tied)
+    K = kernel(train)
+    centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    whole = metabolite_networks.principal_components(kernel, train, test, 1000)[0]
+    assert np.allclose(whole @ whole.T, centred, atol=1e-6)
+    assert np.allclose(np.abs(whole[:, :20]), np.abs(X), atol=1e-6)
 
 
 def test_the_test_fold_chooses_nothing(small):

@@ -13,7 +13,8 @@ from sklearn.model_selection import KFold
 from sklearn.utils import Bunch
 
 from psilearn import IOKR, IOKRCV, OEL, OELCV, datasets, experiments
-from psilearn.experiments import label_ranking, multilabel, protocol, usps
+from psilearn.baselines import KNN, LR
+from psilearn.experiments import competitors, label_ranking, multilabel, multilabel_full, protocol, usps
 from psilearn.experiments.experiment import Context
 from psilearn.experiments.record import Metric
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear
@@ -72,8 +73,14 @@ def test_every_part_runs(small_data, name, part):
     assert measured and all(np.isfinite(row.value) for row in measured)
     for row in measured:
         if row.metric.name in ("F1", "RBF loss"):
-            assert row.error > 0 and row.parameters["alpha"] > 0 and row.seconds["choose"] > 0
+            assert row.error > 0 and row.parameters and row.seconds["choose"] > 0
             assert ("supervision" in row.parameters) == row.method.startswith("OEL")
+            if not is_competitor(row):
+                assert row.parameters["alpha"] > 0
+
+
+def is_competitor(row):
+    return "neural" in row.method or not row.method.startswith(("IOKR", "KDE", "OEL"))
 
 
 @pytest.mark.parametrize(("name", "part"), all_parts())
@@ -134,7 +141,34 @@ def test_usps_rows_are_what_their_parameters_give(small_data):
         assert rows[method].value == pytest.approx(loss, abs=1e-12)
         assert rows[method].error == pytest.approx(loss.standard_error, abs=1e-12)
     assert rows["OEL₀"].parameters["supervision"] == 1.0
-    assert rows["SPEN"].quoted and rows["SPEN"].paper == 0.801
+    assert rows["SPEN"].paper == 0.801
+    candidates = np.concatenate([bunch.Y[pairs], bunch.Y[alone]])
+    neighbours = KNN(rows["k-NN"].parameters["n_neighbors"]).fit(bunch.X[pairs], bunch.Y[pairs])
+    for method, predicted in (
+        ("k-NN", neighbours.predict(bunch.X[test], candidates)),
+        ("k-NN, free", neighbours.predict(bunch.X[test])),
+    ):
+        assert rows[method].value == pytest.approx(kernel_loss(bunch.Y[test], predicted, Gaussian(0.05)), abs=1e-12)
+
+
+def test_without_torch_networks_are_quoted(small_data, monkeypatch):
+    monkeypatch.setattr(competitors, "has_torch", lambda: False)
+    monkeypatch.setattr(multilabel_full, "has_torch", lambda: False)
+    for name, part in (("usps", "usps"), ("multilabel-full", "bibtex")):
+        outcome, _ = quick(name, part)
+        rows = {row.method: row for row in outcome.rows}
+        assert rows["SPEN"].quoted and rows["SPEN"].paper in (0.801, 42.2)
+        assert not any("neural" in method for method in rows)
+        assert any("pip install psilearn[torch]" in note for note in outcome.notes)
+
+
+def test_measured_competitors_are_compared_with_their_published_figures(small_data):
+    rows = {row.method: row for row in quick("multilabel-full", "bibtex")[0].rows}
+    assert not rows["LR"].quoted and rows["LR"].paper == 37.2
+    assert rows["DVN"].quoted and rows["DVN"].paper == 44.7  # not among those of a trial
+    data = multilabel.load("bibtex", 0).data(150, 0, 50)
+    model = LR(rows["LR"].parameters["C"]).fit(data.X, data.Y)
+    assert rows["LR"].value == pytest.approx(100 * f1_score(data.Y_test, model.predict(data.X_test)), abs=1e-9)
 
 
 @pytest.mark.parametrize(("name", "part"), [("multilabel-small", "bibtex"), ("multilabel-full", "mediamill")])
@@ -144,7 +178,7 @@ def test_multilabel_rows_are_what_their_parameters_give(small_data, name, part):
         context.config["pairs"], context.config.get("alone", 0), context.config["tests"]
     )
     for row in outcome.rows:
-        if not row.quoted:
+        if not row.quoted and not is_competitor(row):
             model = estimator_of(row).fit(data.X, data.Y, unlabeled=data.unlabeled)
             assert row.value == pytest.approx(100 * f1_score(data.Y_test, model.predict(data.X_test)), abs=1e-9)
 
@@ -193,7 +227,7 @@ def test_landmarks_where_the_data_is_large(small_data, name):
     chosen = next(part for part in experiments.find(name).parts if part.name == "bookmarks")
     landmarks = {**chosen.config["landmarks"], "input_landmarks": 60, "output_landmarks": 40}
     context = Context({**chosen.config, **chosen.quick, "landmarks": landmarks}, 0, None, lambda text: None)
-    measured = [row for row in chosen.run(context).rows if row.parameters]
+    measured = [row for row in chosen.run(context).rows if row.parameters and not is_competitor(row)]
     assert measured
     for row in measured:
         assert row.parameters["input_landmarks"] == 60 and row.parameters["output_landmarks"] == 40
@@ -226,7 +260,9 @@ def test_figures_of_the_paper():
 
 def test_only_the_papers_own_criterion_is_compared_with_it(small_data):
     rows = quick("usps", "usps")[0].rows
-    assert all((row.paper is None) == row.method.endswith("by loss") for row in rows)
+    ours = [row for row in rows if not is_competitor(row)]
+    assert all((row.paper is None) == row.method.endswith("by loss") for row in ours)
+    assert [row.method for row in rows if is_competitor(row) and row.paper is not None] == ["SPEN"]
 
 
 def test_pairs_outputs_alone_and_tests_do_not_overlap():

@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilearn import checks
@@ -17,6 +16,7 @@ from psilearn.baselines.thresholds import best_threshold
 from psilearn.decode import CandidateSets, Ranks, TopK, as_candidates
 from psilearn.decode.nearest import count_nearer, smallest
 from psilearn.decode.score import TIE
+from psilearn.held_out import hold_out
 from psilearn.kernels.vector import Linear
 from psilearn.linalg import Array
 from psilearn.metrics import f1_score
@@ -82,8 +82,7 @@ class Baseline(BaseEstimator):
         if not (self.binary_ or len(values) > 1 or self._needs_validation()):
             self._learn(X, Y, self._settings(values[0]), None)
             return
-        n_held = _held_out(n_samples(X), self.validation_fraction)
-        kept, held = train_test_split(np.arange(n_samples(X)), test_size=n_held, random_state=self.random_state)
+        kept, held = hold_out(n_samples(X), self.validation_fraction, self.random_state)
         X_held, Y_held = take(X, held), Y[held]
         best, best_error = None, np.inf
         for value in values:
@@ -168,6 +167,21 @@ class Baseline(BaseEstimator):
             nearer[examples[rows]], tied[examples[rows]] = count_nearer(D[rows], slack[rows], own, own_slack)
         return Ranks(nearer, tied)
 
+    def costs(self, X: Samples, candidates: Any = None) -> Iterator[tuple[Index, Samples, Array, Array]]:
+        """Yield what candidates cost, ⟨s(x), y⟩ + r(y), for examples that share them, block by block.
+
+        Each item holds the examples (m,), their candidates (c of them), the costs (m, c) and how much of each may be
+        rounding: costs that differ by less are a tie.
+
+        Parameters
+        ----------
+        X : inputs
+        candidates : as in ``predict_topk``
+        """
+        check_is_fitted(self)
+        X = self._checked_inputs(X)
+        yield from self._costs(X, self._prepare(candidates, n_samples(X)))
+
     def score(self, X: Samples, y: Samples) -> float:
         """Return the mean example-based F1 of predicted labels, or minus the mean squared distance of numbers."""
         prediction = self.predict(X)
@@ -230,9 +244,7 @@ class Baseline(BaseEstimator):
         return list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
 
     def _check_parameters(self) -> None:
-        fraction = checks.fraction(self.validation_fraction, "validation_fraction")
-        if not 0 < fraction < 1:
-            raise ValueError(f"validation_fraction must lie between 0 and 1; got {fraction:g}.")
+        checks.share(self.validation_fraction, "validation_fraction")
         if self._tuned and not self._values():
             raise ValueError(f"{self._tuned} is an empty list: give at least one value.")
 
@@ -271,12 +283,6 @@ def _dense(Y: Samples, name: str) -> Array:
     Y = Y.reshape(-1, 1) if Y.ndim == 1 else Y
     require_memory((2, *Y.shape), f"{name} as a dense array", "Train on fewer rows, or on fewer labels.")
     return np.asarray(Y.toarray() if sparse.issparse(Y) else Y, dtype=np.float64)
-
-
-def _held_out(n: int, fraction: float) -> int:
-    if n < 2:
-        raise ValueError(f"Validation needs at least 2 examples to learn from; X has {n}.")
-    return min(n - 1, max(1, round(n * fraction)))
 
 
 def validation_error(binary: bool) -> Callable[[Array, Array], float]:

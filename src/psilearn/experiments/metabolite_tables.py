@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from psilearn.decode import Ranks
+from psilearn.experiments.competitors import NETWORKS
 from psilearn.experiments.record import Metric, Row
 from psilearn.linalg import Array
 from psilearn.metrics import Mean, top_k_accuracy
@@ -72,7 +73,7 @@ class Results:
     def _rows(self, label: str, among: Any) -> list[Row]:
         rows = []
         for place, metric in enumerate((LOSS, *TOPS.values())):
-            if label == EVERY:
+            if label == EVERY and "SPEN" not in self.values:
                 quoted = PAPER["SPEN"][place]
                 rows.append(Row(label, "SPEN", metric, paper=quoted, comparable=False, source="the paper"))
             for name, value in self.values.items():
@@ -106,12 +107,14 @@ class Results:
             return {}
         place = self.chosen.index(name) + 1
         medians = np.median([one["seconds"] for one in self.folds], axis=0)
-        return {"choose": float(medians[0]), "fit": float(medians[place])}
+        own = {"fit": float(medians[place])}
+        return own if name in NETWORKS else {"choose": float(medians[0]), **own}
 
     def notes(self, coverages: Sequence[float]) -> list[str]:
         """Return differences with paired standard errors, what ties and single candidates do, coverage, and edges."""
         learned = [name for name in self.chosen if name.startswith("OEL")]
         pairs = [*((name, "IOKR") for name in learned), *((name, learned[0]) for name in learned[1:])]
+        pairs += [(name, "IOKR") for name in self.chosen if name in NETWORKS]
         notes = [self._difference(*pair) for pair in pairs]
         single = self.sizes == 1
         told = (f"{name} {100 * np.mean(self.top(name, 1).values[~single]):.1f}" for name in self.values)

@@ -9,6 +9,8 @@ from itertools import product
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+from sklearn.base import clone
 from sklearn.model_selection import ShuffleSplit
 
 from psilearn import IOKR, IOKRCV, OELCV
@@ -16,7 +18,7 @@ from psilearn.experiments.experiment import Context
 from psilearn.experiments.record import Metric, Row
 from psilearn.kernels import Kernel
 from psilearn.metrics import Mean
-from psilearn.samples import Samples
+from psilearn.samples import Samples, n_samples, take
 
 Score = Callable[[Samples, Samples], Mean]  # of truth and prediction
 
@@ -155,6 +157,14 @@ def measure(model: Any, data: Data, score: Score, candidates: Any = None) -> Mea
     decoded = perf_counter()
     seconds = {"fit": fitted - start, "decode": decoded - fitted}
     return Measured(model, prediction, score(data.Y_test, prediction), seconds)
+
+
+def least_validation_loss(models: Sequence[Any], data: Data, seed: int) -> Any:
+    """Return the unfitted model whose score is best on a fifth of the pairs that the others have not seen."""
+    kept, held = next(ShuffleSplit(1, test_size=0.2, random_state=seed).split(np.arange(n_samples(data.X))))
+    X, Y, X_held, Y_held = (take(part, rows) for rows in (kept, held) for part in (data.X, data.Y))
+    scores = [clone(model).fit(X, Y, unlabeled=data.unlabeled).score(X_held, Y_held) for model in models]
+    return models[int(np.argmax(scores))]
 
 
 def row(dataset: str, choice: Choice, measured: Measured, metric: Metric, scale: float = 1.0, **more: Any) -> Row:

@@ -9,7 +9,8 @@ from psilearn import checks
 
 
 def check_network(model: Any) -> None:
-    """Check hidden, dropout, learning_rate, weight_decay, epochs, patience and batch_size of an estimator."""
+    """Check the widths, rates, numbers of steps and the held-out share of an estimator."""
+    checks.share(model.validation_fraction, "validation_fraction")
     widths(model.hidden, "hidden")
     if checks.fraction(model.dropout, "dropout") == 1:
         raise ValueError("dropout must be below 1: nothing would be left to learn from.")

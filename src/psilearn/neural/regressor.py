@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from psilearn.held_out import hold_out
 from psilearn.linalg import Array
 from psilearn.neural.device import find_device, require_torch, seeded
 from psilearn.neural.parameters import check_network
@@ -106,9 +106,8 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
             self.standardize,
             device,
         )
-        held = max(1, round(len(Y) * self.validation_fraction))
         with reporting(self.verbose), seeded(self.random_state, device) as rng:
-            kept, held = train_test_split(np.arange(len(Y)), test_size=held, random_state=int(rng.integers(2**31)))
+            kept, held = hold_out(len(Y), self.validation_fraction, int(rng.integers(2**31)))
             pairs = take(X, held), Y[held]
             what = "network, validated"
             _, self.history_ = fit_perceptron(take(X, kept), Y[kept], options, rng, what, False, pairs, _squared_error)
