@@ -26,6 +26,7 @@ PARTS = (
     "growth",
     "rankings",
     "metabolites",
+    "baselines",
     "convergence",
     "falkon",
     "million",

@@ -57,6 +57,18 @@ def test_bibtex_at_quick_sizes(tmp_path):
         assert figures[name]["f1"] == pytest.approx(figures[f"naive {name}"]["f1"], abs=1e-3)
 
 
+@pytest.mark.data("mulan/bibtex/bibtex-train.arff", "mulan/bibtex/bibtex-test.arff", "mulan/bibtex/bibtex.xml")
+def test_baselines_at_quick_sizes(tmp_path):
+    from psilearn.datasets import data_home
+
+    done = run("baselines", "--quick", "--output", tmp_path, "--repeats", 1, data=data_home())
+    assert done.returncode == 0, done.stderr
+    figures = json.loads((tmp_path / "history.json").read_text())[0]["figures"]["baselines"]
+    assert {"LR", "PRLR", "KRR", "OEL₀, Dice"} <= set(figures["methods"])
+    for own in figures["methods"].values():
+        assert len(own["fit"]) == len(figures["sizes"]) == 2 and min(own["fit"]) > 0
+
+
 def test_rankings_at_quick_sizes(tmp_path):
     done = run("rankings", "--quick", "--output", tmp_path, "--repeats", 1)
     assert done.returncode == 0, done.stderr

@@ -52,10 +52,10 @@ COMPETITORS: dict[str, Any] = {
     },
 }
 NEURAL: dict[str, Any] = {  # ĥ as a network
-    "hidden": [[500], [1000]],
+    "hidden": [[500]],
     "sizes": [80, 200],
-    "output_landmarks": 500,
-    "regressor": {"dropout": 0.5, "learning_rate": 3e-3, "weight_decay": 0.1, "standardize": False},
+    "output_landmarks": 500,  # as many outputs of the network
+    "regressor": {"patience": 10, "dropout": 0.5, "learning_rate": 3e-3, "weight_decay": 0.1, "standardize": False},
 }
 CONFIG: dict[str, Any] = {
     "pairs": None,

@@ -64,8 +64,8 @@ CONFIG = {
         "hidden": [[500, 500]],
         "sizes": [64, 128],
         "supervisions": [0.15],
-        "output_landmarks": None,
-        "regressor": {"dropout": 0.2, "standardize": False},
+        "output_landmarks": 500,  # as many outputs of the network
+        "regressor": {"dropout": 0.2, "standardize": False, "patience": 10},
     },
     "figure": {
         "supervision": 0.15,  # the paper's
