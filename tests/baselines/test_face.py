@@ -170,6 +170,27 @@ def test_bad_input_of_a_fitted_model(name: str, fitted: dict[str, Baseline]) -> 
         baseline.rank(X, Y[:19])
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_a_fit_that_fails_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Y = labels(60)
+    baseline = model(name).fit(X, Y)
+    before, kept = baseline.predict_soft(X), dict(vars(baseline))
+    learn, calls = type(baseline)._learn, []
+
+    def fails_at_last(self: Baseline, *arguments: object) -> object:
+        calls.append(1)
+        if arguments[-1] is None:  # on all pairs
+            raise RuntimeError("enough")
+        return learn(self, *arguments)
+
+    monkeypatch.setattr(type(baseline), "_learn", fails_at_last)
+    with pytest.raises(RuntimeError, match="enough"):
+        baseline.fit(-X[:40], 1 - Y[:40])
+    assert len(calls) >= 2
+    assert vars(baseline) == kept
+    assert np.array_equal(baseline.predict_soft(X), before)
+
+
 @pytest.mark.parametrize("name", LABELS_ONLY)
 def test_labels_are_0_and_1(name: str) -> None:
     X, Y = numbers(40)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -66,14 +67,15 @@ class Baseline(BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} predicts sets of labels: y must hold 0 and 1 only; it has {odd:g}."
             )
-        self.__dict__.pop("n_features_in_", None)
-        self.__dict__.pop("feature_names_in_", None)
+        learner = copy(self)  # so that a fit that fails changes nothing
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(learner, name)
+        learner.binary_, learner.candidates_ = binary, take(y, distinct(y).first)
         if n_columns(X) is not None:
-            validate_data(self, given, skip_check_array=True)
-        self.binary_ = binary
-        self.candidates_ = take(y, distinct(y).first)
+            validate_data(learner, given, skip_check_array=True)  # remembers the number and the names of the columns
         with reporting(self.verbose):
-            self._select(X, Y)
+            learner._select(X, Y)
+        self.__dict__ = learner.__dict__
         return self
 
     def _select(self, X: Samples, Y: Array) -> None:

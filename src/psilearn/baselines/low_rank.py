@@ -24,7 +24,7 @@ ITERATIONS = 40  # of L-BFGS in a round, from where the last one ended
 
 
 class PRLR(Baseline):
-    """Logistic regressions whose soft predictions are drawn towards few labels of low rank.
+    """Logistic regressions whose soft predictions are drawn towards low rank.
 
     Annotators leave labels out. With p = σ(⟨wₗ, xᵢ⟩ + bₗ) the probability of a label and a(y) the log-odds that an
     annotation y speaks for it, the true labels have the posterior probabilities

@@ -110,10 +110,10 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
             kept, held = hold_out(len(Y), self.validation_fraction, int(rng.integers(2**31)))
             pairs = take(X, held), Y[held]
             what = "network, validated"
-            _, self.history_ = fit_perceptron(take(X, kept), Y[kept], options, rng, what, False, pairs, _squared_error)
-            options = replace(options, epochs=self.history_.best_epoch)
-            self.network_, _ = fit_perceptron(X, Y, options, rng, "network", False)
-        self.flat_ = y.ndim == 1
+            _, history = fit_perceptron(take(X, kept), Y[kept], options, rng, what, False, pairs, _squared_error)
+            options = replace(options, epochs=history.best_epoch)
+            network, _ = fit_perceptron(X, Y, options, rng, "network", False)
+        self.history_, self.network_, self.flat_ = history, network, y.ndim == 1
         return self
 
     def predict(self, X: Samples) -> Array:
