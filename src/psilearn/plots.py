@@ -161,24 +161,29 @@ def plot_curves(
 def plot_convergence(spen: Any) -> Any:
     """Draw how a fitted :class:`~psilearn.baselines.SPEN` came about, in three pictures.
 
-    The error of its feature network over epochs of training, the mean of E(x, ŷ) − Δ(ŷ, y) over the steps of
-    loss-augmented inference, and the hinge loss over epochs; a dotted line marks the epoch that was kept.
+    Over the epochs of its feature network the training loss (cross-entropy or squared error) and the error of held-out
+    examples (1 − F1 or squared distance), each divided by its first value; the mean of E(x, ŷ) − Δ(ŷ, y) over the steps
+    of loss-augmented inference; the hinge loss over epochs, divided likewise. A dotted line marks the epoch kept.
 
     Returns
     -------
     matplotlib Figure
     """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
+    if not hasattr(spen, "inference_curve_"):
+        raise TypeError(f"plot_convergence draws a fitted SPEN; got {spen!r}.")
     figure = Figure(figsize=(11, 3.2), dpi=130, facecolor="white", layout="constrained")
     features, inference, hinge = figure.subplots(1, 3)
     for axis, history, held_out, ylabel in (
-        (features, spen.pretraining_, spen.pretraining_.validation, "error of the features"),
+        (features, spen.pretraining_, spen.pretraining_.validation, "loss and error of the features"),
         (hinge, spen.history_, spen.validation_hinge_[1:], "hinge loss"),  # the first is that of the start
     ):
         epochs = np.arange(1, len(history.training) + 1)
-        axis.plot(epochs, np.divide(history.training, history.training[0]), color="black", label="training")
-        axis.plot(epochs, np.divide(held_out, held_out[0]), color=GREEN, label="held out")
+        axis.plot(epochs, np.divide(history.training, history.training[0] or 1), color="black", label="training")
+        axis.plot(epochs, np.divide(held_out, held_out[0] or 1), color=GREEN, label="held out")
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         axis.axvline(history.best_epoch, color=GREEN, linestyle=":", label="kept")
         axis.set_xlabel("epoch")
         axis.set_ylabel(f"{ylabel}, ratio to the first")

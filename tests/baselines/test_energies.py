@@ -141,7 +141,13 @@ def test_the_value_climbs_and_its_adversary_misleads_it() -> None:
 def test_values_of_rows_dense_and_csr(term: GlobalTerm) -> None:
     from scipy import sparse
 
+    from psilearn.neural.perceptron import Perceptron
+
     rows = (np.random.default_rng(0).random((9, L)) > 0.5).astype(float)
-    direct = term(torch.tensor(rows).float()).detach().numpy()
-    assert np.allclose(values_of(term, rows, torch.device("cpu")), direct, atol=1e-6)
-    assert np.allclose(values_of(term, sparse.csr_matrix(rows), torch.device("cpu")), direct, atol=1e-6)
+    centre, unit = np.full(L, 0.3), 2.0
+    network = Perceptron(torch.nn.Sequential(), None, centre, unit, torch.device("cpu"))
+    direct = term(torch.tensor((rows - centre) / unit).float()).detach().numpy()
+    assert np.allclose(values_of(term, network, rows), direct, atol=1e-5)
+    assert np.allclose(values_of(term, network, sparse.csr_matrix(rows)), direct, atol=1e-5)
+    with_length = values_of(term, network, rows, lambda y: y.sum(dim=1))
+    assert np.allclose(with_length, direct + ((rows - centre) / unit).sum(axis=1), atol=1e-5)

@@ -235,6 +235,55 @@ def test_of_a_list_the_best_on_held_out_examples_is_taken() -> None:
     assert errors[chosen.n_neighbors_] == chosen.validation_error_
 
 
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("value", [0, 1])
+def test_labels_that_are_all_alike(name: str, value: int) -> None:
+    X, _ = labels(40)
+    for seed in (0, 1):
+        baseline = model(name, random_state=seed).fit(X, np.full((40, 3), value))
+        assert np.all(baseline.predict(X) == value)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_equal_candidates_tie(name: str, fitted: dict[str, Baseline]) -> None:
+    X, Y = labels(12, seed=5)
+    baseline = learned(fitted, name)
+    repeated = np.concatenate([np.tile(Y[:1], (37, 1)), Y, Y[:1]])
+    for _, _, D, slack in baseline.costs(X, repeated):
+        assert np.all(np.abs(D[:, :37] - D[:, -1:]) <= slack[:, :37])
+    first = baseline.predict_topk(X, 1, np.tile(Y[:1], (50, 1))).indices
+    assert np.all(first == 0)
+
+
+@pytest.mark.parametrize("name", ["SPEN", "DVN"])
+def test_what_was_seen_on_the_way_is_that_of_the_chosen_value(name: str) -> None:
+    pytest.importorskip("torch")
+    X, Y = labels(100)
+    both = model(name, energy_hidden=[2, 40]).fit(X, Y)
+    alone = model(name, energy_hidden=both.energy_hidden_).fit(X, Y)
+    assert both.history_ == alone.history_
+    other = model(name, energy_hidden=42 - both.energy_hidden_).fit(X, Y)
+    assert both.history_ != other.history_
+
+
+def test_what_a_former_fit_chose_is_forgotten() -> None:
+    baseline = model("KRR").fit(*labels(60))
+    baseline.set_params(alpha=1e-3).fit(*numbers(60))
+    assert baseline.alpha_ == 1e-3
+    assert not hasattr(baseline, "threshold_") and not hasattr(baseline, "validation_error_")
+
+
+def test_sparse_arrays_come_back_as_such() -> None:
+    X, Y = labels(60)
+    assert isinstance(model("LR").fit(X, sparse.csr_array(Y)).predict(X), sparse.csr_array)
+
+
+def test_scores_need_one_truth_an_example() -> None:
+    X, Y = numbers(30)
+    with pytest.raises(ValueError, match="X has 30 examples, y has 1"):
+        model("KNN").fit(X, Y).score(X, Y[:1])
+
+
 def test_a_label_that_nobody_has_is_not_predicted() -> None:
     X, Y = labels(60)
     Y = np.column_stack([Y, np.zeros(60, dtype=int), np.ones(60, dtype=int)])

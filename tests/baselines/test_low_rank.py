@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from psilearn.baselines import LR, PRLR
 from psilearn.baselines.low_rank import regularised_posterior, shrink_singular_values, soft_logistic_regressions
@@ -23,6 +23,9 @@ def test_the_posterior_has_the_least_penalised_divergence(seed: int, penalty: fl
     Q = regularised_posterior(scores, penalty)
     least = objective(Q, scores, penalty)
     assert np.all((Q >= 0) & (Q <= 1))
+    pull = (scores - logit(Q)) / penalty  # must be a subgradient of ‖Q‖_*: no longer than 1, and ⟨pull, Q⟩ = ‖Q‖_*
+    assert np.linalg.norm(pull, 2) < 1 + 1e-4
+    assert np.sum(pull * Q) == pytest.approx(np.linalg.svd(Q, compute_uv=False).sum(), rel=1e-4)
     for size in (1e-3, 1e-2, 0.3):
         other = np.clip(Q + size * rng.normal(size=Q.shape), 0, 1)
         assert objective(other, scores, penalty) > least - 1e-4 * (1 + abs(least))

@@ -33,4 +33,5 @@ def test_neighbouring_floats_are_told_apart() -> None:
 
 def test_no_labels_at_all() -> None:
     Y, scores = np.zeros((3, 2), dtype=int), np.full((3, 2), 0.3)
-    assert best_threshold(Y, scores) > 0.3
+    assert best_threshold(Y, scores) == np.inf
+    assert best_threshold(1 - Y, scores) == -np.inf

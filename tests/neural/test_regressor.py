@@ -41,6 +41,13 @@ def test_the_unit_of_the_outputs_does_not_matter() -> None:
     assert np.allclose(small, large, atol=1e-3)
 
 
+@pytest.mark.parametrize("model", [NeuralRegressor(**SMALL), NN(**SMALL), SPEN(energy_hidden=3, **SMALL)])
+def test_an_offset_of_the_outputs_does_not_matter(model: object) -> None:
+    X, Y = waves(200, 0)
+    here, far = (clone(model).fit(X, offset + Y).predict(X) - offset for offset in (0.0, 1e5))
+    assert np.allclose(here, far, atol=1e-3)
+
+
 @parametrize_with_checks([NeuralRegressor(hidden=(8,), dropout=0.0, learning_rate=0.02, epochs=30, batch_size=8)])
 def test_scikit_learns_own_checks(estimator: object, check: object) -> None:
     check(estimator)
@@ -99,7 +106,7 @@ def test_bad_parameters_of_energies_are_named(model: object, changes: dict) -> N
 def test_no_torch_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "find_spec", lambda name: None)
     for model in (NN(), SPEN(), DVN(), NeuralRegressor()):
-        with pytest.raises(ImportError, match=r"needs torch: pip install psilearn\[torch\]"):
+        with pytest.raises(ImportError, match=r"needs torch: pip install .psilearn\[torch\]"):
             model.fit(np.eye(4), np.eye(4))
 
 

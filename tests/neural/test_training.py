@@ -80,6 +80,22 @@ def test_rows_are_the_same_whole_or_in_parts(form: object, memory: float) -> Non
     assert len(rows) == 11
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize(
+    "A",
+    [
+        np.random.default_rng(0).integers(0, 200, size=(50, 2)).astype(np.uint8),
+        (1000 + np.random.default_rng(0).normal(size=(60_000, 2))).astype(np.float32),
+        1.7e9 + np.random.default_rng(0).uniform(-300, 300, size=(50, 2)),
+    ],
+    ids=["small integers", "single precision", "timestamps"],
+)
+def test_deviations_are_those_of_double_precision(A: np.ndarray, form: object) -> None:
+    scale, exact = Scale(form(A)), A.astype(np.float64)
+    assert np.allclose(scale.mean, exact.mean(axis=0), rtol=1e-12)
+    assert np.allclose(scale.deviation, exact.std(axis=0), rtol=1e-6)
+
+
 def test_a_column_that_never_changes_is_only_centred() -> None:
     A = np.column_stack([np.full(5, 3.0), np.arange(5.0)])
     assert np.array_equal(Scale(A)(A)[:, 0], np.zeros(5))

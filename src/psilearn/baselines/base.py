@@ -29,8 +29,8 @@ class Baseline(BaseEstimator):
     """A system that predicts a vector for each input: a score a label, or the numbers themselves.
 
     Outputs are rows of 0 and 1 (dense or CSR), for which labels with a score of at least ``threshold_`` are predicted,
-    or rows of other numbers, which are predicted as they are. A part of the training examples is held out to choose
-    what a list was given for, and the threshold; then all of them are learned from.
+    or rows of other numbers, which are predicted as they are, dense. A part of the training examples is held out to
+    choose what a list was given for, and the threshold; then all of them are learned from.
 
     A subclass defines ``_learn`` and ``_soft``, names in ``_tuned`` the parameter that may be a list, and may judge
     candidates in its own way: the cost of y at x is ⟨s(x), y⟩ + r(y), by default the squared distance to the predicted
@@ -61,9 +61,10 @@ class Baseline(BaseEstimator):
                 f"X and y must have one row an example: X has {n_samples(X)}, y has {n_samples(y)} ({describe(y)})."
             )
         Y = _dense(y, "y")
-        binary = bool(np.isin(np.unique(Y), (0, 1)).all())
+        labels = (Y == 0) | (Y == 1)
+        binary = bool(labels.all())
         if self._binary_only and not binary:
-            odd = Y[~np.isin(Y, (0, 1))][0]
+            odd = Y[~labels][0]
             raise ValueError(
                 f"{type(self).__name__} predicts sets of labels: y must hold 0 and 1 only; it has {odd:g}."
             )
@@ -81,6 +82,8 @@ class Baseline(BaseEstimator):
     def _select(self, X: Samples, Y: Array) -> None:
         """Choose on held-out examples what is to be chosen, then learn from all."""
         values = self._values()
+        if self._tuned:
+            setattr(self, f"{self._tuned}_", values[0])
         if not (self.binary_ or len(values) > 1 or self._needs_validation()):
             self._learn(X, Y, self._settings(values[0]), None)
             return
@@ -92,9 +95,10 @@ class Baseline(BaseEstimator):
             soft = self._soft(X_held)
             error = validation_error(self.binary_)(Y_held, soft)
             if best is None or error < best_error:
-                best, best_error = (settings, soft, value), error
+                best, best_error = (settings, soft, value, dict(vars(self))), error
         assert best is not None
-        settings, soft, chosen = best
+        settings, soft, chosen, attributes = best
+        self.__dict__ = attributes  # what was seen on the way is that of the chosen value
         if self.binary_:
             self.threshold_ = best_threshold(Y_held, soft)
         if self._tuned:
@@ -123,7 +127,7 @@ class Baseline(BaseEstimator):
             known = self.candidates_
             labels = soft >= self.threshold_
             if sparse.issparse(known):
-                return sparse.csr_matrix(labels, dtype=known.dtype)
+                return type(known)(labels, dtype=known.dtype)
             soft = labels.astype(known.dtype)
         return soft[:, 0] if self.candidates_.ndim == 1 else soft
 
@@ -188,6 +192,8 @@ class Baseline(BaseEstimator):
         """Return the mean example-based F1 of predicted labels, or minus the mean squared distance of numbers."""
         prediction = self.predict(X)
         truth = self._check_outputs(y, "y")
+        if n_samples(prediction) != n_samples(truth):
+            raise ValueError(f"X has {n_samples(prediction)} examples, y has {n_samples(truth)}.")
         if self.binary_:
             as_rows = (one.reshape(-1, 1) if one.ndim == 1 else one for one in (truth, prediction))
             return float(f1_score(*as_rows))

@@ -184,4 +184,4 @@ class DVN(Network):
     def _candidate_costs(self, C: Samples) -> Array:
         from psilearn.baselines.energies import values_of
 
-        return -values_of(self.value_.term, C, self.perceptron_.device)
+        return -values_of(self.value_.term, self.perceptron_, C)

@@ -7,6 +7,7 @@ minimum is at σ(s(x)) or at s(x), what the network alone predicts.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch.nn import functional
 
 from psilearn.backend import row_blocks
 from psilearn.linalg import Array
-from psilearn.neural.rows import Rows
+from psilearn.neural.perceptron import Perceptron
 from psilearn.samples import Samples
 
 BLOCK = 4096  # rows that are taken together
@@ -155,13 +156,18 @@ def hinge(scores: torch.Tensor, truth: torch.Tensor, y: torch.Tensor, term: Glob
     return gap.clamp(min=0)
 
 
-def values_of(function: Any, rows: Samples, device: Any) -> Array:
-    """Return a function of rows y (b, L) → (b,) for all rows, dense or CSR, float64 (n,), a block at a time."""
-    tensors = Rows(rows, device)
-    found = np.empty(len(tensors))
+def values_of(term: GlobalTerm, network: Perceptron, C: Samples, extra: Any = None) -> Array:
+    """Return G(y), and ``extra(y)`` where given, for outputs as the network gives them; float64 (n,), by blocks.
+
+    In double precision: equal candidates must cost the same wherever they stand in a block.
+    """
+    exact = deepcopy(term).double()
+    rows = network.targets(C, torch.float64)
+    found = np.empty(len(rows))
     with torch.no_grad():
-        for part in row_blocks(len(tensors), 1, BLOCK):
-            found[part] = function(tensors[part]).cpu().numpy()
+        for part in row_blocks(len(rows), 1, BLOCK):
+            y = rows[part]
+            found[part] = (exact(y) + (0 if extra is None else extra(y))).cpu().numpy()
     return found
 
 

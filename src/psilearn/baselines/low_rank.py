@@ -37,7 +37,8 @@ class PRLR(Baseline):
     :class:`LR`.
 
     The article says what is regularised and that EM learns it; the noise of annotations and the solver are ours. Cost
-    of a round: 30 eigendecompositions of order L, 60nL² flops, and about 20 passes over X; memory 6nL numbers.
+    of a round: 30 times an eigendecomposition of order L and 6nL² flops, and about 50 passes over X; memory: about 13nL
+    numbers, and 40 times the number of weights for L-BFGS.
 
     Parameters
     ----------

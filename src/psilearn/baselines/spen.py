@@ -179,18 +179,16 @@ class SPEN(Network):
         from psilearn.neural.rows import Rows
         from psilearn.neural.training import Schedule, train
 
-        device, unit = network.device, network.unit
+        device = network.device
         width = network.last.in_features
         self.network_, self.term_ = network, GlobalTerm(Y.shape[1], settings.energy_hidden).to(device)
         if self.binary_:
             self.space_: Any = LabelSpace()
         else:
-            bounds = (
-                torch.tensor(edge(Y / unit, axis=0), dtype=torch.float32, device=device) for edge in (np.min, np.max)
-            )
-            self.space_ = NumberSpace(*bounds)
+            bounds = network.targets(np.array([Y.min(axis=0), Y.max(axis=0)]))
+            self.space_ = NumberSpace(*bounds[:])
         term, last, space = self.term_, network.last, self.space_
-        inputs, truth = Rows(outputs(network.features, network.rows(X), width), device), Rows(Y / unit, device)
+        inputs, truth = Rows(outputs(network.features, network.rows(X), width), device), network.targets(Y)
 
         def loss(rows: Any) -> torch.Tensor:
             scores, y = last(inputs[rows]), truth[rows]
@@ -200,7 +198,7 @@ class SPEN(Network):
         if held_out:
             X_held, Y_held = held_out
             held_inputs = Rows(outputs(network.features, network.rows(X_held), width), device)
-            held_truth = Rows(Y_held / unit, device)
+            held_truth = network.targets(Y_held)
             self.validation_hinge_: list[float] = []
             error = validation_error(self.binary_)
 
@@ -214,7 +212,8 @@ class SPEN(Network):
         optimizer = torch.optim.Adam(both.parameters(), self.energy_learning_rate)
         epochs = self.energy_epochs if settings.energy is None else settings.energy
         schedule = Schedule(epochs, self.batch_size, self.patience)
-        history = train(both, optimizer, loss, len(Y), schedule, rng, "energy", validate)
+        remedy = "Lower energy_learning_rate."
+        history = train(both, optimizer, loss, len(Y), schedule, rng, "energy", validate, remedy=remedy)
         if held_out:
             self.inference_curve_: list[float] = []
             scores = last(held_inputs[:])
@@ -225,7 +224,7 @@ class SPEN(Network):
         from psilearn.baselines.energies import infer
 
         relaxed = infer(scores, self.term_, self.space_, self.steps, self.inference_rate)
-        return relaxed.cpu().numpy().astype(np.float64) * self.network_.unit
+        return self.network_.centre + self.network_.unit * relaxed.cpu().numpy().astype(np.float64)
 
     def _soft(self, X: Samples) -> Array:
         import torch
@@ -236,11 +235,10 @@ class SPEN(Network):
         return np.concatenate(found)
 
     def _linear_costs(self, X: Samples) -> Array:
-        return -self.network_(X)  # the energy times u²: outputs are measured in the network's unit u
+        return -self.network_.unit * self.network_.scores(X)  # u²E, as a function of y = centre + u·(what E is told)
 
     def _candidate_costs(self, C: Samples) -> Array:
         from psilearn.baselines.energies import values_of
 
-        unit, term, space = self.network_.unit, self.term_, self.space_
-        own = term if self.binary_ else lambda y: term(y) + space.neutral(y)
-        return values_of(own, C / unit, self.network_.device) * unit**2
+        extra = None if self.binary_ else self.space_.neutral  # labels that are certain have no entropy
+        return self.network_.unit**2 * values_of(self.term_, self.network_, C, extra)

@@ -12,6 +12,7 @@ import math
 import os
 import platform
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 from psilearn.files import plain, write_whole
 
 PACKAGES = ("psilearn", "numpy", "scipy", "scikit-learn")
+EXTRAS = ("torch",)  # named where they are installed
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,9 @@ def environment() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:  # a checkout on the path, not installed
             found[name] = "unknown"
+    for name in EXTRAS:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
     return {"python": platform.python_version(), **found, "system": platform.system(), "cores": str(os.cpu_count())}
 
 

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 def require_torch(who: str) -> None:
     """Say how to install torch where it is missing."""
     if find_spec("torch") is None:
-        raise ImportError(f"{who} is a network and needs torch: pip install psilearn[torch]")
+        raise ImportError(f"{who} is a network and needs torch: pip install 'psilearn[torch]'")
 
 
 def find_device(device: Any) -> Any:
@@ -38,6 +38,10 @@ def seeded(random_state: Any, device: Any) -> Iterator[np.random.Generator]:
     import torch
 
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
+    on_gpu = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if on_gpu else []):
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed every GPU too
+        if on_gpu:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
         yield np.random.default_rng(seed)

@@ -43,13 +43,15 @@ class Perceptron:
     network : torch.nn.Sequential of features and the last linear layer
     scale : Scale or None
         what is done to inputs first.
-    unit : float
-        what one of the network's outputs is worth.
+    centre, unit : array (L,) or 0, float
+        the outputs are centre + unit·(BF(x) + b).
     device : torch.device
     """
 
-    def __init__(self, network: torch.nn.Sequential, scale: Scale | None, unit: float, device: Any) -> None:
-        self.network, self.scale, self.unit, self.device = network, scale, unit, device
+    def __init__(
+        self, network: torch.nn.Sequential, scale: Scale | None, centre: Any, unit: float, device: Any
+    ) -> None:
+        self.network, self.scale, self.centre, self.unit, self.device = network, scale, centre, unit, device
 
     @property
     def features(self) -> torch.nn.Module:
@@ -65,9 +67,20 @@ class Perceptron:
         """Return inputs as the network takes them."""
         return Rows(X, self.device, self.scale)
 
+    def targets(self, Y: Samples, dtype: torch.dtype = torch.float32) -> Rows:
+        """Return outputs as the network gives them, (y − centre)/unit."""
+        return Rows(Y, self.device, self._in_units, dtype)
+
+    def _in_units(self, rows: Array) -> Array:
+        return (rows - self.centre) / self.unit
+
+    def scores(self, X: Samples) -> Array:
+        """Return BF(x) + b, float64 (len(X), L), block by block."""
+        return outputs(self.network, self.rows(X), len(self.last.bias))
+
     def __call__(self, X: Samples) -> Array:
-        """Return the outputs, float64 (len(X), L), block by block."""
-        return outputs(self.network, self.rows(X), len(self.last.bias)) * self.unit
+        """Return the outputs, float64 (len(X), L)."""
+        return self.centre + self.unit * self.scores(X)
 
 
 def outputs(network: torch.nn.Module, X: Rows, width: int) -> Array:
@@ -80,7 +93,9 @@ def outputs(network: torch.nn.Module, X: Rows, width: int) -> Array:
     return found
 
 
-def untrained(X: Samples, width: int, options: Options, unit: float = 1.0, bias: Any = 0.0) -> Perceptron:
+def untrained(
+    X: Samples, width: int, options: Options, bias: Any = 0.0, centre: Any = 0.0, unit: float = 1.0
+) -> Perceptron:
     """Return a perceptron for inputs like X with random weights, ``width`` outputs and the given last bias."""
     scale = Scale(X) if options.standardize else None
     widths = [X.shape[1], *options.hidden]
@@ -91,7 +106,7 @@ def untrained(X: Samples, width: int, options: Options, unit: float = 1.0, bias:
     with torch.no_grad():
         last.bias.copy_(torch.as_tensor(bias))
     network = torch.nn.Sequential(torch.nn.Sequential(*layers), last).to(options.device)
-    return Perceptron(network, scale, unit, options.device)
+    return Perceptron(network, scale, centre, unit, options.device)
 
 
 def fit_perceptron(
@@ -106,8 +121,8 @@ def fit_perceptron(
 ) -> tuple[Perceptron, History]:
     """Train a perceptron: on cross-entropy with one logit a label, or on squared errors.
 
-    Weights start at random, the last bias at the mean of Y, so that what never changes is right at once. Numbers are
-    divided by their common deviation while the network learns.
+    Weights start at random, the biases of labels at their frequency. Numbers are centred, and divided by their common
+    deviation, while the network learns.
 
     Parameters
     ----------
@@ -124,12 +139,13 @@ def fit_perceptron(
     error : function of their Y and of the outputs for them → float
         what stopping looks at.
     """
-    n, shares = len(Y), Y.mean(axis=0)
-    unit = 1.0 if labels else float(np.std(Y - shares)) or 1.0
-    start = np.log((n * shares + 0.5) / (n * (1 - shares) + 0.5)) if labels else shares / unit
-    perceptron = untrained(X, Y.shape[1], options, unit, start)
+    n, mean = len(Y), Y.mean(axis=0)
+    if labels:
+        perceptron = untrained(X, Y.shape[1], options, np.log((n * mean + 0.5) / (n * (1 - mean) + 0.5)))
+    else:
+        perceptron = untrained(X, Y.shape[1], options, centre=mean, unit=float(np.std(Y - mean)) or 1.0)
     network = perceptron.network
-    inputs, targets = perceptron.rows(X), Rows(Y / unit, options.device)
+    inputs, targets = perceptron.rows(X), perceptron.targets(Y)
     criterion: Any = functional.binary_cross_entropy_with_logits if labels else functional.mse_loss
 
     def loss(rows: Any) -> torch.Tensor:

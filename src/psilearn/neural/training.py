@@ -41,6 +41,7 @@ def train(
     what: str,
     validate: Callable[[], float] | None = None,
     scheduler: Any = None,
+    remedy: str = "Lower learning_rate, or scale X.",
 ) -> History:
     """Minimise the mean of ``loss(rows)`` over random batches of n examples; keep the best weights.
 
@@ -60,6 +61,8 @@ def train(
         what is to become small. The start counts too; without it the last weights are kept.
     scheduler : torch.optim.lr_scheduler, optional
         moved on after each epoch.
+    remedy : str
+        what to do where the loss is no longer finite.
     """
     history = History()
     least, kept = np.inf, None
@@ -78,7 +81,7 @@ def train(
             scheduler.step()
         history.training.append(total / n)
         if not np.isfinite(total):
-            raise FloatingPointError(f"{what}: the loss is no longer finite in epoch {epoch}. Lower learning_rate.")
+            raise FloatingPointError(f"{what}: the loss is no longer finite in epoch {epoch}. {remedy}")
         if validate is None:
             history.best_epoch = epoch
             continue
