@@ -18,6 +18,7 @@ from psilearn.decode import CandidateSets, Ranks, TopK, as_candidates
 from psilearn.decode.nearest import count_nearer, smallest
 from psilearn.decode.score import TIE
 from psilearn.held_out import hold_out
+from psilearn.kernels.base import check_rows
 from psilearn.kernels.vector import Linear
 from psilearn.linalg import Array
 from psilearn.metrics import f1_score
@@ -55,7 +56,7 @@ class Baseline(BaseEstimator):
         given, X = X, self._check_inputs(X)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        y = Linear().check(y, "y")
+        y = _rows(y, "y")
         if n_samples(X) != n_samples(y):
             raise ValueError(
                 f"X and y must have one row an example: X has {n_samples(X)}, y has {n_samples(y)} ({describe(y)})."
@@ -257,7 +258,7 @@ class Baseline(BaseEstimator):
             raise ValueError(f"{self._tuned} is an empty list: give at least one value.")
 
     def _check_inputs(self, X: Samples) -> Samples:
-        return Linear().check(X, "X", allow_1d=False)
+        return _rows(X, "X", ensure_2d=True)
 
     def _checked_inputs(self, X: Samples) -> Samples:
         given, X = X, self._check_inputs(X)
@@ -266,7 +267,7 @@ class Baseline(BaseEstimator):
         return X
 
     def _check_outputs(self, Y: Samples, name: str) -> Samples:
-        Y = Linear().check(Y, name)
+        Y = _rows(Y, name)
         Linear().check_alike(Y, name, self.candidates_, "the outputs that the model was fitted on")
         return Y
 
@@ -284,6 +285,11 @@ class Baseline(BaseEstimator):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def _rows(A: Samples, name: str, ensure_2d: bool = False) -> Samples:
+    """Return finite numbers, dense or CSR, in the form in which they came."""
+    return check_rows(A, name, "must be rows of numbers, dense or CSR", accept_sparse="csr", ensure_2d=ensure_2d)
 
 
 def _dense(Y: Samples, name: str) -> Array:

@@ -51,7 +51,7 @@ class SPEN(Network):
     ----------
     hidden : widths of the hidden layers of F
     energy_hidden : int, or list of them
-        the number of softplus units; of a list, the best on held-out examples is taken.
+        the number of softplus units; of a list, the best on held-out examples is taken, and each value trains F anew.
     dropout, learning_rate, weight_decay, epochs, patience, batch_size, standardize :
         of the feature network, as in :class:`NN`.
     energy_learning_rate : float

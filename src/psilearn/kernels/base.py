@@ -136,25 +136,15 @@ class RowKernel(Kernel):
 
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
         """Demand finite numbers; keep the form and the dtype in which they came."""
-        refuse_empty(A, name)
-        accept_sparse = "csr" if self._accepts_sparse else False
-        finite: bool | str = "allow-nan" if self._accepts_nan else True
-        try:
-            return check_array(
-                A,
-                accept_sparse=accept_sparse,
-                dtype="numeric",
-                ensure_2d=not allow_1d,
-                ensure_all_finite=finite,
-                input_name=name,
-            )
-        except (TypeError, ValueError) as error:
-            if re.search(rf"\b{re.escape(name)}\b", str(error)):
-                raise
-            raise type(error)(
-                f"{name} does not suit {type(self).__name__}, a kernel on rows of numbers: {error} For other objects "
-                f"give a kernel that understands them, or a function k(a, b)."
-            ) from error
+        return check_rows(
+            A,
+            name,
+            f"does not suit {type(self).__name__}, a kernel on rows of numbers",
+            "For other objects give a kernel that understands them, or a function k(a, b).",
+            accept_sparse="csr" if self._accepts_sparse else False,
+            ensure_2d=not allow_1d,
+            ensure_all_finite="allow-nan" if self._accepts_nan else True,
+        )
 
     def _rows(self, A: Samples, name: str = "A") -> Any:
         """Return checked rows in the dtype in which they came, shape (len(A), d)."""
@@ -173,6 +163,17 @@ class RowKernel(Kernel):
                 f"{rows.shape}), B has {others.shape[1]} (shape {others.shape})."
             )
         return rows, others
+
+
+def check_rows(A: Samples, name: str, complaint: str, advice: str = "", **demands: Any) -> Samples:
+    """Return rows of numbers as scikit-learn's check_array with these demands gives them; errors name the argument."""
+    refuse_empty(A, name)
+    try:
+        return check_array(A, dtype="numeric", input_name=name, **demands)
+    except (TypeError, ValueError) as error:
+        if re.search(rf"\b{re.escape(name)}\b", str(error)):
+            raise
+        raise type(error)(f"{name} {complaint}: {error} {advice}".rstrip()) from error
 
 
 def refuse_empty(A: Samples, name: str) -> None:
