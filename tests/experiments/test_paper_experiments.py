@@ -152,8 +152,8 @@ def test_usps_rows_are_what_their_parameters_give(small_data):
 
 
 def test_without_torch_networks_are_quoted(small_data, monkeypatch):
-    monkeypatch.setattr(competitors, "has_torch", lambda: False)
-    monkeypatch.setattr(multilabel_full, "has_torch", lambda: False)
+    for module in (competitors, multilabel_full, usps):
+        monkeypatch.setattr(module, "has_torch", lambda: False)
     for name, part in (("usps", "usps"), ("multilabel-full", "bibtex")):
         outcome, _ = quick(name, part)
         rows = {row.method: row for row in outcome.rows}
