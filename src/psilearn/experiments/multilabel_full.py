@@ -32,7 +32,7 @@ COMPETITORS: dict[str, Any] = {
     "PLS": {"n_components": [10, 20, 40]},
     "NN": {
         "hidden": [[150, 150], [500]],
-        "learning_rate": [1e-3, 3e-3],
+        "learning_rate": [3e-3],
         "weight_decay": [0.01, 0.1],
         "standardize": [False],
     },
@@ -47,15 +47,22 @@ COMPETITORS: dict[str, Any] = {
     "DVN": {
         "hidden": [[150], [500]],
         "energy_hidden": [16],
-        "weight_decay": [0.1, 0.3],
+        "weight_decay": [0.1],
         "standardize": [False],
     },
 }
 NEURAL: dict[str, Any] = {  # ĥ as a network
+    "output_kernel": "Dice",
     "hidden": [[500]],
-    "sizes": [80, 200],
-    "output_landmarks": 500,  # as many outputs of the network
-    "regressor": {"patience": 10, "dropout": 0.5, "learning_rate": 3e-3, "weight_decay": 0.1, "standardize": False},
+    "sizes": [200],
+    "output_landmarks": 300,  # as many outputs of the network
+    "regressor": {
+        "dropout": 0.5,
+        "learning_rate": 3e-3,
+        "weight_decay": 0.1,
+        "patience": 5,
+        "standardize": False,
+    },
 }
 CONFIG: dict[str, Any] = {
     "pairs": None,
@@ -101,7 +108,13 @@ QUICK = {
         "NN": {"hidden": [[8]], "epochs": [3]},
         "KRR": {"gamma": [0.5], "alpha": [1e-3, 1e-2]},
     },
-    "neural": {"hidden": [[8]], "sizes": [5], "output_landmarks": 20, "regressor": {"epochs": 3}},
+    "neural": {
+        "output_kernel": "Dice",
+        "hidden": [[8]],
+        "sizes": [5],
+        "output_landmarks": 20,
+        "regressor": {"epochs": 3},
+    },
 }
 METHODS = [Method("IOKR", IOKR), Method("OEL₀", OEL, [1.0])]
 
@@ -132,10 +145,10 @@ def run(context: Context, name: str) -> Outcome:
         results[contender.name] = measured
         rows.append(contender.row(TITLES[name], measured, F1, PERCENT, paper=published.pop(contender.name, None)))
     if config["neural"] and has_torch():
-        for kind, (kernel, *_) in kernels.items():
-            title = f"OEL₀, {kind}, neural ĥ"
-            contender, results[title] = neural_oel(title, kernel, [1.0], data, f1_score, context)
-            rows.append(contender.row(TITLES[name], results[title], F1, PERCENT))
+        kind = config["neural"]["output_kernel"]
+        title = f"OEL₀, {kind}, neural ĥ"
+        contender, results[title] = neural_oel(title, kernels[kind][0], [1.0], data, f1_score, context)
+        rows.append(contender.row(TITLES[name], results[title], F1, PERCENT))
     rows += [
         Row(TITLES[name], method, F1, paper=figure, source=f"{QUOTED[method][0]}, in the paper")
         for method, figure in published.items()
@@ -162,8 +175,7 @@ EXPERIMENT = Experiment(
     "the training rows. In this table the paper has Bibtex and Bookmarks only; there competitors are measured: they "
     "predict the labels whose score reaches a threshold; a fifth of the training rows (networks: a tenth), held out "
     "once, chooses their parameters, the threshold and the number of epochs by F1 (widths and rates of SPEN were "
-    "compared on training rows beforehand). With a network of fixed size as ĥ, p is chosen by the decoded loss of one "
-    "held-out fifth.",
+    "compared on training rows beforehand). A network of fixed size as ĥ has p = 200.",
     parts=tuple(
         Part(name, TITLES[name], partial(run, name=name), {**CONFIG, **own}, QUICK) for name, own in DATASETS.items()
     ),

@@ -160,7 +160,9 @@ def measure(model: Any, data: Data, score: Score, candidates: Any = None) -> Mea
 
 
 def least_validation_loss(models: Sequence[Any], data: Data, seed: int) -> Any:
-    """Return the unfitted model whose score is best on a fifth of the pairs that the others have not seen."""
+    """Return the unfitted model whose score is best on a fifth of the pairs, held out; a single one needs no choice."""
+    if len(models) == 1:
+        return models[0]
     kept, held = next(ShuffleSplit(1, test_size=0.2, random_state=seed).split(np.arange(n_samples(data.X))))
     X, Y, X_held, Y_held = (take(part, rows) for rows in (kept, held) for part in (data.X, data.Y))
     scores = [clone(model).fit(X, Y, unlabeled=data.unlabeled).score(X_held, Y_held) for model in models]
