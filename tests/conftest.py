@@ -1,7 +1,18 @@
+from importlib.util import find_spec
+
 import pytest
 
 from psilearn.datasets import data_home
 from tests.problems import KINDS, Problem, make
+
+
+@pytest.fixture(scope="session", autouse=True)
+def single_threaded_networks() -> None:
+    """Networks of a few units gain nothing by threads, and lose much where other work holds the cores."""
+    if find_spec("torch"):
+        import torch
+
+        torch.set_num_threads(1)
 
 
 @pytest.fixture(params=KINDS)
