@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from psilearn.baselines.networks import Network
 from psilearn.linalg import Array
 from psilearn.neural.device import seeded
 from psilearn.samples import Samples
+
+if TYPE_CHECKING:
+    from psilearn.neural.rows import Rows
 
 BLOCK = 4096  # outputs that are inferred together
 DROPS = (0.4, 0.8)  # of the epochs, after which the learning rate falls to a tenth
@@ -150,11 +153,11 @@ class DVN(Network):
 
             validate = None
             if held_out:
-                X_held, Y_held = held_out
+                rows_held, Y_held = self.perceptron_.rows(held_out[0]), held_out[1]
                 error = validation_error(binary=True)
 
                 def validate() -> float:
-                    return error(Y_held, self._soft(X_held))
+                    return error(Y_held, self._climbed(rows_held))
 
             optimizer = torch.optim.AdamW(value.parameters(), self.learning_rate, weight_decay=self.weight_decay)
             drops = [max(1, round(part * self.epochs)) for part in DROPS]
@@ -167,9 +170,11 @@ class DVN(Network):
         return energy_hidden, history.best_epoch
 
     def _soft(self, X: Samples) -> Array:
+        return self._climbed(self.perceptron_.rows(X))
+
+    def _climbed(self, rows: Rows) -> Array:
         import torch
 
-        rows = self.perceptron_.rows(X)
         self.value_.eval()
         found = []
         with torch.no_grad():

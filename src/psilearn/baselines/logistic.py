@@ -20,7 +20,27 @@ from psilearn.progress import track
 from psilearn.samples import Samples
 
 
-class LR(Baseline):
+class LinearLabels(Baseline):
+    """Labels of probability σ(⟨wₗ, x⟩ + bₗ), whatever has found w and b; candidates are judged by their probability."""
+
+    _binary_only = True
+    coef_: Array  # (L, d)
+    intercept_: Array  # (L,)
+
+    def _scores(self, X: Samples) -> Array:
+        return np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_
+
+    def _soft(self, X: Samples) -> Array:
+        return expit(self._scores(X))
+
+    def _linear_costs(self, X: Samples) -> Array:
+        return -self._scores(X)  # −log p(y|x) = −⟨score, y⟩ + Σ log(1 + exp(score))
+
+    def _candidate_costs(self, C: Samples) -> Array:
+        return np.zeros(C.shape[0])
+
+
+class LR(LinearLabels):
     """Logistic regression for each label by itself, with an L2 penalty; one threshold for all labels.
 
     Minimises Σᵢ log(1 + exp(−yᵢₗ(⟨wₗ, xᵢ⟩ + bₗ))) + |wₗ|²/(2C) for each label l, y in {−1, 1}. Candidates are judged by
@@ -57,7 +77,6 @@ class LR(Baseline):
     """
 
     _tuned = "C"
-    _binary_only = True
 
     def __init__(
         self,
@@ -84,18 +103,6 @@ class LR(Baseline):
         self.coef_ = np.array([coef for coef, _ in learned])
         self.intercept_ = np.array([intercept for _, intercept in learned])
         return settings
-
-    def _scores(self, X: Samples) -> Array:
-        return np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_
-
-    def _soft(self, X: Samples) -> Array:
-        return expit(self._scores(X))
-
-    def _linear_costs(self, X: Samples) -> Array:
-        return -self._scores(X)  # −log p(y|x) = −⟨score, y⟩ + Σ log(1 + exp(score))
-
-    def _candidate_costs(self, C: Samples) -> Array:
-        return np.zeros(C.shape[0])
 
 
 def _one_label(X: Samples, y: Array, C: float) -> tuple[Array, float]:

@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from sklearn.utils.extmath import safe_sparse_dot
 
 from psilearn import checks
-from psilearn.baselines.base import Baseline
+from psilearn.baselines.logistic import LinearLabels
 from psilearn.linalg import Array
 from psilearn.progress import track
 from psilearn.samples import Samples
@@ -23,7 +23,7 @@ NEWTON_STEPS = 6
 ITERATIONS = 40  # of L-BFGS in a round, from where the last one ended
 
 
-class PRLR(Baseline):
+class PRLR(LinearLabels):
     """Logistic regressions whose soft predictions are drawn towards low rank.
 
     Annotators leave labels out. With p = σ(⟨wₗ, xᵢ⟩ + bₗ) the probability of a label and a(y) the log-odds that an
@@ -77,7 +77,6 @@ class PRLR(Baseline):
     """
 
     _tuned = "rank_penalty"
-    _binary_only = True
 
     def __init__(
         self,
@@ -124,15 +123,6 @@ class PRLR(Baseline):
         self.coef_, self.intercept_ = weights[:-1].T.copy(), weights[-1].copy()
         self.posterior_ = Q
         return settings
-
-    def _soft(self, X: Samples) -> Array:
-        return expit(np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_)
-
-    def _linear_costs(self, X: Samples) -> Array:
-        return -(np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_)
-
-    def _candidate_costs(self, C: Samples) -> Array:
-        return np.zeros(C.shape[0])
 
 
 def soft_logistic_regressions(X: Samples, Q: Array, C: float, start: Array) -> Array:

@@ -42,17 +42,7 @@ class Network(Baseline):
     def _options(self, epochs: int | None = None) -> Options:
         from psilearn.neural.perceptron import Options
 
-        return Options(
-            self.hidden,
-            self.dropout,
-            self.learning_rate,
-            self.weight_decay,
-            self.epochs if epochs is None else epochs,
-            self.patience,
-            self.batch_size,
-            self.standardize,
-            find_device(self.device),
-        )
+        return Options.of(self, epochs)
 
 
 class NN(Network):

@@ -10,7 +10,7 @@ these values: the route of choice where many settings are compared, and where ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,10 +70,23 @@ def rank_in_sets(predictions: Expansions, sets: CandidateSets, truth: Index) -> 
     truth : array (q,)
         the place of each true output in its set; −1 where it is not there.
     """
-    q, s, _ = predictions.weights.shape
+    return place_truth(distances_in_sets(predictions, sets), predictions.weights.shape[1], truth)
+
+
+def place_truth(found: Iterable[tuple[int, Array, Array]], s: int, truth: Index) -> RankedInSets:
+    """Return nearest candidates and ranks from each example's distances (s, c) and the slack within which they tie.
+
+    Parameters
+    ----------
+    found : examples, distances and slacks, as :func:`distances_in_sets` yields them
+    s : int
+        settings.
+    truth : as in :func:`rank_in_sets`
+    """
+    q = len(truth)
     nearest = np.zeros((s, q), dtype=np.intp)
     nearer, tied = np.full((s, q), np.inf), np.zeros((s, q))
-    for i, D, slack in distances_in_sets(predictions, sets):
+    for i, D, slack in found:
         nearest[:, i] = np.argmax(D - slack <= D.min(axis=1, keepdims=True), axis=1)
         if truth[i] >= 0:
             at = np.full((s, 1), truth[i])

@@ -248,13 +248,7 @@ class OutputKernelRegression(BaseEstimator):
         as_landmarks(self.input_landmarks, "input_landmarks", "uniform")
         as_landmarks(self.output_landmarks, "output_landmarks", "pivoted")
         if self.regressor is not None:
-            check_regressor(self.regressor)
-            for name in ("input_kernel", "input_landmarks"):
-                if getattr(self, name) is not None:
-                    raise ValueError(
-                        f"regressor takes the place of {name}: set one of them to None. Got {name}="
-                        f"{getattr(self, name)!r} and regressor={self.regressor!r}."
-                    )
+            check_regressor(self.regressor, input_kernel=self.input_kernel, input_landmarks=self.input_landmarks)
 
     @contextmanager
     def _numerics(self) -> Iterator[None]:

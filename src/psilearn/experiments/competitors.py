@@ -21,7 +21,7 @@ from psilearn.experiments.protocol import Data, Measured, Score, least_validatio
 from psilearn.experiments.record import Metric, Row
 from psilearn.kernels import Gaussian, Kernel
 
-TITLES = {"KNN": "k-NN", "KRR": "KRR, no embedding", "RRR": "reduced rank", "PLS": "PLS"}
+TITLES = {"KNN": "k-NN", "KRR": "KRR, no embedding", "RRR": "reduced rank"}
 NETWORKS = ("NN", "SPEN", "DVN")
 WITHOUT_TORCH = "torch is not installed, so networks are quoted or left out: pip install 'psilearn[torch]'"
 

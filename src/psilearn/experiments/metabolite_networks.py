@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from time import perf_counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.decomposition import KernelPCA
 
 from psilearn.decode import CandidateSets
-from psilearn.decode.expanded import RankedInSets
-from psilearn.decode.nearest import count_nearer
+from psilearn.decode.expanded import RankedInSets, place_truth
 from psilearn.experiments.competitors import contend
 from psilearn.experiments.experiment import Context
 from psilearn.experiments.protocol import Data
@@ -38,9 +36,7 @@ def networks_of_fold(
     found = []
     for key, grid in settings["competitors"].items():
         say(f"{key}: training")
-        start = perf_counter()
         contender = contend(key, grid, data, context)
-        took = perf_counter() - start
         ranked = rank_bits(contender.model, X_test, examples, test)
         found.append(
             {
@@ -50,7 +46,7 @@ def networks_of_fold(
                 "loss": examples.losses(ranked, test),
                 "setting": ", ".join(f"{name}={value}" for name, value in contender.parameters.items()),
                 "edges": ", ".join(contender.edges),
-                "seconds": took,
+                "seconds": sum(contender.seconds.values()),
             }
         )
     return found
@@ -65,17 +61,14 @@ def principal_components(kernel: Kernel, train: Index, test: Index, most: int) -
 
 def rank_bits(model: Any, X: Array, examples: Examples, test: Index) -> RankedInSets:
     """Rank the candidates of test spectra by a baseline's costs; each molecule counts, those with equal bits tie."""
-    truth = examples.truth[test]
-    nearest = np.zeros((1, len(test)), dtype=np.intp)
-    nearer, tied = np.full((1, len(test)), np.inf), np.zeros((1, len(test)))
-    for i, x in enumerate(X):
-        sets = CandidateSets([_bits(examples.sets.sets[test[i]])])
-        ((_, _, D, slack),) = model.costs(x[None], sets)
-        nearest[0, i] = np.argmax(D[0] - slack[0] <= D[0].min())
-        if truth[i] >= 0:
-            own, own_slack = D[:, truth[i], None], slack[:, truth[i], None]
-            nearer[:, i], tied[:, i] = count_nearer(D, slack, own, own_slack)
-    return RankedInSets(nearest, nearer, tied)
+    return place_truth(_costs(model, X, [examples.sets.sets[i] for i in test]), 1, examples.truth[test])
+
+
+def _costs(model: Any, X: Array, sets: Sequence[Any]) -> Iterator[tuple[int, Array, Array]]:
+    """Yield each spectrum with the costs (1, c) of its candidates, unpacked one set at a time, and their slack."""
+    for i, one in enumerate(sets):
+        for _, _, D, slack in model.costs(X[i : i + 1], CandidateSets([_bits(one)])):
+            yield i, D, slack
 
 
 def _bits(packed: Any) -> Any:

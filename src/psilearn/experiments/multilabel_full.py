@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 from psilearn import IOKR, OEL
 from psilearn.experiments.competitors import WITHOUT_TORCH, available, contend, has_torch, neural_oel, plainly
 from psilearn.experiments.experiment import Context, Experiment, Outcome, Part
 from psilearn.experiments.multilabel import F1, PERCENT, TITLES, load, output_kernels
-from psilearn.experiments.protocol import Grid, Measured, Method, choose, edge_notes, measure, paired_note, row
+from psilearn.experiments.protocol import Grid, Method, choose, edge_notes, measure, paired_note, row, tested
 from psilearn.experiments.record import Row
 from psilearn.kernels import Gaussian
 from psilearn.metrics import f1_score
@@ -120,7 +119,7 @@ METHODS = [Method("IOKR", IOKR), Method("OEL₀", OEL, [1.0])]
 
 
 def run(context: Context, name: str) -> Outcome:
-    """Choose, fit and test IOKR and OEL₀ with both kinds of output kernel on one dataset."""
+    """Choose, fit and test IOKR and OEL₀ with both kinds of output kernel, and the competitors, on one dataset."""
     config = context.config
     source = load(name, context.seed)
     data = source.data(config["pairs"], tests=config["tests"])
@@ -138,11 +137,7 @@ def run(context: Context, name: str) -> Outcome:
     published = {method: values[name] for method, (_, values) in QUOTED.items() if name in values}
     contenders = [contend(key, grid, data, context) for key, grid in available(config).items()]
     for contender in contenders:
-        start = perf_counter()
-        predicted = contender.model.predict(data.X_test)
-        seconds = {"decode": perf_counter() - start}
-        measured = Measured(contender.model, predicted, f1_score(data.Y_test, predicted), seconds)
-        results[contender.name] = measured
+        measured = results[contender.name] = tested(contender.model, data, f1_score)
         rows.append(contender.row(TITLES[name], measured, F1, PERCENT, paper=published.pop(contender.name, None)))
     if config["neural"] and has_torch():
         kind = config["neural"]["output_kernel"]

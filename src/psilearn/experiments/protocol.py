@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from time import perf_counter
 from typing import Any
@@ -16,6 +16,7 @@ from sklearn.model_selection import ShuffleSplit
 from psilearn import IOKR, IOKRCV, OELCV
 from psilearn.experiments.experiment import Context
 from psilearn.experiments.record import Metric, Row
+from psilearn.held_out import hold_out
 from psilearn.kernels import Kernel
 from psilearn.metrics import Mean
 from psilearn.samples import Samples, n_samples, take
@@ -152,10 +153,16 @@ def measure(model: Any, data: Data, score: Score, candidates: Any = None) -> Mea
     """Fit on the pairs and the outputs alone, decode the test inputs, and compare with the truth."""
     start = perf_counter()
     model.fit(data.X, data.Y, unlabeled=data.unlabeled)
-    fitted = perf_counter()
+    fitted = perf_counter() - start
+    measured = tested(model, data, score, candidates)
+    return replace(measured, seconds={"fit": fitted, **measured.seconds})
+
+
+def tested(model: Any, data: Data, score: Score, candidates: Any = None) -> Measured:
+    """Decode the test inputs with a fitted model, and compare with the truth."""
+    start = perf_counter()
     prediction = model.predict(data.X_test, candidates)
-    decoded = perf_counter()
-    seconds = {"fit": fitted - start, "decode": decoded - fitted}
+    seconds = {"decode": perf_counter() - start}
     return Measured(model, prediction, score(data.Y_test, prediction), seconds)
 
 
@@ -163,7 +170,7 @@ def least_validation_loss(models: Sequence[Any], data: Data, seed: int) -> Any:
     """Return the unfitted model whose score is best on a fifth of the pairs, held out; a single one needs no choice."""
     if len(models) == 1:
         return models[0]
-    kept, held = next(ShuffleSplit(1, test_size=0.2, random_state=seed).split(np.arange(n_samples(data.X))))
+    kept, held = hold_out(n_samples(data.X), 0.2, seed)
     X, Y, X_held, Y_held = (take(part, rows) for rows in (kept, held) for part in (data.X, data.Y))
     scores = [clone(model).fit(X, Y, unlabeled=data.unlabeled).score(X_held, Y_held) for model in models]
     return models[int(np.argmax(scores))]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from psilearn import IOKR, KDE, OEL
 from psilearn.datasets import load_usps
 from psilearn.experiments.competitors import (
     WITHOUT_TORCH,
-    Contender,
     available,
     contend,
     has_torch,
@@ -25,12 +23,12 @@ from psilearn.experiments.protocol import (
     Grid,
     Measured,
     Method,
-    Score,
     choose,
     edge_notes,
     measure,
     paired_note,
     row,
+    tested,
 )
 from psilearn.experiments.record import Metric, Row
 from psilearn.kernels import Gaussian
@@ -116,7 +114,7 @@ def load(config: Any) -> tuple[Data, Array]:
 
 
 def run(context: Context) -> Outcome:
-    """Choose, fit and test the four methods."""
+    """Choose, fit and test the four methods and their competitors."""
     config = context.config
     data, digits = load(config)
     output_kernel = Gaussian(config["output_gamma"])
@@ -143,9 +141,10 @@ def run(context: Context) -> Outcome:
         paper = None if choice.criterion else PAPER[choice.method.name]  # the paper chose by the squared error
         rows.append(row("USPS", choice, results[choice.name], LOSS, paper=paper))
     contenders = [contend(key, grid, data, context) for key, grid in available(config).items()]
+    everything = np.concatenate([data.Y, data.unlabeled])
     for contender in contenders:
-        results.update(_tested(contender, data, score))
-        for name in (contender.name, _free(contender.name)):
+        for name, candidates in ((contender.name, everything), (f"{contender.name}, free", None)):
+            results[name] = tested(contender.model, data, score, candidates)
             rows.append(contender.row("USPS", results[name], LOSS, method=name, paper=PAPER.get(name)))
     spen = next((one.model for one in contenders if one.key == "SPEN"), None)
     if spen is None:
@@ -173,22 +172,6 @@ def run(context: Context) -> Outcome:
         caption = "SPEN: errors while its features are trained, loss-augmented inference, and the hinge loss."
         figures["spen-convergence"] = (plot_convergence(spen), caption)
     return Outcome(rows, notes, figures)
-
-
-def _free(name: str) -> str:
-    return f"{name}, free"
-
-
-def _tested(contender: Contender, data: Data, score: Score) -> dict[str, Measured]:
-    """Return what a baseline predicts: the candidate of least cost among those of all methods, and what it likes."""
-    start = perf_counter()
-    decoded = contender.model.predict(data.X_test, np.concatenate([data.Y, data.unlabeled]))
-    seconds = {"decode": perf_counter() - start}
-    free = contender.model.predict(data.X_test)
-    return {
-        contender.name: Measured(contender.model, decoded, score(data.Y_test, decoded), seconds),
-        _free(contender.name): Measured(contender.model, free, score(data.Y_test, free), {}),
-    }
 
 
 def _figures(data: Data, digits: Array, results: dict[str, Measured], context: Context) -> dict[str, tuple[Any, str]]:

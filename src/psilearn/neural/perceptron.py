@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from psilearn.backend import row_blocks
 from psilearn.linalg import Array
+from psilearn.neural.device import find_device
 from psilearn.neural.rows import Rows, Scale
 from psilearn.neural.training import History, Schedule, train
 from psilearn.samples import Samples
@@ -33,6 +34,12 @@ class Options:
     batch_size: int
     standardize: bool
     device: Any  # torch.device
+
+    @classmethod
+    def of(cls, model: Any, epochs: int | None = None) -> Options:
+        """Return the options that an estimator's parameters name; with so many epochs, where they are known already."""
+        own = {field.name: getattr(model, field.name) for field in fields(cls)}
+        return cls(**own | {"device": find_device(model.device), "epochs": model.epochs if epochs is None else epochs})
 
 
 class Perceptron:
@@ -74,11 +81,11 @@ class Perceptron:
     def _in_units(self, rows: Array) -> Array:
         return (rows - self.centre) / self.unit
 
-    def scores(self, X: Samples) -> Array:
+    def scores(self, X: Samples | Rows) -> Array:
         """Return BF(x) + b, float64 (len(X), L), block by block."""
-        return outputs(self.network, self.rows(X), len(self.last.bias))
+        return outputs(self.network, X if isinstance(X, Rows) else self.rows(X), len(self.last.bias))
 
-    def __call__(self, X: Samples) -> Array:
+    def __call__(self, X: Samples | Rows) -> Array:
         """Return the outputs, float64 (len(X), L)."""
         return self.centre + self.unit * self.scores(X)
 
@@ -154,10 +161,10 @@ def fit_perceptron(
 
     validate = None
     if held_out is not None and error is not None:
-        X_held, Y_held = held_out
+        rows_held, Y_held = perceptron.rows(held_out[0]), held_out[1]
 
         def validate() -> float:
-            return error(Y_held, perceptron(X_held))
+            return error(Y_held, perceptron(rows_held))
 
     optimizer = torch.optim.AdamW(network.parameters(), options.learning_rate, weight_decay=options.weight_decay)
     schedule = Schedule(options.epochs, options.batch_size, options.patience)

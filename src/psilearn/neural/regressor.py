@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilearn.held_out import hold_out
 from psilearn.linalg import Array
-from psilearn.neural.device import find_device, require_torch, seeded
+from psilearn.neural.device import require_torch, seeded
 from psilearn.neural.parameters import check_network
 from psilearn.progress import reporting
 from psilearn.samples import Samples, take
@@ -94,19 +94,8 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
         check_network(self)
         X, y = validate_data(self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True, ensure_min_samples=2)
         Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        device = find_device(self.device)
-        options = Options(
-            self.hidden,
-            self.dropout,
-            self.learning_rate,
-            self.weight_decay,
-            self.epochs,
-            self.patience,
-            self.batch_size,
-            self.standardize,
-            device,
-        )
-        with reporting(self.verbose), seeded(self.random_state, device) as rng:
+        options = Options.of(self)
+        with reporting(self.verbose), seeded(self.random_state, options.device) as rng:
             kept, held = hold_out(len(Y), self.validation_fraction, int(rng.integers(2**31)))
             pairs = take(X, held), Y[held]
             what = "network, validated"

@@ -116,8 +116,8 @@ class EstimatorPredictor:
         return self.n_components if self.directions is None else len(self.directions)
 
 
-def check_regressor(regressor: Any) -> None:
-    """Refuse what is no scikit-learn regressor."""
+def check_regressor(regressor: Any, **replaced: Any) -> None:
+    """Refuse what is no scikit-learn regressor, and parameters beside it whose place it takes."""
     methods = ("fit", "predict", "get_params")
     if isinstance(regressor, type) or not all(hasattr(regressor, method) for method in methods):
         raise TypeError(
@@ -129,6 +129,12 @@ def check_regressor(regressor: Any) -> None:
             f"regressor must predict coordinates, which are real numbers; {regressor!r} is a classifier. Use the "
             f"regressor of its kind."
         )
+    for name, value in replaced.items():
+        if value is not None:
+            raise ValueError(
+                f"regressor takes the place of {name}: set one of them to None. Got {name}={value!r} and "
+                f"regressor={regressor!r}."
+            )
 
 
 def check_inputs(X: Samples) -> Samples:
