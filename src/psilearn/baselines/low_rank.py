@@ -18,7 +18,8 @@ from psilearn.progress import track
 from psilearn.samples import Samples
 
 PENALTY = 4.0  # of the splitting: the least curvature of the relative entropy
-SPLITTINGS = 30  # steps of it in a round
+AGREEMENT = 1e-7  # of the two parts, and of a part with itself a step before, at which splitting ends
+SPLITTINGS = 200  # steps of it in a round, at most
 NEWTON_STEPS = 6
 ITERATIONS = 40  # of L-BFGS in a round, from where the last one ended
 
@@ -37,7 +38,7 @@ class PRLR(LinearLabels):
     :class:`LR`.
 
     The article says what is regularised and that EM learns it; the noise of annotations and the solver are ours. Cost
-    of a round: 30 times an eigendecomposition of order L and 6nL² flops, and about 50 passes over X; memory: about 13nL
+    of a round: 10 to 100 times (200 at most) an eigendecomposition of order L and 6nL² flops, and about 50 passes over X; memory: about 13nL
     numbers, and 40 times the number of weights for L-BFGS.
 
     Parameters
@@ -156,9 +157,9 @@ def regularised_posterior(scores: Array, rank_penalty: float) -> Array:
     free = np.isfinite(scores)
     targets = np.where(free, scores, 0.0)
     Q = expit(scores)
-    U = np.zeros_like(Q)
+    U, Z = np.zeros_like(Q), Q
     for _ in range(SPLITTINGS):
-        Z = shrink_singular_values(Q + U, rank_penalty / PENALTY)
+        before, Z = Z, shrink_singular_values(Q + U, rank_penalty / PENALTY)
         t = logit(np.clip(Q, 1e-12, 1 - 1e-12))
         wanted = targets + PENALTY * (Z - U)
         for _ in range(NEWTON_STEPS):  # t + ρσ(t) = logit p′ + ρ(Z − U), increasing in t
@@ -166,6 +167,8 @@ def regularised_posterior(scores: Array, rank_penalty: float) -> Array:
             t -= (t + PENALTY * q - wanted) / (1 + PENALTY * q * (1 - q))
         Q = np.where(free, expit(t), Q)
         U += Q - Z
+        if max(np.max(np.abs(Q - Z)), np.max(np.abs(Z - before))) < AGREEMENT:
+            break
     return Q
 
 
