@@ -41,7 +41,7 @@ def test_more_working_memory_makes_fewer_blocks():
 
 
 def test_an_allocation_that_cannot_succeed_is_refused_with_its_size_and_the_remedy(monkeypatch):
-    monkeypatch.setattr("psilearn.backend.available_bytes", lambda: 10**9)
+    monkeypatch.setattr("psilearn.backend.budget.available_bytes", lambda: 10**9)
     with pytest.raises(
         MemoryError, match=r"The matrix of shape \(1000000, 1000000\) needs 8,000,000,000,000 bytes"
     ) as e:
@@ -51,21 +51,21 @@ def test_an_allocation_that_cannot_succeed_is_refused_with_its_size_and_the_reme
 
 
 def test_the_item_size_counts(monkeypatch):
-    monkeypatch.setattr("psilearn.backend.available_bytes", lambda: 500)
+    monkeypatch.setattr("psilearn.backend.budget.available_bytes", lambda: 500)
     require_memory((10, 10), "The mask", "Take fewer rows.", itemsize=1)
     with pytest.raises(MemoryError, match="needs 800 bytes"):
         require_memory((10, 10), "The matrix", "Take fewer rows.")
 
 
 def test_what_fits_exactly_is_allowed(monkeypatch):
-    monkeypatch.setattr("psilearn.backend.available_bytes", lambda: 800)
+    monkeypatch.setattr("psilearn.backend.budget.available_bytes", lambda: 800)
     require_memory((10, 10), "The matrix", "Take fewer rows.")
     with pytest.raises(MemoryError, match="needs 808 bytes"):
         require_memory((101,), "The vector", "Take fewer rows.")
 
 
 def test_nothing_is_refused_where_the_system_does_not_say(monkeypatch):
-    monkeypatch.setattr("psilearn.backend.available_bytes", lambda: None)
+    monkeypatch.setattr("psilearn.backend.budget.available_bytes", lambda: None)
     require_memory((10**9, 10**9), "The matrix", "Take fewer rows.")
 
 

@@ -203,7 +203,7 @@ def test_a_rank_without_any_truth_is_warned_of(model):
 
 
 def test_memory_that_would_not_suffice(monkeypatch):
-    monkeypatch.setattr("psilearn.backend.available_bytes", lambda: 1000)
+    monkeypatch.setattr("psilearn.backend.budget.available_bytes", lambda: 1000)
     with pytest.raises(MemoryError, match=r"Gram matrix of output_kernel .* needs 6,400 bytes .* output_landmarks"):
         OEL().fit(X, Y)
 

@@ -162,9 +162,9 @@ def test_nystrom_and_exact_regression_have_one_moment():
         ({"output_landmarks": 2.5}, "output_landmarks must be an integer ≥ 1; got 2.5"),
         ({"input_landmarks": Landmarks(0)}, "n of input_landmarks must be an integer ≥ 1"),
         ({"output_landmarks": Landmarks(5, "best")}, "method of output_landmarks must be one of uniform, "),
-        ({"dtype": "float16"}, 'dtype must be "float64" or "float32"; got'),
-        ({"dtype": None}, 'dtype must be "float64" or "float32"; got None'),
-        ({"dtype": "double precision"}, 'dtype must be "float64" or "float32"'),
+        ({"dtype": "float16"}, 'dtype must be "float64", "float32" or "tf32"; got'),
+        ({"dtype": None}, 'dtype must be "float64", "float32" or "tf32"; got None'),
+        ({"dtype": "double precision"}, 'dtype must be "float64", "float32" or "tf32"'),
     ],
 )
 def test_bad_parameters_are_named(options, message):

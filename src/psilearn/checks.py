@@ -43,13 +43,15 @@ def count(value: Any, name: str) -> int:
 
 
 def precision(value: Any, name: str) -> np.dtype[Any]:
-    """Return the dtype float64 or float32, or say that ``name`` must be one of them."""
+    """Return the dtype float64 or float32 (of "tf32" too), or say that ``name`` must be one of them."""
+    if isinstance(value, str) and value == "tf32":
+        return np.dtype(np.float32)
     try:
         dtype = np.dtype(value)
     except TypeError:
         dtype = None
     if value is None or dtype not in (np.float64, np.float32):
-        raise ValueError(f'{name} must be "float64" or "float32"; got {value!r}.')
+        raise ValueError(f'{name} must be "float64", "float32" or "tf32"; got {value!r}.')
     return dtype
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dsyrk, ssyrk
 
+from psilearn.backend import array_namespace, asarray, is_tensor, to_host, working_device, zeros
 from psilearn.linalg import Array, top_eigh
 from psilearn.progress import stage
 
@@ -39,16 +41,26 @@ class MixedMoment:
         return MixedMoment(parts, None if self.matrix is None else factor * self.matrix)
 
     def __add__(self, other: MixedMoment) -> MixedMoment:
-        matrices = [moment.matrix for moment in (self, other) if moment.matrix is not None]
+        matrices = [asarray(moment.matrix) for moment in (self, other) if moment.matrix is not None]
         return MixedMoment(self.parts + other.parts, sum(matrices[1:], start=matrices[0]) if matrices else None)
 
     def __matmul__(self, V: Array) -> Array:
-        product = np.zeros_like(V) if self.matrix is None else self.matrix @ V
+        product = array_namespace(V).zeros_like(V) if self.matrix is None else self.matrix @ V
         for rows, weights in self.parts:
             weighted = rows @ V
-            weighted *= np.reshape(weights, (-1, 1))
+            weighted *= weights if isinstance(weights, float) else weights[:, None]
             product += rows.T @ weighted
         return product
+
+    def placed(self) -> MixedMoment:
+        """Return the same moment where the work is done."""
+        parts = tuple((asarray(rows), w if isinstance(w, float) else asarray(w)) for rows, w in self.parts)
+        return MixedMoment(parts, None if self.matrix is None else asarray(self.matrix))
+
+    def parked(self) -> MixedMoment:
+        """Return the same moment in NumPy: nothing of it on a device."""
+        parts = tuple((to_host(rows), w if isinstance(w, float) else to_host(w)) for rows, w in self.parts)
+        return MixedMoment(parts, None if self.matrix is None else to_host(self.matrix))
 
     def summed(self) -> MixedMoment:
         """Return the same moment, summed already."""
@@ -56,7 +68,7 @@ class MixedMoment:
 
     def formed(self) -> Array:
         """Return M as a matrix of its own, (r, r)."""
-        total = np.zeros((self.size, self.size)) if self.matrix is None else self.matrix.copy()
+        total = zeros((self.size, self.size)) if self.matrix is None else 1.0 * self.matrix
         for rows, weights in self.parts:
             total += (rows.T * weights) @ rows
         return total
@@ -65,9 +77,11 @@ class MixedMoment:
         """Return the leading eigenvectors, at most ``n_components`` and at most the rank of M."""
         wanted = self.size if n_components is None else min(n_components, self.size)
         if wanted == 0:
-            return Subspace(np.empty(0), np.empty((0, 0)))
+            return Subspace(np.empty(0), zeros((self.size, 0)))
+        placed = self.placed()
         with stage(f"{wanted:,} leading directions of {self.size:,}"):
-            eigenvalues, directions = top_eigh(self.__matmul__, self.size, wanted, self.formed)
+            eigenvalues, directions = top_eigh(placed.__matmul__, self.size, wanted, placed.formed)
+        eigenvalues = to_host(eigenvalues)
         rank = int(np.sum(eigenvalues > self.size * np.finfo(float).eps * eigenvalues[0]))
         return Subspace(eigenvalues[:rank], directions[:, :rank])
 
@@ -80,21 +94,44 @@ class GramSum:
     """
 
     def __init__(self, size: int) -> None:
-        self.lower = np.zeros((size, size), order="F")  # the lower triangle of the sum
+        on_device = working_device() is not None
+        self.lower = zeros((size, size)) if on_device else np.zeros((size, size), order="F")  # at least that triangle
         self._part: Any = None
 
     def add(self, F: Any) -> None:
-        """Add the product of one block (r, b) in Fortran order."""
+        """Add the product of one block (r, b); an array in Fortran order, or a tensor."""
         if 0 in F.shape:
             return
-        if F.dtype == np.float32:
+        if is_tensor(F):
+            if F.dtype == self.lower.dtype:
+                self.lower.addmm_(F, F.T)
+            else:
+                self.lower += F @ F.T
+        elif F.dtype == np.float32:
             self._part = ssyrk(1.0, F, c=self._part, lower=1, overwrite_c=1)
             self.lower += self._part
         else:
             self.lower = dsyrk(1.0, F, beta=1.0, c=self.lower, lower=1, overwrite_c=1)
 
+    def merge(self, other: GramSum) -> None:
+        """Add what another one has summed, here or in NumPy."""
+        self.lower += asarray(other.symmetric()) if is_tensor(self.lower) else other.lower
+
+    def parked(self) -> GramSum:
+        """Return the same sum in NumPy: nothing of it on a device."""
+        parked = copy(self)
+        if is_tensor(self.lower):
+            parked.lower = np.asfortranarray(np.tril(to_host(self.lower)))
+        return parked
+
+    def trace(self) -> float:
+        """Return Σ |F|²."""
+        return float(array_namespace(self.lower).linalg.trace(self.lower))
+
     def symmetric(self) -> Array:
         """Return the whole matrix, (r, r), as a new array."""
+        if is_tensor(self.lower):
+            return (self.lower + self.lower.T) / 2
         whole = self.lower + self.lower.T
         whole.flat[:: len(whole) + 1] /= 2
         return whole

@@ -1,6 +1,6 @@
 """Collections of objects, whatever they are made of.
 
-A collection is a 1-D or 2-D array (its rows), a CSR matrix (its rows) or any sequence (its items). Inputs, outputs and
+A collection is a 1-D or 2-D array or tensor (its rows), a CSR matrix (its rows) or any sequence (its items). Inputs, outputs and
 candidates are collections; only a kernel looks inside an object.
 """
 
@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from psilearn.backend import array_namespace, is_tensor, put, rows_of, to_host
 
 Samples = Any
 Index = NDArray[np.intp]
@@ -41,6 +43,8 @@ def describe(A: Samples) -> str:
 
 def take(A: Samples, index: Index | slice) -> Samples:
     """Return the chosen objects, in the form in which the collection came."""
+    if is_tensor(A) and not isinstance(index, slice):
+        return rows_of(A, index)
     if hasattr(A, "shape") or isinstance(index, slice):
         return A[index]
     return [A[i] for i in index]
@@ -50,6 +54,11 @@ def concat(parts: Sequence[Samples]) -> Samples:
     """Return one collection of all objects; one CSR part makes the whole CSR."""
     if len(parts) == 1:
         return parts[0]
+    if is_tensor(parts[0]):
+        like = parts[0]
+        dense = [part.toarray() if sparse.issparse(part) else part for part in parts]
+        return array_namespace(like).concat([put(part, like.device) for part in dense])
+    parts = [to_host(part) if is_tensor(part) else part for part in parts]
     if any(sparse.issparse(part) for part in parts):
         return sparse.vstack([part if sparse.issparse(part) else sparse.csr_matrix(part) for part in parts], "csr")
     if all(isinstance(part, np.ndarray) for part in parts):
@@ -86,6 +95,7 @@ def distinct(A: Samples) -> Distinct:
 
 def match(A: Samples, B: Samples) -> Index:
     """Return, for each object of A, the first place of an equal one in B; −1 where there is none."""
+    A, B = (to_host(part) if is_tensor(part) else part for part in (A, B))
     if _are_plain(A, B):
         # A float32 and the float64 it came from are one number.
         dtype = B.dtype if np.issubdtype(B.dtype, np.floating) else np.result_type(A, B)
@@ -106,6 +116,8 @@ def _are_plain(*collections: Samples) -> bool:
 
 def _keys(A: Samples) -> Iterable[Hashable]:
     """Give something hashable for each object, equal for equal objects, one after the other."""
+    if is_tensor(A):
+        A = to_host(A)
     if sparse.issparse(A):
         return _csr_keys(A)
     if _are_plain(A):

@@ -112,7 +112,7 @@ def test_iterated_and_dense_eigenvectors_give_the_same_embedding(monkeypatch):
     rng = np.random.default_rng(0)
     X, Y, U = rng.standard_normal((60, 3)), rng.standard_normal((60, 4)), rng.standard_normal((140, 4))
     dense = OEL(KERNEL_X, Gaussian(0.3), ALPHA, 6, 0.3).fit(X, Y, U)
-    monkeypatch.setattr("psilearn.linalg.DENSE_LIMIT", 10)
+    monkeypatch.setattr("psilearn.linalg.eigen.DENSE_LIMIT", 10)
     iterated = OEL(KERNEL_X, Gaussian(0.3), ALPHA, 6, 0.3).fit(X, Y, U)
     np.testing.assert_allclose(iterated.eigenvalues_, dense.eigenvalues_, rtol=1e-9)
     np.testing.assert_allclose(iterated.embed(X), dense.embed(X), atol=1e-7)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from psilearn.backend import row_blocks, working_dtype
+from psilearn.backend import asarray, computing_blocks, cut, row_blocks, stream, to_host, working_dtype
 from psilearn.decode import store
 from psilearn.embed import Embedding
 from psilearn.hashing import content_hash
 from psilearn.kernels.base import diagonal
-from psilearn.linalg import Array
+from psilearn.linalg import Array, row_products
 from psilearn.progress import track
 from psilearn.samples import Samples, distinct, n_columns, n_samples, take
 
@@ -76,7 +76,7 @@ class CandidateSet:
         """
         dtype = working_dtype() if self.g is None else self.g.dtype
         columns = {"g.npy": self.embedding.n_components, "squared_norms.npy": None}
-        blocks = ((rows, (g, self.squared_norms[rows])) for rows, g in track(self.blocks(), "candidates"))
+        blocks = ((rows, (to_host(g), self.squared_norms[rows])) for rows, g in track(self.blocks(), "candidates"))
         identity = {"outputs_sha256": self.hash, "embedding_sha256": self.embedding.fingerprint}
         kept = self.outputs if keep_outputs else None
         store.write(Path(path), identity, kept, len(self), columns, dtype, blocks)
@@ -122,11 +122,15 @@ class CandidateSet:
         return len(self.squared_norms)
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield consecutive rows and their embeddings g, each block within ``working_memory``."""
+        """Yield consecutive rows and their embeddings g where the work is done, in blocks that fit there."""
         p = self.embedding.n_components
         numbers = 2 * p + (len(self.embedding.basis) if self.g is None else 0)  # g, what is made of it, kernel values
-        for rows in row_blocks(len(self), working_dtype().itemsize * numbers, BLOCK_ROWS):
-            yield rows, self.embedding(take(self.outputs, rows)) if self.g is None else np.asarray(self.g[rows])
+        blocks = computing_blocks(len(self), working_dtype().itemsize * numbers, BLOCK_ROWS)
+        if self.g is not None:
+            yield from stream(cut(self.g, blocks), asarray, moved=True)
+        else:
+            moved = self.embedding.kernel._on_device
+            yield from stream(cut(self.outputs, blocks), self.embedding.placed(), moved)
 
     def distinct(self) -> CandidateSet:
         """Return the set without repetitions."""
@@ -138,6 +142,6 @@ class CandidateSet:
 
     def points(self) -> Array:
         """Return [g(y), r(y)] for each candidate, shape (c, p+1)."""
-        g = np.concatenate([block for _, block in self.blocks()])
-        residual = np.sqrt(np.maximum(self.squared_norms - np.einsum("ij,ij->i", g, g), 0))
+        g = np.concatenate([to_host(block) for _, block in self.blocks()])
+        residual = np.sqrt(np.maximum(self.squared_norms - row_products(g, g), 0))
         return np.column_stack([g, residual])

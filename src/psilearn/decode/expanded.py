@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psilearn.backend import block_rows, precision
+from psilearn.backend import block_rows, on_host, precision
 from psilearn.decode.nearest import Ranks, count_nearer
 from psilearn.decode.score import tie
 from psilearn.decode.sets import CandidateSets
@@ -101,7 +101,7 @@ def distances_in_sets(predictions: Expansions, sets: CandidateSets) -> Iterator[
     sizes = np.array([n_samples(one) for one in sets.sets], dtype=np.intp)
     dtype = predictions.weights.dtype
     limit = block_rows(2 * dtype.itemsize * r, GROUP)
-    with precision(dtype):
+    with on_host(), precision(dtype):
         for some in track(_groups(sizes, limit), "candidate sets"):
             pool = concat([sets.sets[i] for i in some])
             K = block(predictions.kernel, pool, predictions.landmarks, "output_kernel")

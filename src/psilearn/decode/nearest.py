@@ -14,13 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from psilearn.backend import array_namespace, asarray, is_tensor, to_host
 from psilearn.decode.candidates import CandidateSet
 from psilearn.decode.score import TIE, Bounds, Queries, Scored, round_down, round_up, score, tie
 from psilearn.decode.sets import CandidateSets
 from psilearn.embed import Embedding
-from psilearn.linalg import Array
+from psilearn.kernels.products import cut_below
+from psilearn.linalg import Array, least, where_true
 from psilearn.samples import Index, Samples, concat, match, n_samples, take
 
+MANY = 2**22  # pairs that are looked at together, at the most
 CROWDED = 32  # hits of a row from which on it is worth to look for the k least of them first
 
 
@@ -33,20 +36,21 @@ class TopK:
     """
 
     indices: Index  # (q, k)  places in the candidates as they were given; in the example's own set where it has one
-    distances: Array  # (q, k)  |G*z(x) − ψ(y)|²
+    distances: Array  # (q, k)  |G*z(x) − ψ(y)|²; as the indices, tensors where the inputs were
     candidates: Any  # the shared collection, or CandidateSets
 
     @property
     def outputs(self) -> list[Samples]:
         """For each example its nearest candidates, in the form in which candidates were given."""
-        return [take(self._set(i), row[row >= 0]) for i, row in enumerate(self.indices)]
+        return [take(self._set(i), row[row >= 0]) for i, row in enumerate(to_host(self.indices))]
 
     @property
     def nearest(self) -> Samples:
         """The nearest candidate of each example, as one collection."""
+        indices = to_host(self.indices)
         if not isinstance(self.candidates, CandidateSets):
-            return take(self.candidates, self.indices[:, 0])
-        return concat([take(self._set(i), row[:1]) for i, row in enumerate(self.indices)])
+            return take(self.candidates, indices[:, 0])
+        return concat([take(self._set(i), row[:1]) for i, row in enumerate(indices)])
 
     @property
     def margins(self) -> Array:
@@ -73,6 +77,7 @@ def nearest(Z: Array, candidates: CandidateSet | CandidateSets, embedding: Embed
     embedded yet (c·r·p); many exact ties are computed in float64 altogether. Sets of their own cost 2·Σcᵢ·p flops in
     float64, and sets that are one object are embedded once. Memory: ``working_memory`` and the answer.
     """
+    Z = asarray(Z)
     k = min(k, max(map(n_samples, candidates.sets)) if isinstance(candidates, CandidateSets) else len(candidates))
     indices, distances = np.full((len(Z), k), -1, dtype=np.intp), np.full((len(Z), k), np.inf)
     if isinstance(candidates, CandidateSets):
@@ -85,26 +90,28 @@ def nearest(Z: Array, candidates: CandidateSet | CandidateSets, embedding: Embed
     slacks = np.zeros((len(Z), k))
 
     def keep_best(scored: Scored) -> None:
-        i, j = _within_reach(scored, distances[scored.queries, -1], k)
-        if len(i):
-            so_far = tuple(part[scored.queries] for part in (distances, slacks, indices))
-            _merge(so_far, i, scored.places(j), *scored.distances(i, j))
+        so_far = tuple(part[scored.queries] for part in (distances, slacks, indices))
+        within = _within_reach_on_device if is_tensor(scored.lower) else _within_reach
+        pairs = within(scored, so_far[0][:, -1], k)
+        found = [(i, scored.places(j), *scored.distances(i, j)) for i, j in pairs]
+        for some in found:  # nothing is kept before all of it is there: a block may be looked at again in halves
+            _merge(so_far, *some)
 
     score(keep_best, Queries(Z), candidates, k)
     return TopK(indices, distances, candidates.outputs)
 
 
-def _within_reach(scored: Scored, farthest: Array, k: int) -> tuple[Index, Index]:
-    """Return the pairs of a block, sorted by row, that may be nearer than the k-th best so far, ``farthest`` (q,)."""
+def _within_reach(scored: Scored, farthest: Array, k: int) -> Iterator[tuple[Index, Index]]:
+    """Yield the pairs of a block, sorted by row, that may be nearer than the k-th best so far, ``farthest`` (q,)."""
     bounds, lower = scored.bounds, scored.lower
     limit = round_up(bounds.limit(farthest, scored.queries), lower.dtype)
-    least = lower.argmin(axis=1)
-    rows = np.flatnonzero(lower[np.arange(len(lower)), least] <= limit)
+    first = lower.argmin(axis=1)
+    rows = np.flatnonzero(lower[np.arange(len(lower)), first] <= limit)
     if len(rows) == 0:
-        return rows, rows
-    lower, limit, least = (lower[rows], limit[rows], least[rows]) if len(rows) < len(lower) else (lower, limit, least)
+        return
+    lower, limit, first = (lower[rows], limit[rows], first[rows]) if len(rows) < len(lower) else (lower, limit, first)
     if k == 1:
-        limit = np.minimum(limit, _limit_of(scored, rows, lower, least[:, None]))
+        limit = np.minimum(limit, _limit_of(scored, rows, lower, first[:, None]))
         hits = lower <= limit[:, None]
     else:
         hits = lower <= limit[:, None]
@@ -113,16 +120,42 @@ def _within_reach(scored: Scored, farthest: Array, k: int) -> tuple[Index, Index
             some = lower[crowded]
             columns = np.argpartition(some, k - 1, axis=1)[:, :k]
             hits[crowded] &= some <= _limit_of(scored, rows[crowded], some, columns)[:, None]
-    i, j = np.divmod(np.flatnonzero(hits), lower.shape[1])
-    return rows[i], j
+    i, j = where_true(hits)
+    yield rows[i], j
+
+
+def _within_reach_on_device(scored: Scored, farthest: Array, k: int) -> Iterator[tuple[Index, Index]]:
+    """Yield the same for tensors, in rows that hold not too many pairs together."""
+    bounds, lower = scored.bounds, scored.lower
+    xp = array_namespace(lower)
+    limit = round_up(bounds.limit(asarray(farthest), scored.queries), lower.dtype)
+    if k <= lower.shape[1]:
+        rows = asarray(np.arange(len(farthest)))
+        limit = xp.minimum(limit, _limit_of(scored, rows, lower, least(lower, k)))
+    hits = lower <= limit[:, None]
+    yield from pairs_of(hits)
+
+
+def pairs_of(mask: Any) -> Iterator[tuple[Index, Index]]:
+    """Yield rows and columns of what is true in a tensor, in NumPy, sorted by row, so many rows at a time as fit."""
+    counts = np.cumsum(to_host(array_namespace(mask).count_nonzero(mask, axis=1)))
+    start = 0
+    while start < len(counts):
+        before = counts[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(counts, before + MANY, side="right")))
+        i, j = (to_host(part) for part in where_true(mask[start:stop]))
+        if len(i):
+            yield i + start, j
+        start = stop
 
 
 def _limit_of(scored: Scored, rows: Index, lower: Array, columns: Index) -> Array:
     """Return the L above which nothing is nearer than all of these columns (q, k) of some rows, or ties with them."""
     bounds, queries = scored.bounds, rows + scored.queries.start
     spread = bounds.spread(queries[:, None], columns + scored.columns.start)
-    farthest = np.max(np.take_along_axis(lower, columns, axis=1) + spread, axis=1) + bounds.queries.squared[queries]
-    return round_up(bounds.limit(np.maximum(farthest, 0), queries), lower.dtype)  # distances are never below 0
+    xp = array_namespace(lower)
+    farthest = xp.max(xp.take_along_axis(lower, columns, axis=1) + spread, axis=1) + bounds.queries.squared[queries]
+    return round_up(bounds.limit(xp.clip(farthest, min=0), queries), lower.dtype)  # distances are never below 0
 
 
 def _merge(best: tuple[Any, ...], i: Index, places: Index, distances: Array, slacks: Array) -> None:
@@ -148,6 +181,7 @@ def rank_of_truth(Z: Array, truth: Samples, candidates: CandidateSet | Candidate
 
     Cost and memory are those of :func:`nearest`; candidates that are not embedded yet are embedded twice.
     """
+    Z = asarray(Z)
     nearer, tied = np.full(len(Z), np.inf), np.zeros(len(Z))
     if isinstance(candidates, CandidateSets):
         candidates = candidates.distinct()
@@ -182,20 +216,22 @@ def rank_of_truth(Z: Array, truth: Samples, candidates: CandidateSet | Candidate
 def _count_block(scored: Scored, own: Array, own_slack: Array) -> tuple[Index, Index]:
     """Return how many candidates of a block are nearer than ``own`` (q,) and how many tie; bounds decide most."""
     bounds, lower, queries = scored.bounds, scored.lower, scored.queries
-    squared = bounds.queries.squared[queries]
+    squared = to_host(bounds.queries.squared[queries])
     high = own + own_slack - squared + 2 * bounds.tie * squared + bounds.tiny  # −∞ where there is no truth
-    spread = bounds.largest_spread(np.where(own >= 0, high, 0), queries)
+    spread = to_host(bounds.largest_spread(asarray(np.where(own >= 0, high, 0)), queries))
     low = own - own_slack - 2 * bounds.tie * squared - spread
     low = np.where(low > 0, low - squared, -np.inf)  # nothing is nearer than 0
-    clear = lower < round_down(low, lower.dtype)[:, None]
-    doubtful = lower <= round_up(high, lower.dtype)[:, None]
+    clear = lower < round_down(asarray(low), lower.dtype)[:, None]
+    doubtful = lower <= round_up(asarray(high), lower.dtype)[:, None]
     doubtful &= ~clear
-    i, j = np.divmod(np.flatnonzero(doubtful), lower.shape[1])
-    D, slack = scored.distances(i, j)
-    room = np.maximum(slack, own_slack[i])
-    nearer = np.bincount(i[own[i] - room > D], minlength=len(lower))
-    tied = np.bincount(i[np.abs(D - own[i]) <= room], minlength=len(lower))
-    return np.count_nonzero(clear, axis=1) + nearer, tied
+    nearer = to_host(array_namespace(clear).count_nonzero(clear, axis=1)).astype(np.intp)
+    tied = np.zeros_like(nearer)
+    for i, j in pairs_of(doubtful):
+        D, slack = scored.distances(i, j)
+        room = np.maximum(slack, own_slack[i])
+        nearer += np.bincount(i[own[i] - room > D], minlength=len(lower))
+        tied += np.bincount(i[np.abs(D - own[i]) <= room], minlength=len(lower))
+    return nearer, tied
 
 
 def smallest(D: Array, slack: Array, k: int) -> tuple[Index, Array]:
@@ -244,7 +280,7 @@ def _distances_in_sets(
     Z: Array, candidates: CandidateSets, embedding: Embedding
 ) -> Iterator[tuple[Index, Array, Array]]:
     """Yield examples with the distances to their own candidates (m, c), ∞ beyond the end of a set, and slacks."""
-    z_norms = Queries(Z).squared
+    z_norms = to_host(Queries(Z).squared)
     for examples, products, norms in candidates.products(Z, embedding):
         D, slack = distances_and_slack(products, z_norms[examples], norms, tie(Z))
         slack[np.isinf(slack)] = 0
@@ -261,6 +297,6 @@ def distances_and_slack(
     lengths = z_norms[:, None] + squared_norms
     products *= -2
     products += lengths
-    np.maximum(products, 0, out=products)
+    cut_below(products)
     lengths *= part
     return products, lengths

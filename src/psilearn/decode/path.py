@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from psilearn.backend import row_blocks
+from psilearn.backend import array_namespace, computing_blocks, rows_of, to_host, zeros
 from psilearn.decode.nearest import Ranks, count_nearer, distances_and_slack
 from psilearn.linalg import Array
 from psilearn.samples import Index
@@ -28,10 +28,13 @@ def nearest_path(Z: Array, g: Array, squared_norms: Array, sizes: Sequence[int])
     best = np.zeros((len(sizes), len(Z)), dtype=np.intp)
     distance = np.full((len(sizes), len(Z)), np.inf)
     for j, queries, rows, D, slack in _distance_path(Z, g, squared_norms, sizes):
-        least = D.min(axis=1)
-        here = np.argmax(D - slack <= least[:, None], axis=1)  # the first that ties with the least
-        closer = least + slack[np.arange(len(D)), here] < distance[j, queries]
-        best[j, queries] = np.where(closer, here + rows.start, best[j, queries])
+        xp = array_namespace(D)
+        least = xp.min(D, axis=1, keepdims=True)
+        here = xp.argmax(xp.astype(D - slack <= least, xp.int8), axis=1, keepdims=True)  # the first that ties with it
+        room = to_host(xp.take_along_axis(slack, here, axis=1))[:, 0]
+        nearest, least = to_host(here)[:, 0] + rows.start, to_host(least)[:, 0]
+        closer = least + room < distance[j, queries]
+        best[j, queries] = np.where(closer, nearest, best[j, queries])
         distance[j, queries] = np.minimum(least, distance[j, queries])
     return best
 
@@ -44,9 +47,10 @@ def rank_path(Z: Array, g: Array, squared_norms: Array, sizes: Sequence[int], pl
     for j, queries, rows, D, slack in _distance_path(Z, g, squared_norms, sizes):
         here = np.flatnonzero((places[queries] >= rows.start) & (places[queries] < rows.stop))
         columns = places[queries][here] - rows.start
-        own[j, queries][here, 0], own_slack[j, queries][here, 0] = D[here, columns], slack[here, columns]
+        for kept, values in ((own, D), (own_slack, slack)):
+            kept[j, queries][here, 0] = to_host(rows_of(values, here))[np.arange(len(here)), columns]
     for j, queries, _, D, slack in _distance_path(Z, g, squared_norms, sizes):
-        nearer, tied = count_nearer(D, slack, own[j, queries], own_slack[j, queries])
+        nearer, tied = count_nearer(to_host(D), to_host(slack), own[j, queries], own_slack[j, queries])
         ranks[j].nearer[queries] += nearer
         ranks[j].tied[queries] += tied
     return ranks
@@ -55,14 +59,15 @@ def rank_path(Z: Array, g: Array, squared_norms: Array, sizes: Sequence[int], pl
 def _distance_path(
     Z: Array, g: Array, squared_norms: Array, sizes: Sequence[int]
 ) -> Iterator[tuple[int, slice, slice, Array, Array]]:
-    """Yield (which p, queries, candidates, distances, slack), candidates ascending, within ``working_memory``."""
-    z_norms = np.concatenate([np.zeros((len(Z), 1)), np.cumsum(Z**2, axis=1)], axis=1)  # (q, p_max + 1)
+    """Yield (which p, queries, candidates, distances, slack), candidates ascending, in blocks that fit."""
+    xp = array_namespace(Z)
+    z_norms = xp.concat([zeros((len(Z), 1)), xp.cumulative_sum(Z**2, axis=1)], axis=1)  # (q, p_max + 1)
     for start in range(0, len(g), BLOCK_ROWS):
         rows = slice(start, min(start + BLOCK_ROWS, len(g)))
-        for queries in row_blocks(len(Z), 5 * 8 * (rows.stop - rows.start)):
-            products = np.zeros((queries.stop - queries.start, rows.stop - rows.start))
+        for queries in computing_blocks(len(Z), 5 * 8 * (rows.stop - rows.start)):
+            products = zeros((queries.stop - queries.start, rows.stop - rows.start))
             done = 0
             for j, p in enumerate(sizes):
                 products += Z[queries, done:p] @ g[rows, done:p].T
                 done = p
-                yield j, queries, rows, *distances_and_slack(products.copy(), z_norms[queries, p], squared_norms[rows])
+                yield j, queries, rows, *distances_and_slack(1.0 * products, z_norms[queries, p], squared_norms[rows])

@@ -18,11 +18,14 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
+from array_api_compat import device
 from threadpoolctl import ThreadpoolController
 
-from psilearn.backend import block_rows
+from psilearn.backend import array_namespace, asarray, block_rows, computing_rows, halving, is_tensor, put, tensor_cores, to_host
+from psilearn.backend.context import takes_tf32
 from psilearn.decode.candidates import CandidateSet
-from psilearn.linalg import Array
+from psilearn.kernels.products import slices
+from psilearn.linalg import Array, row_products
 from psilearn.progress import track
 from psilearn.samples import Index
 
@@ -32,12 +35,16 @@ WIDTH = 1024  # candidates in a block
 BYTES_PER_SCORE = 128  # of the block and what selection makes of it where every pair is in doubt
 PARALLEL = 2**26  # products that are worth a thread
 _LIMITING = Lock()  # threads of two searches at once would leave BLAS with the limit of the other
+PAIRS = 2**18  # pairs whose distances a device computes at once
+DEVICE_AREA = 2**27  # scores in a block of a GPU at the most
+TRUNCATED = 1.1 * 2.0**-9  # what TF32 takes away: the last 13 bits of both factors, relative to their product
 DENSE = 1 / 16  # from this part of a block on, pairs in doubt are computed by a GEMM rather than one by one
 
 
 def tie(*arrays: Array) -> float:
     """Return what part of |z|² + k(y, y) may be rounding, for queries and embeddings of that precision."""
-    return TIE * max(float(np.finfo(array.dtype).eps / np.finfo(float).eps) for array in arrays)
+    coarsest = max(float(array_namespace(array).finfo(array.dtype).eps) for array in arrays)
+    return TIE * coarsest / float(np.finfo(float).eps)
 
 
 class Queries:
@@ -45,8 +52,8 @@ class Queries:
 
     def __init__(self, Z: Array) -> None:
         self.Z = Z
-        self.squared = np.einsum("ij,ij->i", Z, Z, dtype=np.float64) if Z.shape[1] else np.zeros(len(Z))
-        self.lengths = np.sqrt(self.squared)
+        self.squared = row_products(Z, Z)
+        self.lengths = self.squared**0.5
 
 
 class Bounds:
@@ -54,45 +61,53 @@ class Bounds:
 
     def __init__(self, queries: Queries, g: Array, squared_norms: Array, start: int) -> None:
         self.queries, self.g, self.start = queries, g, start
-        self.squared_norms = np.asarray(squared_norms, dtype=np.float64)
-        g_squared = np.einsum("ij,ij->i", g, g, dtype=np.float64) if g.shape[1] else np.zeros(len(g))
-        self.lengths = np.sqrt(g_squared)
-        if not (np.isfinite(g_squared).all() and np.isfinite(self.squared_norms).all()):
+        xp = array_namespace(g)
+        self.squared_norms = asarray(squared_norms, np.float64)
+        g_squared = row_products(g, g)
+        self.lengths = g_squared**0.5
+        if not (xp.all(xp.isfinite(g_squared)) and xp.all(xp.isfinite(self.squared_norms))):
             raise ValueError("The embedded candidates hold numbers that are not finite: build the CandidateSet again.")
-        self.excess = max(0.0, float(np.max(g_squared - self.squared_norms)))  # of |g|² over k(y, y): rounding
-        z, length = float(queries.lengths.max(initial=0.0)), float(self.lengths.max())
-        largest = 2 * z * length + float(np.abs(self.squared_norms).max())
+        self.excess = max(0.0, float((g_squared - self.squared_norms).max()))  # of |g|² over k(y, y): rounding
+        z, length = float(queries.lengths.max()) if len(queries.Z) else 0.0, float(self.lengths.max())
+        largest = 2 * z * length + float(abs(self.squared_norms).max())
         fits = largest > 1e-30 and max(largest, z, 2 * length) < 1e37
         self.dtype: np.dtype[Any] = np.dtype(np.float32 if fits else np.float64)
         kind = np.finfo(np.float32 if fits else np.float64)
         p = g.shape[1]
         self.tie = tie(queries.Z, g)
-        self.gamma = (p + 16) * (float(kind.eps) / 2 + 2.0**-53) + 2 * self.tie
+        self.gamma = (p + 16) * (float(kind.eps) / (1 if is_tensor(g) else 2) + 2.0**-53) + 2 * self.tie
+        if fits and takes_tf32():
+            self.gamma += TRUNCATED
         self.tiny = (p + 16) * float(kind.tiny) * (1 + z + 2 * length)  # what underflow may take away
         self.largest = largest
         self._step = block_rows(32 * max(1, p), 1024)  # pairs whose rows stay in the cache
-        self._right = np.empty((len(g), p + 2), dtype=self.dtype)
-        np.multiply(g, -2, out=self._right[:, :p], dtype=np.float64, casting="same_kind")
+        self._right = xp.empty((len(g), p + 2), dtype=getattr(xp, self.dtype.name), device=device(g))
+        self._right[:, :p] = g
+        self._right[:, :p] *= -2
         self._right[:, p] = (1 - self.gamma) * self.squared_norms
         self._right[:, p + 1] = -2 * self.gamma * self.lengths
 
     def left(self, rows: slice) -> Array:
         """Return [z, 1, |z|] for some queries."""
-        p = self.g.shape[1]
-        left = np.ones((rows.stop - rows.start, p + 2), dtype=self.dtype)
+        p, xp = self.g.shape[1], array_namespace(self.g)
+        shape = rows.stop - rows.start, p + 2
+        left = xp.ones(shape, dtype=getattr(xp, self.dtype.name), device=device(self.g))
         left[:, :p] = self.queries.Z[rows]
         left[:, p + 1] = self.queries.lengths[rows]
         return left
 
-    def lower(self, left: Array, columns: slice, out: Array) -> Array:
-        """Return L, shape (q, c), written over ``out``."""
+    def lower(self, left: Array, columns: slice, out: Array | None) -> Array:
+        """Return L, shape (q, c), written over ``out`` where there is one."""
         right = self._right[columns]
+        if out is None:
+            with tensor_cores():
+                return left @ right.T
         return np.matmul(left, right.T, out=out[: len(left) * len(right)].reshape(len(left), len(right)))
 
     def spread(self, rows: Any, columns: Any) -> Array:
         """Return 2γ(2|z||g| + k): the score is at most L and this."""
         z, g = self.queries.lengths[rows], self.lengths[columns]
-        return 2 * self.gamma * (2 * z * g + np.abs(self.squared_norms[columns])) + self.tiny
+        return 2 * self.gamma * (2 * z * g + abs(self.squared_norms[columns])) + self.tiny
 
     def limit(self, distances: Array, rows: Any) -> Array:
         """Return the L above which no distance is, or ties with, one of at most ``distances``."""
@@ -105,18 +120,32 @@ class Bounds:
         |ψ(y)| ≤ |z| + |G*z − ψ(y)| bounds the length of a candidate that is near; the factor makes room for γ.
         """
         z = self.queries.lengths[rows]
-        length = 1.25 * (z + np.sqrt(np.maximum(z**2 + np.abs(limit) + self.excess, 0)))
-        near = length**2 + 2 * z * length if self.gamma < 0.02 else np.inf
-        return 2 * self.gamma * np.minimum(near, self.largest) + self.tiny
+        if self.gamma >= 0.02:
+            return 2 * self.gamma * self.largest + self.tiny + 0 * z
+        length = 1.25 * (z + (z**2 + abs(limit) + self.excess) ** 0.5)
+        near = array_namespace(z).clip(length**2 + 2 * z * length, max=self.largest)
+        return 2 * self.gamma * near + self.tiny
 
     def distances(self, rows: Index, columns: Index) -> tuple[Array, Array]:
-        """Return |z|² − 2⟨z, g⟩ + k(y, y), at least 0, and its slack in float64, pair by pair."""
+        """Return |z|² − 2⟨z, g⟩ + k(y, y), at least 0, and its slack in float64, pair by pair; in NumPy."""
+        if is_tensor(self.g):
+            return self._distances_on_device(rows, columns)
         products = np.empty(len(rows))
         for start in range(0, len(rows), self._step):
             pairs = slice(start, start + self._step)
             left, right = self.queries.Z[rows[pairs]], self.g[columns[pairs]]
             products[pairs] = np.einsum("ij,ij->i", left, right, dtype=np.float64)
         return self._distances(products, rows, columns)
+
+    def _distances_on_device(self, rows: Any, columns: Any) -> tuple[Array, Array]:
+        rows, columns = put(rows, self.g.device), put(columns, self.g.device)
+        found = [np.empty((2, 0))]
+        for start in range(0, len(rows), PAIRS):
+            i, j = rows[start : start + PAIRS], columns[start : start + PAIRS]
+            pair = self._distances(row_products(self.queries.Z[i], self.g[j]), i, j)
+            found.append(np.stack([to_host(part) for part in pair]))
+        D, slack = np.concatenate(found, axis=1)
+        return D, slack
 
     def many_distances(self, rows: Index, columns: Index) -> tuple[Array, Array]:
         """Return the same for many pairs, sorted by row, from one GEMM over their rows and columns."""
@@ -129,7 +158,7 @@ class Bounds:
 
     def _distances(self, products: Array, rows: Index, columns: Index) -> tuple[Array, Array]:
         lengths = self.queries.squared[rows] + self.squared_norms[columns]
-        return np.maximum(lengths - 2 * products, 0), self.tie * lengths
+        return array_namespace(lengths).clip(lengths - 2 * products, min=0), self.tie * lengths
 
 
 class Scored(NamedTuple):
@@ -146,7 +175,7 @@ class Scored(NamedTuple):
 
     def distances(self, i: Index, j: Index) -> tuple[Array, Array]:
         """Return exact distances and slacks of pairs of this block, sorted by i."""
-        many = len(i) > DENSE * self.lower.size
+        many = not is_tensor(self.lower) and len(i) > DENSE * self.lower.size
         exact = self.bounds.many_distances if many else self.bounds.distances
         return exact(i + self.queries.start, j + self.columns.start)
 
@@ -160,6 +189,9 @@ def score(work: Callable[[Scored], None], queries: Queries, candidates: Candidat
     Cost: 2·q·c·(p + 2) flops in float32 (float64 where float32 would overflow); memory: ``working_memory``.
     """
     n, p = queries.Z.shape
+    if is_tensor(queries.Z):
+        _score_on_device(work, queries, candidates)
+        return
     blas = _blas()
     n_threads = max((library["num_threads"] for library in blas.info()), default=1)
     n_threads = min(n_threads, n, 1 + n * len(candidates) * (p + 2) // PARALLEL)
@@ -178,6 +210,21 @@ def score(work: Callable[[Scored], None], queries: Queries, candidates: Candidat
                 other.result()
 
 
+def _score_on_device(work: Callable[[Scored], None], queries: Queries, candidates: CandidateSet) -> None:
+    """Let ``work`` see blocks as large as the memory of the device allows; it may look at a part twice."""
+    n = len(queries.Z)
+    for rows, g in track(candidates.blocks(), "search of candidates"):
+        bounds, everything = Bounds(queries, g, candidates.squared_norms[rows], rows.start), slice(0, len(g))
+
+        def look(chosen: slice, bounds: Bounds = bounds, everything: slice = everything) -> None:
+            work(Scored(bounds, chosen, everything, bounds.lower(bounds.left(chosen), everything, None)))
+
+        area = computing_rows(BYTES_PER_SCORE, DEVICE_AREA)
+        for chosen in slices(n, max(1, area // len(g))):
+            for _ in halving(chosen, look):
+                pass
+
+
 @cache
 def _blas() -> Any:
     return ThreadpoolController().select(user_api="blas")
@@ -193,12 +240,16 @@ def _score(work: Callable[[Scored], None], bounds: Bounds, tops: range, height: 
             work(Scored(bounds, chosen, columns, bounds.lower(left, columns, out)))
 
 
-def round_up(limit: Array, dtype: np.dtype[Any]) -> Array:
+def round_up(limit: Array, dtype: Any) -> Array:
     """Return the limit in another precision, not below it."""
+    if is_tensor(limit):
+        xp = array_namespace(limit)
+        rounded = xp.astype(limit, dtype)
+        return xp.nextafter(rounded, xp.full_like(rounded, np.inf))
     with np.errstate(over="ignore"):
         return np.nextafter(limit.astype(dtype), dtype.type(np.inf))
 
 
-def round_down(limit: Array, dtype: np.dtype[Any]) -> Array:
+def round_down(limit: Array, dtype: Any) -> Array:
     """Return the limit in another precision, not above it."""
     return -round_up(-limit, dtype)

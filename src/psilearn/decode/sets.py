@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn.backend import block_rows, working_dtype
+from psilearn.backend import array_namespace, block_rows, computing_rows, cut, rows_of, stream, to_host, zeros
 from psilearn.embed import Embedding
 from psilearn.kernels.base import diagonal
 from psilearn.linalg import Array
@@ -70,14 +70,16 @@ class CandidateSets:
         different, owner = self._different()
         sizes = np.array([n_samples(one) for one in different], dtype=np.intp)
         members = _members(owner)
-        per_candidate = working_dtype().itemsize * (len(embedding.basis) + embedding.n_components)
-        limit = block_rows(per_candidate, int(sizes.sum()))
+        limit = computing_rows(embedding.bytes_per_output, int(sizes.sum()))
+        embed = embedding.placed()
         ends, start = np.cumsum(sizes), 0
         while start < len(different):
             before = ends[start] - sizes[start]
             stop = max(start + 1, int(np.searchsorted(ends, before + limit, side="right")))
             pool = concat(different[start:stop])
-            g, norms = embedding(pool), diagonal(embedding.kernel, pool, "output_kernel")
+            whole = cut(pool, [slice(0, n_samples(pool))])
+            parts = [g for _, g in stream(whole, embed, embedding.kernel._on_device)]
+            g, norms = array_namespace(*parts).concat(parts), diagonal(embedding.kernel, pool, "output_kernel")
             examples = np.concatenate(members[start:stop])
             examples = examples[np.lexsort((owner[examples], sizes[owner[examples]]))]
             for part in _similar(sizes[owner[examples]], 8 * embedding.n_components):
@@ -85,7 +87,7 @@ class CandidateSets:
                 ends_here = ends[owner[chosen]] - before
                 yield (
                     chosen,
-                    *_padded(Z[chosen].astype(np.float64, copy=False), g, norms, sizes[owner[chosen]], ends_here),
+                    *_padded(rows_of(Z, chosen), g, norms, sizes[owner[chosen]], ends_here),
                 )
             start = stop
 
@@ -123,13 +125,15 @@ def _similar(sizes: Index, extra_bytes: int) -> Iterator[slice]:
 
 def _padded(Z: Array, g: Array, norms: Array, sizes: Index, ends: Index) -> tuple[Array, Array]:
     """Return ⟨zᵢ, g⟩ and k(y, y) for the rows ends[i] − sizes[i] … ends[i] of the pool: one GEMM a set."""
-    products, squared = np.zeros((len(Z), sizes.max())), np.full((len(Z), sizes.max()), np.inf)
+    products, squared = zeros((len(Z), sizes.max())), np.full((len(Z), sizes.max()), np.inf)
+    xp = array_namespace(Z)
+    Z, g = xp.astype(Z, xp.float64, copy=False), xp.astype(g, xp.float64, copy=False)
     runs = np.flatnonzero(np.diff(ends, prepend=-1))
     for first, last in zip(runs, [*runs[1:], len(Z)], strict=True):
         size, end = sizes[first], ends[first]
         products[first:last, :size] = Z[first:last] @ g[end - size : end].T
         squared[first:last, :size] = norms[end - size : end]
-    return products, squared
+    return to_host(products), squared
 
 
 def as_candidates(candidates: Any, known_outputs: Samples) -> Any:

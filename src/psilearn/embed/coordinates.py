@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
+from psilearn.backend import asarray, eye, to_host
 from psilearn.embed.embedding import Embedding
 from psilearn.kernels.base import Kernel, gram
 from psilearn.landmarks import LandmarkFeatures
-from psilearn.linalg import Array, NotPositiveSemidefiniteError, pivoted_cholesky
+from psilearn.linalg import Array, NotPositiveSemidefiniteError, pivoted_cholesky, solve_transposed
 from psilearn.progress import stage
 from psilearn.samples import Index, Samples, concat, distinct, n_samples, take
 
@@ -87,6 +87,6 @@ class OutputCoordinates:
 
 def embedding_in(features: LandmarkFeatures, V: Array | None) -> Embedding:
     """Return y ↦ Vᵀφ(y) for orthonormal directions V (r, p) in landmark coordinates; φ itself without V."""
-    directions = np.eye(features.rank) if V is None else V
-    basis = solve_triangular(features.triangle, directions, trans="T", lower=True, check_finite=False)  # L⁻ᵀ V
-    return Embedding(features.kernel, features.landmarks, basis)
+    directions = eye(features.rank) if V is None else V
+    basis = solve_transposed(asarray(features.triangle), directions)  # L⁻ᵀ V
+    return Embedding(features.kernel, features.landmarks, to_host(basis))

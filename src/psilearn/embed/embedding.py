@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from psilearn.backend import row_blocks, working_dtype
+from psilearn.backend import asarray, computing_blocks, cut, stream, to_host, working_dtype, zeros
 from psilearn.hashing import digest, encode
-from psilearn.kernels.base import Kernel, block
+from psilearn.kernels.base import Kernel, block, resident
 from psilearn.linalg import Array
 from psilearn.progress import track
-from psilearn.samples import Samples, n_samples, take
+from psilearn.samples import Samples, n_samples
 
 BLOCK_ROWS = 8192  # outputs that are embedded together at the most
 
@@ -37,18 +38,31 @@ class Embedding:
     def __call__(self, Y: Samples) -> Array:
         """Return g(y) for each output, shape (len(Y), p), in the working precision; k(Y, landmarks) is streamed.
 
-        Cost: r kernel values and 2·r·p flops an output; memory: ``working_memory`` and the answer.
+        In NumPy, wherever it was computed. Cost: r kernel values and 2·r·p flops an output; memory: ``working_memory``
+        and the answer.
         """
-        dtype = working_dtype()
-        g = np.zeros((n_samples(Y), self.n_components), dtype=dtype)
-        if not len(self.basis):
-            return g
-        basis = self.basis.astype(dtype, copy=False)
-        blocks = list(row_blocks(len(g), dtype.itemsize * len(basis), BLOCK_ROWS))
-        for rows in track(blocks, "embedding of outputs", len(blocks)):
-            K = block(self.kernel, take(Y, rows), self.landmarks, "output_kernel")
-            np.matmul(K.astype(dtype, copy=False), basis, out=g[rows])
+        g = np.empty((n_samples(Y), self.n_components), dtype=working_dtype())
+        blocks = list(computing_blocks(len(g), self.bytes_per_output, BLOCK_ROWS))
+        parts = cut(Y, track(blocks, "embedding of outputs", len(blocks)))
+        for rows, some in stream(parts, self.placed(), self.kernel._on_device):
+            g[rows] = to_host(some)
         return g
+
+    @property
+    def bytes_per_output(self) -> int:
+        """What a block takes for each output: kernel values and g."""
+        return working_dtype().itemsize * (len(self.basis) + self.n_components)
+
+    def placed(self) -> Callable[[Samples], Array]:
+        """Return y ↦ g(y) for single blocks, with landmarks and basis where the work is done, and the answer there."""
+        landmarks, basis = resident(self.kernel, self.landmarks), asarray(self.basis, working_dtype())
+
+        def embed(Y: Samples) -> Array:
+            if not len(basis):
+                return zeros((n_samples(Y), self.n_components), working_dtype())
+            return block(self.kernel, Y, landmarks, "output_kernel") @ basis
+
+        return embed
 
     @cached_property
     def fingerprint(self) -> str:

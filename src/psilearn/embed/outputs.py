@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from psilearn.backend import require_memory, working_dtype
+from psilearn.backend import asarray, on_host, require_memory, rows_of, stream, to_host, working_dtype
 from psilearn.embed.coordinates import KnownOutputs, OutputCoordinates, embedding_in
 from psilearn.embed.embedding import Embedding
-from psilearn.embed.streams import OutputStream
+from psilearn.embed.streams import OutputStream, counted
 from psilearn.kernels.base import Kernel, diagonal
 from psilearn.landmarks import LandmarkFeatures, Landmarks, pool_size
-from psilearn.linalg import Array
+from psilearn.linalg import Array, squared_norm
 from psilearn.moments import GramSum, MixedMoment
 from psilearn.progress import track
 from psilearn.samples import Samples, concat, distinct, n_samples, take
@@ -48,11 +48,11 @@ class SpannedOutputs:
     @property
     def labeled(self) -> Array:
         """Ψ(Y), (n, r)."""
-        return self.psi.values[self.known.labeled]
+        return rows_of(self.psi.values, self.known.labeled)
 
     def moment(self) -> MixedMoment:
         """Return 1/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ over the unlabeled outputs; over Y where there are none."""
-        return MixedMoment(((self.psi.values, self.known.frequencies),))
+        return MixedMoment(((self.psi.values, asarray(self.known.frequencies)),))
 
     def embedding(self, V: Array | None) -> Embedding:
         """Return y ↦ Vᵀψ(y)."""
@@ -60,7 +60,7 @@ class SpannedOutputs:
 
     def embedded(self, V: Array | None, embedding: Embedding) -> Any:
         """Return g(y) for the distinct outputs, (d, p)."""
-        g = self.psi.values if V is None else self.psi.values @ V
+        g = to_host(self.psi.values if V is None else self.psi.values @ V)
         if self._n_spanned < n_samples(self.outputs):
             g = np.concatenate([g, embedding(take(self.outputs, slice(self._n_spanned, None)))])
         return g.astype(working_dtype(), copy=False)
@@ -93,7 +93,7 @@ class LandmarkOutputs:
         pool = _pool(take(known.outputs, slice(0, known.n_labeled)), unlabeled if spans_unlabeled else None, landmarks)
         chosen = landmarks.choose(kernel, pool, alpha, "output_kernel", min(known.n_labeled, n_samples(pool)))
         self.features = LandmarkFeatures.of(kernel, take(pool, chosen), "output_kernel")
-        self.labeled = LandmarkTargets(self.features, Y)
+        self.labeled = LandmarkTargets(self.features.placed(), Y)
         self.of_labeled = RunningMoment(self.features)
         self.of_labeled.add(OutputStream(Y, kernel, Y, "y"))
         self.of_unlabeled = RunningMoment(self.features)
@@ -124,8 +124,16 @@ class LandmarkOutputs:
         """Return g(y) for the distinct outputs, (d, p)."""
         shape = n_samples(self.outputs), embedding.n_components
         remedy = "Lower n_components, or give unlabeled outputs as a path or an iterator: these are not kept."
-        require_memory(shape, "The embedding of the known outputs", remedy, working_dtype().itemsize)
+        with on_host():
+            require_memory(shape, "The embedding of the known outputs", remedy, working_dtype().itemsize)
         return embedding(self.outputs)
+
+    def parked(self) -> LandmarkOutputs:
+        """Return the same output side in NumPy: nothing of it on a device."""
+        parked = copy(self)
+        parked.features = self.features.parked()
+        parked.of_labeled, parked.of_unlabeled = self.of_labeled.parked(), self.of_unlabeled.parked()
+        return parked
 
     def with_unlabeled(self, unlabeled: OutputStream) -> LandmarkOutputs:
         """Return the output side with further unlabeled outputs in its moment, and those in memory among the outputs.
@@ -169,16 +177,22 @@ class RunningMoment:
 
     def add(self, outputs: OutputStream) -> None:
         """Add every output of a stream: m·r kernel values and 2m·r² flops."""
-        for batch in track(outputs.batches(3 * self.features.rank * working_dtype().itemsize), outputs.name):
-            phi = self.features.columns(batch, "output_kernel")  # (r, b)
+        features = self.features.placed()
+
+        def work(batch: Samples) -> tuple[Any, float]:
+            phi = features.columns(batch, "output_kernel")  # (r, b)
+            return phi, float(np.sum(diagonal(features.kernel, batch, "output_kernel")))
+
+        batches = track(outputs.batches(3 * features.rank * working_dtype().itemsize), outputs.name)
+        for rows, (phi, lengths) in stream(counted(batches), work, features.kernel._on_device):
             self.sum.add(phi)
-            self.count += n_samples(batch)
-            self.captured += float(np.einsum("ij,ij->", phi, phi, dtype=np.float64))
-            self.total += float(np.sum(diagonal(self.features.kernel, batch, "output_kernel")))
+            self.count += rows.stop - rows.start
+            self.captured += squared_norm(phi)
+            self.total += lengths
 
     def merge(self, other: RunningMoment) -> None:
         """Add what another one has seen."""
-        self.sum.lower += other.sum.lower
+        self.sum.merge(other.sum)
         self.count += other.count
         self.captured += other.captured
         self.total += other.total
@@ -186,6 +200,12 @@ class RunningMoment:
     def mean(self) -> MixedMoment:
         """Return the sum over the count."""
         return MixedMoment(matrix=self.sum.symmetric() / self.count)
+
+    def parked(self) -> RunningMoment:
+        """Return the same in NumPy: nothing of it on a device."""
+        parked = copy(self)
+        parked.features, parked.sum = self.features.parked(), self.sum.parked()
+        return parked
 
 
 def _pool(labeled: Samples, unlabeled: OutputStream | None, landmarks: Landmarks) -> Samples:

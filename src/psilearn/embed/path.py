@@ -16,7 +16,8 @@ from functools import cached_property
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from psilearn.linalg import Array, dense_top_eigh
+from psilearn.backend import array_namespace, asarray, eye
+from psilearn.linalg import Array, add_to_diagonal, dense_top_eigh
 from psilearn.regress import RidgePath
 
 RESIDUAL = 1e-6  # |Mv − μv| / μ₁ at which an eigenpair of the path counts as found
@@ -37,9 +38,9 @@ class DiagonalMoment:
     @classmethod
     def of(cls, values: Array, frequencies: Array) -> DiagonalMoment:
         """Turn the coordinates ``values`` (d, r); one full eigendecomposition of order r."""
-        weighted = values * np.sqrt(frequencies)[:, None]
+        weighted = values * asarray(np.sqrt(frequencies))[:, None]
         sigma, rotation = dense_top_eigh(weighted.T @ weighted, values.shape[1])
-        return cls(values @ rotation, np.maximum(sigma, 0), rotation)
+        return cls(values @ rotation, array_namespace(sigma).clip(sigma, min=0), rotation)
 
     @classmethod
     def leading(cls, values: Array, frequencies: Array, n_labeled: int, k: int) -> DiagonalMoment:
@@ -56,24 +57,25 @@ class DiagonalMoment:
         r, n_axes = values.shape[1], AXES * k
         if r <= SMALL or 2 * (n_axes + n_labeled) > r:
             return cls.of(values, frequencies)
-        weighted = values * np.sqrt(frequencies)[:, None]
+        xp = array_namespace(values)
+        weighted = values * asarray(np.sqrt(frequencies))[:, None]
         M = weighted.T @ weighted  # (r, r)  Σ
-        block = np.random.default_rng(0).standard_normal((r, n_axes))
+        block = asarray(np.random.default_rng(0).standard_normal((r, n_axes)))
         for _ in range(POWERS):
             block = M @ block
-            block /= np.linalg.norm(block)
+            block /= xp.linalg.matrix_norm(block)
         labeled = values[:n_labeled]
-        Q = np.linalg.qr(np.concatenate([labeled.T, block], axis=1))[0]  # (r, s)
+        Q = xp.linalg.qr(xp.concat([labeled.T, block], axis=1))[0]  # (r, s)
         image = M @ Q
         sigma, S = dense_top_eigh(Q.T @ image, Q.shape[1])
         rotation = Q @ S
         B = labeled @ rotation
-        mixed = dense_top_eigh((np.diag(sigma) + B.T @ B / n_labeled) / 2, k)[1]
-        for c, V in ((0.0, np.eye(len(sigma), k)), (0.5, mixed)):
-            leak = (1 - c) * np.linalg.norm(image @ (S @ V) - rotation @ (sigma[:, None] * V), axis=0)
+        mixed = dense_top_eigh(add_to_diagonal(B.T @ B / n_labeled, sigma) / 2, k)[1]
+        for c, V in ((0.0, eye(len(sigma), k)), (0.5, mixed)):
+            leak = (1 - c) * xp.linalg.vector_norm(image @ (S @ V) - rotation @ (sigma[:, None] * V), axis=0)
             if leak.max() > LEAK * sigma[0]:
                 return cls.of(values, frequencies)
-        return cls(values @ rotation, np.maximum(sigma, 0), rotation)
+        return cls(values @ rotation, xp.clip(sigma, min=0), rotation)
 
 
 @dataclass(frozen=True)
@@ -156,11 +158,12 @@ class SubspacePath:
         n, r = self.B.shape
         if n >= r:
             return dense_top_eigh((self.B.T * weights) @ self.B, k)
-        root = np.sqrt(weights)
+        xp = array_namespace(weights)
+        root = weights**0.5
         values, U = dense_top_eigh(root[:, None] * self._outer * root, min(k, len(root)))
         # Bᵀ√w u has the length √μ; QR keeps the directions orthonormal where μ is all rounding.
-        V, R = np.linalg.qr(self.B.T @ (root[:, None] * U))
-        return np.maximum(values, 0), V * np.where(np.diagonal(R) < 0, -1.0, 1.0)
+        V, R = xp.linalg.qr(self.B.T @ (root[:, None] * U))
+        return xp.clip(values, min=0), V * (1.0 - 2.0 * (xp.linalg.diagonal(R) < 0))
 
 
 def mixed_directions(sigma: Array, supervised: Array | None, c: float, k: int) -> tuple[Array, Array]:
@@ -171,13 +174,13 @@ def mixed_directions(sigma: Array, supervised: Array | None, c: float, k: int) -
     r = len(sigma)
     k = min(k, r)
     if c == 0 or supervised is None:
-        return _within_rank(sigma[:k], np.eye(r, k))
-    return _within_rank(*dense_top_eigh(np.diag((1 - c) * sigma) + c * supervised, k))
+        return _within_rank(sigma[:k], eye(r, k))
+    return _within_rank(*dense_top_eigh(add_to_diagonal(c * supervised, (1 - c) * sigma), k))
 
 
 def _within_rank(values: Array, V: Array) -> tuple[Array, Array]:
     """Drop eigenvalues, descending, that are rounding errors of the largest."""
-    rank = int(np.sum(values > len(V) * np.finfo(float).eps * values[0])) if len(values) else 0
+    rank = int((values > len(V) * np.finfo(float).eps * values[0]).sum()) if len(values) else 0
     return values[:rank], V[:, :rank]
 
 
@@ -198,29 +201,28 @@ class RitzSpace:
         self.sigma = sigma
         self.B = B
         self.n_axes = n_axes
-        self.T = np.empty((len(sigma), 0))  # (r, t) orthonormal
+        self.T = directions[:, :0]  # (r, t) orthonormal
         self.BW = B[:, :n_axes]  # (n, K), K = n_axes + t
-        self.TsT = np.empty((0, 0))  # (t, t)  Tᵀ diag(σ) T
+        self.TsT = directions[:0, :0]  # (t, t)  Tᵀ diag(σ) T
         self._widen(directions)
 
     def top_eigh(self, a: float, weights: Array, k: int) -> tuple[Array, Array]:
         """Return the k largest eigenvalues and eigenvectors of a·diag(σ) + Bᵀ diag(weights) B."""
-        d = a * self.sigma
+        d, xp = a * self.sigma, array_namespace(self.sigma)
         while True:
             projected = (self.BW.T * weights) @ self.BW  # (K, K)  Wᵀ M W
-            axes = np.arange(self.n_axes)
-            projected[axes, axes] += d[: self.n_axes]
+            add_to_diagonal(projected[: self.n_axes, : self.n_axes], d[: self.n_axes])
             projected[self.n_axes :, self.n_axes :] += a * self.TsT
             values, S = dense_top_eigh(projected, k)
             V = self.T @ S[self.n_axes :]
             V[: self.n_axes] += S[: self.n_axes]
             residual = d[:, None] * V + self.B.T @ (weights[:, None] * (self.BW @ S)) - V * values
-            missed = np.linalg.norm(residual, axis=0) > RESIDUAL * values[0]
+            missed = xp.linalg.vector_norm(residual, axis=0) > RESIDUAL * values[0]
             if not missed.any():
                 return values, V
             if len(projected) + missed.sum() > len(d):  # the space would be everything: no point in searching it
-                return dense_top_eigh(np.diag(d) + (self.B.T * weights) @ self.B, k)
-            gap = np.maximum(values[missed] - d[:, None], 0.1 * values[missed])
+                return dense_top_eigh(add_to_diagonal((self.B.T * weights) @ self.B, d), k)
+            gap = xp.maximum(values[missed] - d[:, None], 0.1 * values[missed])
             before = self.T.shape[1]
             self._widen(residual[:, missed] / gap)
             if self.T.shape[1] == before:  # nothing new: the residual is rounding
@@ -228,19 +230,21 @@ class RitzSpace:
 
     def _widen(self, E: Array) -> None:
         """Add the directions of E that the basis does not hold yet."""
+        xp = array_namespace(E)
         for _ in range(2):
-            E = E.copy()
+            E = 1.0 * E
             E[: self.n_axes] = 0
             E -= self.T @ (self.T.T @ E)
-            lengths = np.linalg.norm(E, axis=0)
+            lengths = xp.linalg.vector_norm(E, axis=0)
             E = E[:, lengths > 0] / lengths[lengths > 0]
             if not E.shape[1]:
                 return
             # From EᵀE, so that directions which add nothing new are dropped: QR would make them up.
-            squares, S = np.linalg.eigh(E.T @ E)
+            squares, S = xp.linalg.eigh(E.T @ E)
             kept = squares > 1e-12 * squares[-1]
-            E = E @ (S[:, kept] / np.sqrt(squares[kept]))
+            E = E @ (S[:, kept] / squares[kept] ** 0.5)
         cross, own = self.T.T @ (self.sigma[:, None] * E), E.T @ (self.sigma[:, None] * E)
-        self.TsT = np.block([[self.TsT, cross], [cross.T, own]])
-        self.T = np.concatenate([self.T, E], axis=1)
-        self.BW = np.concatenate([self.BW, self.B @ E], axis=1)
+        above, below = xp.concat([self.TsT, cross], axis=1), xp.concat([cross.T, own], axis=1)
+        self.TsT = xp.concat([above, below])
+        self.T = xp.concat([self.T, E], axis=1)
+        self.BW = xp.concat([self.BW, self.B @ E], axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn.backend import row_blocks
+from psilearn.backend import computing_blocks
 from psilearn.kernels.base import Kernel
 from psilearn.samples import Samples, concat, is_empty, n_samples, take
 
@@ -68,9 +68,9 @@ class OutputStream:
         self.in_memory = None if on_disk else self._collection  # what can join the candidates
 
     def batches(self, bytes_per_output: int) -> Iterator[Samples]:
-        """Yield all outputs in batches within ``working_memory``; an iterator is used up by it."""
+        """Yield all outputs in batches that fit where the work is done; an iterator is used up by it."""
         for batch in self._batches():
-            for rows in row_blocks(n_samples(batch), bytes_per_output, BLOCK_ROWS):
+            for rows in computing_blocks(n_samples(batch), bytes_per_output, BLOCK_ROWS):
                 yield take(batch, rows)
 
     def collect(self) -> Samples | None:
@@ -140,6 +140,14 @@ class OutputStream:
         if sparse.issparse(batch) and isinstance(self.like, np.ndarray):
             batch = batch.toarray()  # predictions come in the form of y
         return batch
+
+
+def counted(batches: Iterable[Samples]) -> Iterator[tuple[slice, Samples]]:
+    """Yield batches with the places of their outputs in the whole stream."""
+    start = 0
+    for batch in batches:
+        yield slice(start, start + n_samples(batch)), batch
+        start += n_samples(batch)
 
 
 def read_parquet(path: Path) -> Iterator[Samples]:

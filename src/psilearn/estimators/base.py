@@ -13,7 +13,20 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilearn import checks
-from psilearn.backend import precision, working_dtype
+from psilearn.backend import (
+    asarray,
+    computing,
+    computing_rows,
+    device_of,
+    find_device,
+    in_form_of,
+    is_tensor,
+    release,
+    to_host,
+    working_device,
+    working_dtype,
+    zeros,
+)
 from psilearn.conformal import PredictionSets, scores_of_truth, sets_within, threshold
 from psilearn.decode import CandidateSet, CandidateSets, Ranks, TopK, as_candidates, nearest, rank_of_truth
 from psilearn.decode.rankings import AllRankings, has_all_rankings
@@ -23,7 +36,7 @@ from psilearn.landmarks import as_landmarks
 from psilearn.linalg import Array
 from psilearn.metrics import kernel_loss
 from psilearn.moments import Subspace
-from psilearn.progress import reporting, track
+from psilearn.progress import reporting
 from psilearn.regress import (
     EstimatorPredictor,
     EstimatorRegressor,
@@ -61,6 +74,7 @@ class OutputKernelRegression(BaseEstimator):
     dtype: Any
     verbose: int
     regressor: Any
+    device: Any
     _continuation: tuple[LandmarkOutputs, Regression | None] | None
 
     def fit(self, X: Samples, y: Samples, unlabeled: Any = None) -> Self:
@@ -79,7 +93,7 @@ class OutputKernelRegression(BaseEstimator):
             long as X together with X; :class:`~psilearn.OELCV` does not.)
         """
         self._check_parameters()
-        with self._numerics():
+        with self._numerics(X, y, unlabeled):
             given, kernel = X, as_kernel(self.output_kernel, "output_kernel")
             X, regressor = self._input_side(X)
             Y, stream = check_outputs_of_fit(type(self).__name__, kernel, y, unlabeled, n_samples(X))
@@ -100,6 +114,8 @@ class OutputKernelRegression(BaseEstimator):
             self.output_kernel_ = kernel
             self.input_approximation_error_ = regression.approximation_error
             self.__dict__.update(fitted)
+            del outputs, regression
+            release(working_device())
         return self
 
     def _from_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> dict[str, Any]:
@@ -113,29 +129,36 @@ class OutputKernelRegression(BaseEstimator):
             "eigenvalues_": eigenvalues,
             "n_components_": embedding.n_components,
             "approximation_error_": outputs.approximation_error,
-            "_continuation": (outputs, regression if self._looks_at_unlabeled() else None) if goes_on else None,
+            "_continuation": (
+                (outputs.parked(), regression.parked() if self._looks_at_unlabeled() else None) if goes_on else None
+            ),
             **regression.attributes(V),
         }
 
     def embed(self, X: Samples) -> Array:
-        """Return z(x) = Gĥ(x), the predicted embedding, shape (len(X), p)."""
+        """Return z(x) = Gĥ(x), the predicted embedding, shape (len(X), p); a tensor where X is one."""
+        return in_form_of(X, self._embed(X))
+
+    def _embed(self, X: Samples) -> Array:
+        """Return z(x), where the work is done if there is room for it."""
         check_is_fitted(self)
-        with self._numerics():
+        with self._numerics(X):
             predictor = self._predictor()
             given, X = X, predictor.check(X)
             if n_columns(X) is not None:
                 validate_data(self, given, reset=False, skip_check_array=True)
-            Z = np.empty((n_samples(X), self.n_components_), dtype=working_dtype())
-            blocks = predictor.blocks(X)
-            for rows in track(blocks, "embedding of inputs", len(blocks)):
-                Z[rows] = predictor(X, rows)
+            shape = n_samples(X), self.n_components_
+            fits = computing_rows(working_dtype().itemsize * shape[1], shape[0]) == shape[0]
+            Z = zeros(shape, working_dtype()) if fits else np.empty(shape, working_dtype())
+            for rows, z in predictor.predictions(X):
+                Z[rows] = asarray(z) if is_tensor(Z) else to_host(z)
             return Z
 
     def transform_outputs(self, Y: Samples) -> Array:
-        """Return g(y) = Gψ(y), the learned embedding of outputs, shape (len(Y), p)."""
+        """Return g(y) = Gψ(y), the learned embedding of outputs, shape (len(Y), p); a tensor where Y is one."""
         check_is_fitted(self)
-        with self._numerics():
-            return self.embedding_(self._check_outputs(Y, "Y"))
+        with self._numerics(Y):
+            return in_form_of(Y, self.embedding_(self._check_outputs(Y, "Y")))
 
     def candidate_set(self, outputs: Samples, path: Any = None) -> CandidateSet:
         """Embed candidates once, for many calls of ``predict`` and ``predict_topk``.
@@ -148,7 +171,7 @@ class OutputKernelRegression(BaseEstimator):
             ``CandidateSet.load(path, model.embedding_)`` finds them again.
         """
         check_is_fitted(self)
-        with self._numerics():
+        with self._numerics(outputs):
             return CandidateSet.build(self._check_outputs(outputs, "outputs"), self.embedding_, path)
 
     def predict(self, X: Samples, candidates: Any = None) -> Samples:
@@ -171,19 +194,23 @@ class OutputKernelRegression(BaseEstimator):
         :func:`psilearn.memory.predict_bytes`. The nearest of all rankings comes from a solver of its own
         (:mod:`psilearn.decode.rankings`); for k > 1 they are listed, which goes up to 8 items.
         """
-        Z = self.embed(X)
+        Z = self._embed(X)
         k = checks.count(k, "k")
-        with self._numerics():
+        with self._numerics(X):
             if candidates is None and k == 1 and has_all_rankings(self.output_kernel_):
-                return AllRankings.of(self.embedding_, self.candidates_.outputs).nearest(Z)
-            return nearest(Z, self._prepare(candidates, len(Z)), self.embedding_, k)
+                found = AllRankings.of(self.embedding_, self.candidates_.outputs).nearest(to_host(Z))
+            else:
+                found = nearest(Z, self._prepare(candidates, len(Z)), self.embedding_, k)
+        if is_tensor(X):
+            return TopK(in_form_of(X, found.indices), in_form_of(X, found.distances), found.candidates)
+        return found
 
     def rank(self, X: Samples, y: Samples, candidates: Any = None) -> Ranks:
         """Return where the true output of each input stands among its distinct candidates, ties counted apart."""
         Z, Y = self._embedded_pairs(X, y)
         if candidates is None and has_all_rankings(self.output_kernel_):
             self.output_kernel_.check_full(Y, "y")
-        with self._numerics():
+        with self._numerics(X):
             ranks = rank_of_truth(Z, Y, self._prepare(candidates, len(Z)), self.embedding_)
         if np.isinf(ranks.nearer).all():
             warnings.warn("No true output of y is among its candidates: every rank is ∞.", UserWarning, stacklevel=2)
@@ -203,7 +230,7 @@ class OutputKernelRegression(BaseEstimator):
         Z, Y = self._embedded_pairs(X, y)
         if candidates is None and has_all_rankings(self.output_kernel_):
             self.output_kernel_.check_full(Y, "y")
-        with self._numerics():
+        with self._numerics(X):
             scores = scores_of_truth(Z, Y, self._prepare(candidates, len(Z)), self.embedding_)
         if np.isinf(scores).all():
             raise ValueError("No true output of y is among its candidates: there is nothing to calibrate on.")
@@ -229,8 +256,8 @@ class OutputKernelRegression(BaseEstimator):
                 "predict_set needs a calibrated model: call calibrate(X, y) with examples that fit has not seen."
             )
         limit = threshold(self.calibration_scores_, coverage)
-        Z = self.embed(X)
-        with self._numerics():
+        Z = self._embed(X)
+        with self._numerics(X):
             return sets_within(Z, self._prepare(candidates, len(Z)), self.embedding_, limit, float(coverage))
 
     def score(self, X: Samples, y: Samples, candidates: Any = None) -> float:
@@ -245,14 +272,21 @@ class OutputKernelRegression(BaseEstimator):
     def _check_parameters(self) -> None:
         checks.positive(self.alpha, "alpha")
         checks.precision(self.dtype, "dtype")
+        find_device(self.device)
         as_landmarks(self.input_landmarks, "input_landmarks", "uniform")
         as_landmarks(self.output_landmarks, "output_landmarks", "pivoted")
         if self.regressor is not None:
             check_regressor(self.regressor, input_kernel=self.input_kernel, input_landmarks=self.input_landmarks)
 
     @contextmanager
-    def _numerics(self) -> Iterator[None]:
-        with precision(checks.precision(self.dtype, "dtype")), reporting(self.verbose):
+    def _numerics(self, *given: Any) -> Iterator[None]:
+        """Compute in the model's precision and on its device, or where tensors that are given or were fitted on are."""
+        checks.precision(self.dtype, "dtype")
+        device = find_device(self.device)
+        if device is None:
+            known = self.candidates_.outputs if hasattr(self, "candidates_") else None
+            device = device_of(*given, getattr(self, "X_fit_", None), known)
+        with computing(self.dtype, device), reporting(self.verbose):
             yield
 
     def _looks_at_unlabeled(self) -> bool:
@@ -292,7 +326,7 @@ class OutputKernelRegression(BaseEstimator):
 
     def _embedded_pairs(self, X: Samples, y: Samples) -> tuple[Array, Samples]:
         """Return z(x) and the checked true outputs, one an input."""
-        Z = self.embed(X)
+        Z = self._embed(X)
         Y = self._check_outputs(y, "y")
         if len(Z) != n_samples(Y):
             raise ValueError(f"X has {len(Z)} examples, y has {n_samples(Y)}.")

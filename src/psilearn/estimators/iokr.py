@@ -34,15 +34,23 @@ class IOKR(OutputKernelRegression):
         None spans every distinct output and holds d² numbers. r landmarks (an int: randomly pivoted Cholesky): outputs
         are streamed in the coordinates of their span; exact where the landmarks span all outputs, and
         ``approximation_error_`` says how far from that they are.
-    dtype : "float64" or "float32"
+    dtype : "float64", "float32" or "tf32"
         of kernel blocks, embeddings and predictions. Sums over many rows and factorisations stay in float64. float32
-        halves the memory and doubles the speed of what is streamed, and wants λ well above 1e-7.
+        halves the memory and doubles the speed of what is streamed, and wants λ well above 1e-7. "tf32" is float32, and
+        lets the matrix units of a GPU preselect candidates with factors of 11 bits: the answers are those of float32,
+        for what is preselected is compared anew.
     verbose : int
         1 draws a bar of progress on stderr for what takes more than a second.
     regressor : scikit-learn regressor of several targets, optional
         ĥ in place of kernel ridge regression: a copy of it is fitted on X and the coordinates Ψ(Y) (n, r) of the
         outputs, and it alone judges X (texts for a pipeline that takes them, NaN where it allows them).
         ``input_kernel`` and ``input_landmarks`` must then be None.
+    device : None, "cpu" or "cuda" (or "cuda:1", …)
+        where to compute: None in NumPy, or where tensors are that are given in place of arrays; a name on that device
+        of torch (``pip install 'psilearn[torch]'``). Arrays in, arrays out, and the fitted attributes are arrays, so
+        that the model can be saved, and used on another device after ``set_params(device=...)``; tensors in, tensors
+        out. Vector and set kernels, regression, embedding and decoding run there; other kernels in NumPy, their blocks
+        are moved.
 
     Attributes
     ----------
@@ -101,6 +109,7 @@ class IOKR(OutputKernelRegression):
         dtype: Any = "float64",
         verbose: int = 0,
         regressor: Any = None,
+        device: Any = None,
     ) -> None:
         self.input_kernel = input_kernel
         self.output_kernel = output_kernel
@@ -110,6 +119,7 @@ class IOKR(OutputKernelRegression):
         self.dtype = dtype
         self.verbose = verbose
         self.regressor = regressor
+        self.device = device
 
     def _choose_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> Subspace:
         return Subspace(np.empty(0), None)

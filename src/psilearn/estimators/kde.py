@@ -30,7 +30,7 @@ class KDE(OutputKernelRegression):
 
     Parameters
     ----------
-    input_kernel, output_kernel, alpha, input_landmarks, output_landmarks, dtype, verbose, regressor :
+    input_kernel, output_kernel, alpha, input_landmarks, output_landmarks, dtype, verbose, regressor, device :
         as in :class:`IOKR`.
     n_components : int or None
         p; None keeps the whole rank.
@@ -67,6 +67,7 @@ class KDE(OutputKernelRegression):
         dtype: Any = "float64",
         verbose: int = 0,
         regressor: Any = None,
+        device: Any = None,
     ) -> None:
         self.input_kernel = input_kernel
         self.output_kernel = output_kernel
@@ -77,6 +78,7 @@ class KDE(OutputKernelRegression):
         self.dtype = dtype
         self.verbose = verbose
         self.regressor = regressor
+        self.device = device
 
     @available_if(_needs_output_landmarks)
     def partial_fit(self, unlabeled: Any) -> Self:
@@ -99,7 +101,7 @@ class KDE(OutputKernelRegression):
             regression is not None and self._looks_at_fitted_values() == (regression.moment is None)
         ):
             raise ValueError("supervision has changed since fit in a way that needs a new fit.")
-        with self._numerics():
+        with self._numerics(unlabeled):
             stream = OutputStream(unlabeled, self.output_kernel_, outputs.outputs, like_name="the known outputs")
             outputs = outputs.with_unlabeled(stream)
             self.__dict__.pop("calibration_scores_", None)  # of the embedding before
@@ -108,7 +110,7 @@ class KDE(OutputKernelRegression):
             else:  # fully supervised: only the candidates change
                 self.candidates_ = known_candidates(outputs, None, self.embedding_)
                 self.approximation_error_ = outputs.approximation_error
-                self._continuation = (outputs, None)
+                self._continuation = (outputs.parked(), None)
         return self
 
     def _check_parameters(self) -> None:

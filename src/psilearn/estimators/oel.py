@@ -24,7 +24,7 @@ class OEL(KDE):
 
     Parameters
     ----------
-    input_kernel, output_kernel, alpha, n_components, input_landmarks, output_landmarks, dtype, verbose :
+    input_kernel, output_kernel, alpha, n_components, input_landmarks, output_landmarks, dtype, verbose, device :
         as in :class:`KDE`.
     supervision : float in [0, 1]
         c: 1 looks only at the fitted values ĥ(xᵢ), 0 only at the outputs ψ(yⱼ).
@@ -71,6 +71,7 @@ class OEL(KDE):
         dtype: Any = "float64",
         verbose: int = 0,
         regressor: Any = None,
+        device: Any = None,
     ) -> None:
         super().__init__(
             input_kernel,
@@ -82,6 +83,7 @@ class OEL(KDE):
             dtype,
             verbose,
             regressor,
+            device,
         )
         self.supervision = supervision
 

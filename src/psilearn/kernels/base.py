@@ -10,8 +10,22 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array
 
-from psilearn.backend import block_rows, precision, require_memory, working_dtype
-from psilearn.kernels.products import slices, squared_distances, strips
+from psilearn.backend import (
+    array_namespace,
+    asarray,
+    computing_rows,
+    device_of,
+    is_tensor,
+    precision,
+    put,
+    require_memory,
+    to_host,
+    working_device,
+    working_dtype,
+    zeros,
+)
+from psilearn.kernels.products import fill_diagonal, slices, squared_distances, strips
+from psilearn.kernels.tensors import on_device
 from psilearn.linalg import Array
 from psilearn.samples import Samples, describe, n_columns, n_samples, take
 
@@ -23,7 +37,9 @@ class Kernel(BaseEstimator):
     default. ``check`` is the only place where the library looks whether an object suits, ``check_alike`` whether two
     collections suit each other.
 
-    Blocks come in :func:`psilearn.backend.working_dtype`; ``diag`` and ``paired``, a number an object, in float64.
+    Blocks come in :func:`psilearn.backend.working_dtype`; ``diag`` and ``paired``, a number an object, in float64 and
+    in NumPy. A kernel that says ``_on_device`` takes tensors of torch as rows and computes where they are; any other
+    one gets what is in NumPy, and its blocks are moved.
 
     Examples
     --------
@@ -42,6 +58,7 @@ class Kernel(BaseEstimator):
     """
 
     _makes_blocks = False  # whether a block is a new array each time, free to be overwritten
+    _on_device = False  # whether rows may be tensors, and blocks are then tensors too
 
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return the block k(A, B) of shape (len(A), len(B)); k(A, A) without B."""
@@ -61,13 +78,13 @@ class Kernel(BaseEstimator):
         same_length(A, B)
         steps = slices(n_samples(A), 64)
         with precision(np.float64):
-            return np.concatenate([np.diagonal(self(take(A, step), take(B, step))) for step in steps])
+            return np.concatenate([np.diagonal(to_host(self(take(A, step), take(B, step)))) for step in steps])
 
     def squared_distances(self, A: Samples, B: Samples | None = None) -> Array:
         """Return |ψ(a) − ψ(b)|² = k(a,a) + k(b,b) − 2k(a,b) as a block."""
         distances = squared_distances(*self._distance_parts(A, B))
         if B is None:
-            np.fill_diagonal(distances, 0)
+            fill_diagonal(distances, 0)
         return distances
 
     def _distance_parts(self, A: Samples, B: Samples | None) -> tuple[Array, Array, Array]:
@@ -149,7 +166,10 @@ class RowKernel(Kernel):
     def _rows(self, A: Samples, name: str = "A") -> Any:
         """Return checked rows in the dtype in which they came, shape (len(A), d)."""
         A = self.check(A, name)
-        return A.reshape(-1, 1) if A.ndim == 1 else A
+        A = A.reshape(-1, 1) if A.ndim == 1 else A
+        if not self._on_device:
+            return to_host(A) if is_tensor(A) else A
+        return A if working_device() is None else on_device(A, working_device())
 
     def _row_pair(self, A: Samples, B: Samples | None) -> tuple[Any, Any]:
         """Return checked rows of one width; the same ones twice without B."""
@@ -162,18 +182,37 @@ class RowKernel(Kernel):
                 f"{type(self).__name__} compares rows of one width: A has {rows.shape[1]} columns (shape "
                 f"{rows.shape}), B has {others.shape[1]} (shape {others.shape})."
             )
+        if is_tensor(rows) != is_tensor(others) and working_device() is None:
+            device = device_of(rows, others)
+            rows, others = on_device(rows, device), on_device(others, device)
         return rows, others
 
 
 def check_rows(A: Samples, name: str, complaint: str, advice: str = "", **demands: Any) -> Samples:
     """Return rows of numbers as scikit-learn's check_array with these demands gives them; errors name the argument."""
     refuse_empty(A, name)
+    if is_tensor(A):
+        return _check_tensor(A, name, **demands)
     try:
         return check_array(A, dtype="numeric", input_name=name, **demands)
     except (TypeError, ValueError) as error:
         if re.search(rf"\b{re.escape(name)}\b", str(error)):
             raise
         raise type(error)(f"{name} {complaint}: {error} {advice}".rstrip()) from error
+
+
+def _check_tensor(A: Any, name: str, ensure_2d: bool = True, ensure_all_finite: Any = True, **_: Any) -> Any:
+    """Demand of a tensor what check_array demands of an array."""
+    xp = array_namespace(A)
+    if str(A.layout) != "torch.strided":
+        raise TypeError(f"{name} is a tensor in the layout {A.layout}; give sparse rows as a CSR matrix of SciPy.")
+    if A.ndim != 2 and (ensure_2d or A.ndim != 1):
+        raise ValueError(f"{name} must have two dimensions, one row an object; got shape {tuple(A.shape)}.")
+    if not xp.isdtype(A.dtype, ("bool", "integral", "real floating")):
+        raise TypeError(f"{name} must hold real numbers; got {A.dtype}.")
+    if ensure_all_finite is True and xp.isdtype(A.dtype, "real floating") and not bool(xp.all(xp.isfinite(A))):
+        raise ValueError(f"{name} contains NaN or infinity; shape {tuple(A.shape)}. Remove or replace them.")
+    return A.detach()
 
 
 def refuse_empty(A: Samples, name: str) -> None:
@@ -196,8 +235,22 @@ def same_length(A: Samples, B: Samples) -> None:
 
 def new_block(kernel: Kernel, A: Samples, B: Samples | None) -> Array:
     """Return k(A, B) in the working dtype as an array that may be overwritten: a user's kernel may keep its own."""
-    K = kernel(A, B)
+    K = kernel(suited(kernel, A), suited(kernel, B))
+    if is_tensor(K) or working_device() is not None:
+        return K if is_tensor(K) and kernel._makes_blocks else asarray(np.array(K), working_dtype())
     return K if kernel._makes_blocks else np.array(K, dtype=working_dtype())
+
+
+def suited(kernel: Kernel, A: Samples | None) -> Samples | None:
+    """Return a collection for a kernel: tensors in NumPy where it works there."""
+    return to_host(A) if is_tensor(A) and not kernel._on_device else A
+
+
+def resident(kernel: Kernel, A: Samples) -> Samples:
+    """Return dense rows on the working device where the kernel works there, so that many blocks move them once."""
+    if working_device() is None or not kernel._on_device or not isinstance(A, np.ndarray) or A.dtype.kind not in "bifu":
+        return A
+    return put(A, working_device())
 
 
 def as_kernel(kernel: Any, name: str) -> Kernel:
@@ -232,12 +285,13 @@ def gram(kernel: Kernel, A: Samples, name: str, remedy: str, dtype: Any = np.flo
     when memory does not suffice.
     """
     n = n_samples(A)
+    A = resident(kernel, A)
     require_memory((2, n, n), f"The Gram matrix of {name} over {n} objects, with its factor,", remedy)
-    step = min(block_rows(3 * 8 * n, n), max(1024, -(-n // 8)))
+    step = min(computing_rows(3 * 8 * n, n), max(1024, -(-n // 8)))
     with precision(dtype):
         if step >= n:
-            K = np.asarray(block(kernel, A, None, name), dtype=np.float64)
-            K = K if kernel._makes_blocks else K.copy()
+            K = asarray(block(kernel, A, None, name), np.float64)
+            K = K if kernel._makes_blocks else 1.0 * K
             gap = _gap(K, K)
         else:
             K, gap = _mirrored(kernel, A, name, step)
@@ -249,7 +303,7 @@ def gram(kernel: Kernel, A: Samples, name: str, remedy: str, dtype: Any = np.flo
     allowed = scale * (1e-6 if dtype == np.float64 else 1e-4)
     if gap > allowed:
         raise ValueError(f"{name} = {kernel!r} is not symmetric: k(a, b) and k(b, a) differ by up to {gap:.3g}.")
-    off = float(np.abs(squared_norms - np.diagonal(K)).max())
+    off = float(np.abs(squared_norms - to_host(array_namespace(K).linalg.diagonal(K))).max())
     if off > allowed:
         raise ValueError(f"{name} = {kernel!r} contradicts itself: diag(A) and k(A, A) differ by up to {off:.3g}.")
     return K
@@ -260,7 +314,7 @@ def _mirrored(kernel: Kernel, A: Samples, name: str, step: int) -> tuple[Array, 
     from psilearn.kernels.objects import Precomputed
 
     n = n_samples(A)
-    K, gap = np.empty((n, n)), 0.0
+    K, gap = zeros((n, n)), 0.0
     stored = any(isinstance(part, Precomputed) for part in (kernel, *kernel.get_params().values()))
     for rows in slices(n, step):
         panel = take(A, rows)
@@ -279,7 +333,8 @@ def _mirrored(kernel: Kernel, A: Samples, name: str, step: int) -> tuple[Array, 
 
 def _gap(K: Array, other: Array) -> float:
     """Return max |K − otherᵀ|, a few rows at a time."""
-    return max(float(np.abs(K[part] - other[:, part].T).max()) for part in strips(len(K), 8 * K.shape[1]))
+    parts = slices(len(K), 4096) if is_tensor(K) else strips(len(K), 8 * K.shape[1])
+    return max(float(abs(K[part] - other[:, part].T).max()) for part in parts)
 
 
 def block(kernel: Kernel, A: Samples, B: Samples | None, name: str, row: int = 0, column: int = 0) -> Array:
@@ -288,17 +343,22 @@ def block(kernel: Kernel, A: Samples, B: Samples | None, name: str, row: int = 0
     ``name`` is the parameter the kernel came from; ``row`` and ``column`` are the numbers of the first objects.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is named below
-        K = np.asarray(kernel(A, B), dtype=working_dtype())
+        K = asarray(kernel(suited(kernel, A), suited(kernel, B)), working_dtype())
         expected = (n_samples(A), n_samples(A if B is None else B))
-        if K.shape != expected:
-            raise ValueError(f"{name} = {kernel!r} returned shape {K.shape} for {describe(A)}; expected {expected}.")
-        for part in strips(len(K), K.itemsize * K.shape[1]):
-            if not np.isfinite(K[part].sum()) and not np.isfinite(K[part]).all():
-                i, j = np.argwhere(~np.isfinite(K[part]))[0] + (part.start, 0)
-                hint = " Scale the data or use dtype='float64'." if K.dtype == np.float32 else ""
+        if tuple(K.shape) != expected:
+            raise ValueError(
+                f"{name} = {kernel!r} returned shape {tuple(K.shape)} for {describe(A)}; expected {expected}."
+            )
+        xp = array_namespace(K)
+        size = working_dtype().itemsize
+        parts = [slice(0, len(K))] if is_tensor(K) else strips(len(K), size * K.shape[1])
+        for part in parts:
+            if not xp.isfinite(K[part].sum()) and not xp.all(xp.isfinite(K[part])):
+                i, j = np.argwhere(~np.isfinite(to_host(K[part])))[0] + (part.start, 0)
+                hint = " Scale the data or use dtype='float64'." if size == 4 else ""
                 raise ValueError(
-                    f"{name} = {kernel!r} returned {K[i, j]} for objects {row + i} and {column + j}; a kernel must be "
-                    f"finite.{hint}"
+                    f"{name} = {kernel!r} returned {float(K[i, j])} for objects {row + i} and {column + j}; a kernel "
+                    f"must be finite.{hint}"
                 )
     return K
 
@@ -306,7 +366,7 @@ def block(kernel: Kernel, A: Samples, B: Samples | None, name: str, row: int = 0
 def diagonal(kernel: Kernel, A: Samples, name: str) -> Array:
     """Return k(a, a) for each object, known to be finite and of the right shape."""
     with np.errstate(over="ignore", invalid="ignore"):
-        values = np.asarray(kernel.diag(A), dtype=np.float64)
+        values = np.asarray(to_host(kernel.diag(suited(kernel, A))), dtype=np.float64)
     if values.shape != (n_samples(A),) or not np.isfinite(values).all():
         raise ValueError(
             f"{name} = {kernel!r}: diag must give one finite number an object; got shape {values.shape} with "

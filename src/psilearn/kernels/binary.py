@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn.backend import working_dtype
+from psilearn.backend import array_namespace, is_tensor, on_host, to_host, working_dtype
 from psilearn.kernels.base import Array, RowKernel, same_length
+from psilearn.kernels import tensors
 from psilearn.kernels.products import dense, gemm_tiles, paired_inner_products, products, strips
+from psilearn.kernels.tensors import DeviceRows
 from psilearn.samples import Samples
 
 
@@ -18,6 +20,7 @@ class _SetKernel(RowKernel):
     """
 
     _makes_blocks = True
+    _on_device = True
 
     def __init__(self, packed: bool = False) -> None:
         self.packed = packed
@@ -25,6 +28,8 @@ class _SetKernel(RowKernel):
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return the block of similarities."""
         rows, others = self._row_pair(A, B)
+        if is_tensor(rows) or isinstance(rows, DeviceRows):
+            return self._block_on_device(rows, others)
         sizes = self._sizes(rows)
         other_sizes = sizes if B is None else self._sizes(others)
         block = np.empty((len(sizes), len(other_sizes)), working_dtype())
@@ -44,6 +49,26 @@ class _SetKernel(RowKernel):
         block[np.ix_(sizes == 0, other_sizes == 0)] = 1
         return block
 
+    def _block_on_device(self, rows: Any, others: Any) -> Any:
+        """Return the block of similarities as a tensor: counts of common members, then their share."""
+        tiles: list[list[Any]] = []
+
+        def finish(common: Any, i: slice, j: slice, sizes: Any, other_sizes: Any) -> None:
+            xp = array_namespace(common)
+            common, sizes, other_sizes = (
+                xp.astype(part, getattr(xp, working_dtype().name)) for part in (common, sizes[:, None], other_sizes)
+            )
+            common /= self._whole(common, sizes, other_sizes)
+            common[(sizes == 0) & (other_sizes == 0)] = 1
+            if i.start == 0:
+                tiles.append([])
+            tiles[-1].append(common)
+
+        tensors.counts(rows, others, self.packed, self._count_dtype(rows), finish)
+        xp = array_namespace(tiles[0][0])
+        columns = [tile[0] if len(tile) == 1 else xp.concat(tile) for tile in tiles]
+        return columns[0] if len(columns) == 1 else xp.concat(columns, axis=1)
+
     def diag(self, A: Samples) -> Array:
         """Return ones: every set is most like itself."""
         return np.ones(self.check(A).shape[0])
@@ -51,7 +76,8 @@ class _SetKernel(RowKernel):
     def paired(self, A: Samples, B: Samples) -> Array:
         """Return the similarity of each pair of rows."""
         same_length(A, B)
-        rows, others = self._row_pair(A, B)
+        with on_host():
+            rows, others = self._row_pair(*(to_host(part) if is_tensor(part) else part for part in (A, B)))
         sizes, other_sizes = self._sizes(rows), self._sizes(others)
         common = self._sizes(rows & others) if self.packed else paired_inner_products(rows, others)
         values = self._similarity(common, sizes, other_sizes, np.empty(len(sizes)))
@@ -62,7 +88,7 @@ class _SetKernel(RowKernel):
         """Demand rows of zeros and ones, or bytes of eight of them."""
         A = super().check(A, name, allow_1d=False)
         if self.packed:
-            if sparse.issparse(A) or A.dtype != np.uint8:
+            if sparse.issparse(A) or str(A.dtype).removeprefix("torch.") != "uint8":
                 form = "a CSR matrix" if sparse.issparse(A) else f"dtype {A.dtype}"
                 raise ValueError(
                     f"{type(self).__name__}(packed=True) works on dense rows of uint8, as numpy.packbits(bits, axis=1) "
@@ -72,7 +98,7 @@ class _SetKernel(RowKernel):
         if sparse.issparse(A) and not A.has_canonical_format:
             A = A.copy()
             A.sum_duplicates()
-        odd = _odd(A.data if sparse.issparse(A) else A)
+        odd = _odd(A.data if sparse.issparse(A) else A) if not is_tensor(A) else _odd_in_tensor(A)
         if odd is not None:
             raise ValueError(
                 f"{type(self).__name__} works on 0/1 rows, but {name} ({A.shape[0]} rows) holds {odd!r}. "
@@ -102,6 +128,11 @@ class _SetKernel(RowKernel):
 
     def _similarity(self, common: Array, size: Array, other_size: Array, out: Array) -> Array:
         """Put the similarities into ``out``; what comes out for two empty sets does not matter."""
+        with np.errstate(invalid="ignore"):  # the caller knows two empty sets by their sizes
+            return np.divide(common, self._whole(common, size, other_size), out=out)
+
+    def _whole(self, common: Array, size: Array, other_size: Array) -> Array:
+        """Return what |A∩B| is the similarity of two sets in parts of; 0 for two empty ones."""
         raise NotImplementedError
 
 
@@ -132,10 +163,10 @@ class Tanimoto(_SetKernel):
            [0.    , 1.    ]])
     """
 
-    def _similarity(self, common: Array, size: Array, other_size: Array, out: Array) -> Array:
+    def _whole(self, common: Array, size: Array, other_size: Array) -> Array:
         union = size + other_size
         union -= common
-        return _ratio(common, union, out)
+        return union
 
 
 class Dice(_SetKernel):
@@ -166,13 +197,14 @@ class Dice(_SetKernel):
            [0. , 1. ]])
     """
 
-    def _similarity(self, common: Array, size: Array, other_size: Array, out: Array) -> Array:
-        return _ratio(common, size / 2 + other_size / 2, out)
+    def _whole(self, common: Array, size: Array, other_size: Array) -> Array:
+        return size / 2 + other_size / 2
 
 
-def _ratio(part: Array, whole: Array, out: Array) -> Array:
-    with np.errstate(invalid="ignore"):  # two empty sets: the caller knows them by their sizes
-        return np.divide(part, whole, out=out)
+def _odd_in_tensor(values: Any) -> Any:
+    """Return a value of a tensor that is neither 0 nor 1, or None."""
+    odd = (values != 0) & (values != 1)
+    return values[odd][0].item() if bool(odd.any()) else None
 
 
 def _odd(values: Array) -> Any:

@@ -8,8 +8,9 @@ import numpy as np
 from scipy.optimize import nnls
 
 from psilearn import checks
-from psilearn.kernels.base import Array, Kernel, gram, new_block
-from psilearn.kernels.products import in_strips
+from psilearn.backend import asarray, is_tensor
+from psilearn.kernels.base import Array, Kernel, gram, new_block, suited
+from psilearn.kernels.products import in_strips, like
 from psilearn.samples import Samples, n_samples
 
 
@@ -22,6 +23,10 @@ class _Both(Kernel):
         self.left = left
         self.right = right
 
+    @property
+    def _on_device(self) -> bool:  # type: ignore[override]
+        return self.left._on_device and self.right._on_device
+
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
         """Demand what both kernels demand."""
         return self.right.check(self.left.check(A, name, allow_1d=allow_1d), name, allow_1d=allow_1d)
@@ -30,6 +35,12 @@ class _Both(Kernel):
         """Refuse what either kernel refuses to compare."""
         self.left.check_alike(A, name, B, other)
         self.right.check_alike(A, name, B, other)
+
+
+def _matching(kernel: Kernel, A: Samples, B: Samples | None, block: Array) -> Array:
+    """Return k(A, B) where another block is."""
+    K = kernel(suited(kernel, A), suited(kernel, B))
+    return like(K, block) if is_tensor(block) else asarray(K)
 
 
 class Sum(_Both):
@@ -45,7 +56,7 @@ class Sum(_Both):
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return the sum of both blocks."""
         block = new_block(self.left, A, B)
-        block += self.right(A, B)
+        block += _matching(self.right, A, B, block)
         return block
 
     def diag(self, A: Samples) -> Array:
@@ -70,7 +81,7 @@ class Product(_Both):
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return the product of both blocks."""
         block = new_block(self.left, A, B)
-        block *= self.right(A, B)
+        block *= _matching(self.right, A, B, block)
         return block
 
     def diag(self, A: Samples) -> Array:
@@ -113,6 +124,10 @@ class Scaled(Kernel):
         """Return the scaled paired values."""
         return checks.positive(self.scale, "scale") * self.kernel.paired(A, B)
 
+    @property
+    def _on_device(self) -> bool:  # type: ignore[override]
+        return self.kernel._on_device
+
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
         """Demand what the kernel demands."""
         return self.kernel.check(A, name, allow_1d=allow_1d)
@@ -143,8 +158,7 @@ class Normalized(Kernel):
         """Return the block of cosines."""
         scales = self._inverse_lengths(A)
         block = new_block(self.kernel, A, B)
-        column, row = scales.astype(block.dtype)[:, None], scales if B is None else self._inverse_lengths(B)
-        row = row.astype(block.dtype)
+        column, row = like(scales, block)[:, None], like(scales if B is None else self._inverse_lengths(B), block)
 
         def change(strip: Array, part: slice) -> None:
             strip *= column[part]
@@ -159,6 +173,10 @@ class Normalized(Kernel):
     def paired(self, A: Samples, B: Samples) -> Array:
         """Return the cosine of each pair."""
         return self.kernel.paired(A, B) * self._inverse_lengths(A) * self._inverse_lengths(B)
+
+    @property
+    def _on_device(self) -> bool:  # type: ignore[override]
+        return self.kernel._on_device
 
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
         """Demand what the kernel demands."""

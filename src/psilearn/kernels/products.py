@@ -13,8 +13,10 @@ import numpy as np
 from joblib import cpu_count
 from scipy import sparse
 
-from psilearn.backend import block_rows, row_blocks, working_dtype
-from psilearn.linalg import Array
+from psilearn.backend import block_rows, is_tensor, put, row_blocks, to_host, working_dtype
+from psilearn.kernels import tensors
+from psilearn.kernels.tensors import DeviceRows
+from psilearn.linalg import Array, row_products
 
 Finish = Callable[[Array, slice, slice], None]
 Panel = Callable[[slice], Array]
@@ -35,7 +37,13 @@ def strips(n_rows: int, bytes_per_row: int) -> Iterator[slice]:
 
 
 def in_strips(block: Array, change: Callable[[Array, slice], None]) -> Array:
-    """Call ``change(strip, rows)`` on strips of rows that stay in the cache, and return the block that it changed."""
+    """Call ``change(strip, rows)`` on strips of rows that stay in the cache, and return the block that it changed.
+
+    A tensor is one strip: a GPU has nothing to gain by small ones.
+    """
+    if is_tensor(block):
+        change(block, slice(0, len(block)))
+        return block
     parts = list(strips(len(block), block.strides[0]))
     each_thread(lambda part: change(block[part], part), parts, len(parts) > 32)
     return block
@@ -74,6 +82,8 @@ def dense(rows: Any, part: slice, dtype: Any) -> Array:
 def inner_products(A: Any, B: Any) -> Array:
     """Return A Bᵀ as a dense (len(A), len(B)) block of the working dtype, for dense or CSR rows."""
     dtype = working_dtype()
+    if _any_on_device(A, B):
+        return tensors.inner_products(A, B, dtype)
     if not sparse.issparse(A) and not sparse.issparse(B):
         rows = cast(A, dtype)
         return np.asarray(rows @ (rows if B is A else cast(B, dtype)).T)
@@ -151,7 +161,10 @@ def _by_sparse(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
 
 
 def paired_inner_products(A: Any, B: Any) -> Array:
-    """Return ⟨aᵢ, bᵢ⟩ for each i in float64, for dense or CSR rows."""
+    """Return ⟨aᵢ, bᵢ⟩ for each i in float64, for dense or CSR rows; a tensor where the rows are on a device."""
+    if _any_on_device(A, B):
+        left, right = (rows.dense() if isinstance(rows, DeviceRows) else rows for rows in (A, B))
+        return row_products(left, right)
     if A is B and sparse.issparse(A) and A.has_canonical_format:
         squares = type(A)((A.data.astype(np.float64) ** 2, A.indices, A.indptr), shape=A.shape)
         return np.asarray(squares.sum(axis=1)).ravel()
@@ -169,26 +182,69 @@ def paired_inner_products(A: Any, B: Any) -> Array:
 
 def squared_distances(products: Array, left: Array, right: Array) -> Array:
     """Turn ⟨a, b⟩ into max(|a|² + |b|² − 2⟨a, b⟩, 0) in place; ``left`` and ``right`` are |a|² and |b|²."""
-    column, row = left.astype(products.dtype)[:, None], right.astype(products.dtype)
+    column, row = like(left, products)[:, None], like(right, products)
 
     def change(strip: Array, part: slice) -> None:
         strip *= -2
         strip += column[part]
         strip += row
-        np.maximum(strip, 0, out=strip)
+        cut_below(strip)
 
     return in_strips(products, change)
 
 
 def gaussians(products: Array, left: Array, right: Array, gamma: float) -> Array:
     """Turn ⟨a, b⟩ into exp(−γ|a − b|²) = exp(min(2γ⟨a, b⟩ − γ|a|² − γ|b|², 0)) in place."""
-    column, row = (gamma * left).astype(products.dtype)[:, None], (gamma * right).astype(products.dtype)
+    column, row = like(gamma * left, products)[:, None], like(gamma * right, products)
 
     def change(strip: Array, part: slice) -> None:
         strip *= 2 * gamma
         strip -= column[part]
         strip -= row
-        np.minimum(strip, 0, out=strip)
-        np.exp(strip, out=strip)
+        cut_above(strip)
+        exponentiate(strip)
 
     return in_strips(products, change)
+
+
+def like(numbers: Any, block: Any) -> Any:
+    """Return numbers in the dtype of a block, where the block is."""
+    if is_tensor(block):
+        return put(numbers, block.device).to(block.dtype)
+    return to_host(numbers).astype(block.dtype)
+
+
+def cut_below(strip: Any) -> None:
+    """Raise what is below zero to zero, in place."""
+    if is_tensor(strip):
+        strip.clamp_(min=0)
+    else:
+        np.maximum(strip, 0, out=strip)
+
+
+def cut_above(strip: Any) -> None:
+    """Lower what is above zero to zero, in place."""
+    if is_tensor(strip):
+        strip.clamp_(max=0)
+    else:
+        np.minimum(strip, 0, out=strip)
+
+
+def exponentiate(strip: Any) -> None:
+    """Turn numbers into their exponentials, in place."""
+    if is_tensor(strip):
+        strip.exp_()
+    else:
+        np.exp(strip, out=strip)
+
+
+def fill_diagonal(block: Any, value: float) -> None:
+    """Set the diagonal of a block."""
+    if is_tensor(block):
+        block.fill_diagonal_(value)
+    else:
+        np.fill_diagonal(block, value)
+
+
+def _any_on_device(*rows: Any) -> bool:
+    return any(isinstance(some, DeviceRows) or is_tensor(some) for some in rows)

@@ -10,17 +10,21 @@ from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
 
 from psilearn import checks
-from psilearn.backend import precision, working_dtype
+from psilearn.backend import array_namespace, is_tensor, precision, to_host, working_dtype
 from psilearn.kernels.base import Array, Kernel, RowKernel, same_length
 from psilearn.kernels.products import (
     TILE,
     each_thread,
+    exponentiate,
+    fill_diagonal,
     gaussians,
     in_strips,
     inner_products,
     paired_inner_products,
     slices,
 )
+from psilearn.kernels.tensors import DeviceRows
+from psilearn.linalg import row_products
 from psilearn.samples import Samples, n_samples, take
 
 MEDIAN_ROWS = 1000  # objects that a median distance is taken over: half a million pairs
@@ -38,6 +42,7 @@ class Linear(RowKernel):
     """
 
     _makes_blocks = True
+    _on_device = True
 
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return A Bᵀ."""
@@ -46,12 +51,12 @@ class Linear(RowKernel):
     def diag(self, A: Samples) -> Array:
         """Return |a|²."""
         rows = self._rows(A)
-        return paired_inner_products(rows, rows)
+        return to_host(paired_inner_products(rows, rows))
 
     def paired(self, A: Samples, B: Samples) -> Array:
         """Return ⟨aᵢ, bᵢ⟩."""
         same_length(A, B)
-        return paired_inner_products(*self._row_pair(A, B))
+        return to_host(paired_inner_products(*self._row_pair(A, B)))
 
     def _distance_parts(self, A: Samples, B: Samples | None) -> tuple[Array, Array, Array]:
         """Return the parts of |a − b|²; dense rows are centred first, so that a common offset costs no digits.
@@ -59,8 +64,13 @@ class Linear(RowKernel):
         On the mean of B, which stays the same where A comes in blocks: so k(a, b) does not depend on the block of a.
         """
         rows, others = self._row_pair(A, B)
-        if sparse.issparse(rows) or sparse.issparse(others):
-            return super()._distance_parts(A, B)
+        if any(sparse.issparse(some) or isinstance(some, DeviceRows) for some in (rows, others)):
+            norms = paired_inner_products(rows, rows)
+            return inner_products(rows, others), norms, norms if B is None else paired_inner_products(others, others)
+        if is_tensor(rows):
+            left, right = _centred(rows, others, B is None)
+            norms = row_products(left, left)
+            return left @ right.T, norms, norms if B is None else row_products(right, right)
         centre, dtype = others.mean(axis=0, dtype=np.float64), working_dtype()
         left = np.subtract(rows, centre, out=np.empty(rows.shape, dtype), casting="same_kind")
         right = left
@@ -68,6 +78,15 @@ class Linear(RowKernel):
             right = np.subtract(others, centre, out=np.empty(others.shape, dtype), casting="same_kind")
         norms = paired_inner_products(left, left)
         return left @ right.T, norms, norms if B is None else paired_inner_products(right, right)
+
+
+def _centred(rows: Any, others: Any, same: bool) -> tuple[Any, Any]:
+    """Return tensors less the mean of the second in the working dtype; subtracted in float64."""
+    xp = array_namespace(rows)
+    others = xp.astype(others, xp.float64)
+    centre, dtype = xp.mean(others, axis=0), getattr(xp, working_dtype().name)
+    right = xp.astype(others - centre, dtype)
+    return right if same else xp.astype(xp.astype(rows, xp.float64) - centre, dtype), right
 
 
 class Polynomial(Kernel):
@@ -81,6 +100,7 @@ class Polynomial(Kernel):
     """
 
     _makes_blocks = True
+    _on_device = True
 
     def __init__(self, degree: int = 3, gamma: float = 1.0, coef0: float = 1.0) -> None:
         self.degree = degree
@@ -110,7 +130,7 @@ class Polynomial(Kernel):
         def change(strip: Array, part: slice) -> None:
             strip *= gamma
             strip += coef0
-            base = strip.copy()
+            base = 1.0 * strip
             for bit in f"{degree:b}"[1:]:  # squares and products: far cheaper than powers of floats
                 strip *= strip
                 if bit == "1":
@@ -131,7 +151,7 @@ class _WidthFromData(Kernel):
             n = n_samples(A)
             some = np.unique(np.linspace(0, n - 1, min(n, MEDIAN_ROWS)).astype(np.intp))
             with precision(np.float64):  # the width does not depend on the precision
-                distances = self._distances(take(A, some))[np.triu_indices(len(some), 1)]
+                distances = to_host(self._distances(take(A, some)))[np.triu_indices(len(some), 1)]
             noise = self._rounding(take(A, some))
             apart = distances[distances > noise]
             middle = np.median(distances) if distances.size else 0.0
@@ -195,12 +215,20 @@ class Gaussian(_WidthFromData):
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return the block exp(−γ d²), in one allocation."""
         gamma, base = self._width(), self._base()
-        if type(base).squared_distances is not Kernel.squared_distances:  # a user's kernel with a distance of its own
+        if self._has_own_distance():
             return in_strips(np.array(base.squared_distances(A, B), working_dtype()), _exponential(gamma))
         block = gaussians(*base._distance_parts(A, B), gamma)
         if B is None:
-            np.fill_diagonal(block, 1)
+            fill_diagonal(block, 1)
         return block
+
+    @property
+    def _on_device(self) -> bool:  # type: ignore[override]
+        return self._base()._on_device and not self._has_own_distance()
+
+    def _has_own_distance(self) -> bool:
+        """Whether the base is a user's kernel that computes distances in a way of its own."""
+        return type(self._base()).squared_distances is not Kernel.squared_distances
 
     def diag(self, A: Samples) -> Array:
         """Return ones."""
@@ -294,6 +322,6 @@ def _exponential(gamma: float) -> Callable[[Array, slice], None]:
 
     def change(strip: Array, part: slice) -> None:
         strip *= -gamma
-        np.exp(strip, out=strip)
+        exponentiate(strip)
 
     return change

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from psilearn.backend import working_dtype
-from psilearn.kernels.base import Kernel, block, gram
+from psilearn.backend import array_namespace, asarray, is_tensor, to_host, working_dtype, zeros
+from psilearn.kernels.base import Kernel, block, gram, resident
 from psilearn.linalg import SINGLE, Array, NotPositiveSemidefiniteError, solve_lower, spanning_cholesky
 from psilearn.progress import stage
 from psilearn.samples import Samples, n_samples, take
@@ -36,7 +36,7 @@ class LandmarkFeatures:
         side = name.removesuffix("_kernel")
         with stage(f"kernel of {n_samples(landmarks):,} {side} landmarks"):
             K = gram(kernel, landmarks, name, f"Lower {side}_landmarks.", working_dtype())
-        scale = float(np.max(np.diagonal(K)))
+        scale = float(array_namespace(K).linalg.diagonal(K).max())
         single = working_dtype() == np.float32
         rounding = 2 * np.sqrt(len(K)) * SINGLE if single else len(K) * float(np.finfo(np.float64).eps)
         try:
@@ -54,13 +54,23 @@ class LandmarkFeatures:
         return len(self.triangle)
 
     def columns(self, A: Samples, name: str) -> Any:
-        """Return φ(a) as columns, (r, len(A)) in Fortran order and in the working precision; len(A)·r² flops."""
+        """Return φ(a) as columns, (r, len(A)) in the working precision; len(A)·r² flops. Arrays in Fortran order."""
         if not self.rank:
-            return np.empty((0, n_samples(A)), dtype=working_dtype(), order="F")
-        K = np.ascontiguousarray(block(self.kernel, A, self.landmarks, name))
-        if not self.kernel._makes_blocks:
-            K = K.copy()  # it is overwritten, and may be the kernel's own
+            return zeros((n_samples(A), 0), working_dtype()).T
+        K = block(self.kernel, A, self.landmarks, name)
+        if not is_tensor(K):
+            K = np.ascontiguousarray(K)
+            if not self.kernel._makes_blocks:
+                K = K.copy()  # it is overwritten, and may be the kernel's own
         return solve_lower(self._working_triangle, K.T)
+
+    def placed(self) -> LandmarkFeatures:
+        """Return the same features with the triangle and dense landmarks where the work is done."""
+        return replace(self, landmarks=resident(self.kernel, self.landmarks), triangle=asarray(self.triangle))
+
+    def parked(self) -> LandmarkFeatures:
+        """Return the same features with the triangle in NumPy: nothing of them on a device."""
+        return replace(self, triangle=np.asfortranarray(to_host(self.triangle)))
 
     @property
     def _working_triangle(self) -> Any:
@@ -68,4 +78,5 @@ class LandmarkFeatures:
 
     @cached_property
     def _single_triangle(self) -> Any:
-        return self.triangle.astype(np.float32)
+        xp = array_namespace(self.triangle)
+        return xp.astype(self.triangle, xp.float32)

@@ -5,14 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from psilearn import checks
-from psilearn.backend import precision, row_blocks
-from psilearn.kernels.base import Kernel, block, diagonal
-from psilearn.linalg import Array, ShiftedCholesky
+from psilearn.backend import (
+    array_namespace,
+    asarray,
+    computing_blocks,
+    precision,
+    rows_of,
+    to_host,
+    working_dtype,
+    zeros,
+)
+from psilearn.kernels.base import Kernel, block, diagonal, resident
+from psilearn.linalg import Array, ShiftedCholesky, row_products, solve_lower
 from psilearn.progress import stage
 from psilearn.samples import Index, Samples, n_samples, take
 
@@ -123,17 +131,18 @@ def _sample(weights: Array, n: int, rng: np.random.RandomState) -> Index:
 def _far_apart(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomState, name: str) -> Index:
     """Sample in rounds by the squared distance |ψ(a) − ψ(s)|² to the nearest landmark so far."""
     size = n_samples(A)
+    A = resident(kernel, A)
     lengths = diagonal(kernel, A, name)
     distances = np.full(size, np.inf)
     batch = -(-n // ROUNDS)
     chosen = new = rng.choice(size, min(batch, n), replace=False)
     while len(chosen) < n:
         S = take(A, new)
-        for rows in row_blocks(size, 2 * 8 * len(new)):
-            gaps = block(kernel, take(A, rows), S, name)
-            gaps *= -2
-            gaps += lengths[new].astype(gaps.dtype)
-            distances[rows] = np.minimum(distances[rows], gaps.min(axis=1) + lengths[rows])
+        for rows in computing_blocks(size, 2 * 8 * len(new)):
+            gaps = block(kernel, take(A, rows), S, name) * -2
+            gaps += asarray(lengths[new], working_dtype())
+            least = to_host(array_namespace(gaps).min(gaps, axis=1))
+            distances[rows] = np.minimum(distances[rows], least + lengths[rows])
         distances[chosen] = 0
         new = _sample(np.maximum(distances, 0), min(batch, n - len(chosen)), rng)
         new = new[~np.isin(new, chosen)]
@@ -149,14 +158,15 @@ def _leverage_scores(
 ) -> Array:
     """Return k(a, a) − k(a, P)(k(P, P) + |P|λI)⁻¹k(P, a) for each object, with a uniform pilot P."""
     size = n_samples(A)
+    A = resident(kernel, A)
     pilot = take(A, np.sort(rng.choice(size, n_pilot, replace=False)))
     scores = diagonal(kernel, A, name).copy()
     with precision(np.float64):
         rounding = n_pilot * float(np.finfo(float).eps) * float(scores.max())
         system = ShiftedCholesky(block(kernel, pilot, None, name), n_pilot * max(alpha, rounding))
-        for rows in row_blocks(size, 3 * 8 * n_pilot):
+        for rows in computing_blocks(size, 3 * 8 * n_pilot):
             K = block(kernel, take(A, rows), pilot, name)
-            scores[rows] -= np.einsum("ij,ji->i", K, system.solve(K.T))
+            scores[rows] -= to_host(row_products(K, system.solve(K.T).T))
     return np.maximum(scores, 0)
 
 
@@ -166,31 +176,33 @@ def _randomly_pivoted(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomS
     Pivots are proposed in blocks and each is accepted with the probability that remains of it once those accepted
     before it are taken out: the same distribution as one at a time, at the speed of matrix products.
     """
+    A = resident(kernel, A)
     rest = diagonal(kernel, A, name)
     scale = float(rest.max())
     if scale <= 0:
         return np.zeros(1, dtype=np.intp)  # every object has length zero: one stands for all
     rest = rest / scale
     floor = 1e-6  # below that single precision sees no difference
-    F = np.empty((n_samples(A), n), dtype=np.float32)
+    F = zeros((n_samples(A), n), np.float32)
     chosen: list[int] = []
     with precision(np.float64):  # kernel values may be of any size, F is not
         while len(chosen) < n and np.any(rest > floor):
             rest[rest <= floor] = 0
             proposed = _sample(rest, min(PROPOSALS, int(np.sum(rest > 0))), rng)
             known = F[:, : len(chosen)]
-            left = block(kernel, take(A, proposed), None, name) / scale - known[proposed] @ known[proposed].T
+            those = rows_of(known, proposed)
+            left = to_host(block(kernel, take(A, proposed), None, name)) / scale - to_host(those @ those.T)
             accepted = _accept(left, floor, rng)[: n - len(chosen)]
             new = proposed[accepted]
             if not len(new):  # what seemed to be left of them was rounding
                 rest[proposed] = 0
                 continue
             L = np.linalg.cholesky(left[np.ix_(accepted, accepted)] + floor * np.eye(len(new)))
-            columns = (block(kernel, A, take(A, new), name) / scale).astype(np.float32)
-            columns -= known @ known[new].T
-            columns = solve_triangular(L.astype(np.float32), columns.T, lower=True, check_finite=False).T
+            columns = asarray(block(kernel, A, take(A, new), name) / scale, np.float32)
+            columns -= known @ rows_of(known, new).T
+            columns = solve_lower(asarray(np.asfortranarray(L), np.float32), columns.T).T
             F[:, len(chosen) : len(chosen) + len(new)] = columns
-            rest -= np.einsum("ij,ij->i", columns, columns)
+            rest -= to_host(row_products(columns, columns))
             rest[new] = 0
             chosen.extend(new)
     return np.array(chosen, dtype=np.intp)

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from psilearn import checks
+from psilearn.backend import computing, device_of, find_device, release
 from psilearn.decode import CandidateSets, Ranks, TopK, as_candidates
 from psilearn.decode.rankings import LISTED, has_all_rankings
 from psilearn.embed import KnownOutputs
@@ -42,6 +43,7 @@ class PathSearch(BaseEstimator):
         n_jobs: int | None,
         verbose: int,
         random_state: Any,
+        device: Any,
     ) -> None:
         self.input_kernels = input_kernels
         self.output_kernels = output_kernels
@@ -53,6 +55,7 @@ class PathSearch(BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+        self.device = device
 
     def fit(
         self, X: Samples, y: Samples, unlabeled: Samples | None = None, candidates: Any = None, groups: Any = None
@@ -70,6 +73,25 @@ class PathSearch(BaseEstimator):
         groups : array (n,), optional
             for splitters that keep groups of examples together.
         """
+        device = device_of(X, y, unlabeled) if self.device is None else find_device(self.device)
+        if device is not None and self.n_jobs not in (None, 1):
+            raise ValueError(f"n_jobs={self.n_jobs!r} starts processes, which cannot share {device}: use n_jobs=None.")
+        with computing(np.float64, device):
+            self._search(X, y, unlabeled, candidates, groups)
+        release(device)
+        self.__dict__.pop("best_estimator_", None)  # of an earlier fit
+        if not self.refit:
+            return self
+        best = self._estimator(device=self.device, **self.best_params_)
+        self.best_estimator_ = best.fit(X, y, unlabeled=unlabeled)
+        if hasattr(self.best_estimator_, "n_features_in_"):
+            self.n_features_in_ = self.best_estimator_.n_features_in_
+        if hasattr(self.best_estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        return self
+
+    def _search(self, X: Samples, y: Samples, unlabeled: Any, candidates: Any, groups: Any) -> None:
+        """Score the grid and choose."""
         scorings = as_scorings(self.scoring)
         input_kernels = (
             grids.default_input_kernels(X)
@@ -144,16 +166,7 @@ class PathSearch(BaseEstimator):
         self.best_params_, self.best_score_, self.best_index_ = best.params, best.score, best.index
         self.edges_ = best.edges
         for edge in self.edges_:
-            warnings.warn(f"The best {edge}. Extend the grid to values beyond it.", UserWarning, stacklevel=2)
-        self.__dict__.pop("best_estimator_", None)  # of an earlier fit
-        if not self.refit:
-            return self
-        self.best_estimator_ = self._estimator(**self.best_params_).fit(X, y, unlabeled=unlabeled)
-        if hasattr(self.best_estimator_, "n_features_in_"):
-            self.n_features_in_ = self.best_estimator_.n_features_in_
-        if hasattr(self.best_estimator_, "feature_names_in_"):
-            self.feature_names_in_ = self.best_estimator_.feature_names_in_
-        return self
+            warnings.warn(f"The best {edge}. Extend the grid to values beyond it.", UserWarning, stacklevel=3)
 
     def _run(self, tasks: list[Task], alphas: list[float], supervisions: list[float], sizes: list[int] | None) -> Array:
         """Evaluate the tasks, in parallel where asked; joblib shares large arrays and limits BLAS threads."""

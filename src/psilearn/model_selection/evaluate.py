@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import clone
 
+from psilearn.backend import array_namespace, asarray, eye, rows_of, to_host, zeros
 from psilearn.decode import CandidateSets
 from psilearn.decode.path import nearest_path, rank_path
 from psilearn.decode.rankings import AllRankings, has_all_rankings
@@ -76,8 +77,9 @@ class OutputSide:
         if self._shared is not None:
             sigma = self._shared.sigma
         else:
-            labeled = self.psi.values[self.known.labeled]
-            sigma = np.linalg.eigvalsh(labeled.T @ labeled / len(labeled))[::-1].astype(np.float64)
+            labeled = rows_of(self.psi.values, self.known.labeled)
+            sigma = array_namespace(labeled).linalg.eigvalsh(labeled.T @ labeled / len(labeled))
+        sigma = np.sort(to_host(sigma))[::-1]
         return sigma[sigma > len(sigma) * np.finfo(float).eps * sigma[0]] if len(sigma) else sigma
 
     def moment(self, train: Index) -> DiagonalMoment:
@@ -85,7 +87,7 @@ class OutputSide:
         if self._shared is not None:
             return self._shared
         if not self._mixes:  # c = 1 alone: the moment plays no part, any coordinates do
-            return DiagonalMoment(self.psi.values, np.zeros(self.rank), np.eye(self.rank))
+            return DiagonalMoment(self.psi.values, zeros((self.rank,)), eye(self.rank))
         labeled = self.known.labeled[train]
         return DiagonalMoment.of(self.psi.values, np.bincount(labeled, minlength=self.n_spanning) / len(labeled))
 
@@ -102,11 +104,11 @@ class OutputSide:
                 is_known |= self.known.frequencies > 0
             index = np.flatnonzero(is_known)
             spanning, beyond = index[index < self.n_spanning], index[index >= self.n_spanning]
-            values = moment.values[spanning]
+            values = rows_of(moment.values, spanning)
             if len(beyond):
-                projected = self.psi.embedding()(take(self.known.outputs, beyond)) @ moment.rotation
-                values = np.concatenate([values, projected])
-            return Candidates(take(self.known.outputs, index), values, self.squared_norms[index])
+                projected = asarray(self.psi.embedding()(take(self.known.outputs, beyond))) @ moment.rotation
+                values = array_namespace(values).concat([values, projected])
+            return Candidates(take(self.known.outputs, index), values, asarray(self.squared_norms[index]))
         slices = None
         if isinstance(given, CandidateSets):
             sets = [_without_repetitions(one) for one in given.sets]
@@ -115,8 +117,8 @@ class OutputSide:
             given = concat(sets)
         else:
             given = _without_repetitions(given)
-        values = self.psi.embedding()(given) @ moment.rotation
-        return Candidates(given, values, diagonal(self.kernel, given, "output_kernel"), slices)
+        values = asarray(self.psi.embedding()(given)) @ moment.rotation
+        return Candidates(given, values, asarray(diagonal(self.kernel, given, "output_kernel")), slices)
 
 
 def _without_repetitions(outputs: Samples) -> Samples:
@@ -153,7 +155,7 @@ class Task:
             return moments[which]
 
         def target(which: int) -> Array:
-            return moment_of(which).values[self.outputs[which].known.labeled[self.train]]
+            return rows_of(moment_of(which).values, self.outputs[which].known.labeled[self.train])
 
         X_train = take(self.X, self.train)
         held = None if self.leaves_one_out else take(self.X, self.held)
@@ -173,7 +175,7 @@ class Task:
     ) -> Iterator[Array]:
         """Yield the scores of every p, shape (len(sizes), scorings), for each λ and c."""
         labeled = side.known.labeled
-        truth = moment.values[labeled[self.held]]  # (q, r)
+        truth = rows_of(moment.values, labeled[self.held])  # (q, r)
         truth_norms = side.squared_norms[labeled[self.held]]
         decodes = any(scoring.decodes for scoring in self.scorings)
         pool = side.candidates(self.candidates, moment, self.train) if decodes else None
@@ -203,6 +205,7 @@ class Task:
     def _ranked(self, Z: Array, V: Array | None, sizes: list[int], pool: AllRankings) -> Iterator[list[float]]:
         """Yield each decoded score for each p, decoded over all rankings."""
         y = take(self.y, self.held)
+        Z, V = to_host(Z), None if V is None else to_host(V)
         predictions = [pool.turned(V, p).nearest(Z[:, :p]).nearest for p in sizes]
         for scoring in self.scorings:
             if scoring.metric is not None:
@@ -233,5 +236,5 @@ class Task:
 
 def _squared_errors(Z: Array, g: Array, sizes: list[int], mean_norm: float) -> Array:
     """Return the mean of |G*Gĥ(x) − ψ(y)|² = Σ_{l≤p} z_l² − 2 z_l g_l + k(y, y) for each p."""
-    gains = np.concatenate([[0.0], np.cumsum(np.mean(Z**2 - 2 * Z * g, axis=0))])
+    gains = np.concatenate([[0.0], np.cumsum(to_host((Z**2 - 2 * Z * g).mean(0)))])
     return gains[sizes] + mean_norm

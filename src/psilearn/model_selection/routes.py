@@ -12,6 +12,7 @@ from contextlib import suppress
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from psilearn.backend import array_namespace
 from psilearn.embed.path import SMALL, DiagonalMoment, SubspacePath, mixed_directions
 from psilearn.kernels import Kernel
 from psilearn.kernels.base import block, gram
@@ -82,7 +83,7 @@ class CholeskyRoute:
         K = gram(kernel, X, "input_kernel", "Train on fewer rows of X.")
         across = block(kernel, held, X, "input_kernel")  # (q, n)
         ends = np.cumsum([target.shape[1] for target in targets])
-        together = np.concatenate(targets, axis=1)  # (n, R)
+        together = array_namespace(*targets).concat(targets, axis=1)  # (n, R)
         self.kept: dict[float, list[tuple[Array, Array]]] = {}  # λ → for each output kernel 1/n Σ ĥĥᵀ and z(x)
         for alpha in alphas:
             coef = ShiftedCholesky(K, n * alpha).solve(together)

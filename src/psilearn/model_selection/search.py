@@ -52,6 +52,8 @@ class OELCV(PathSearch):
         show a progress bar.
     random_state : int, RandomState or None
         of the default splits.
+    device : None, "cpu" or "cuda"
+        where to compute, and where the best estimator does: as in :class:`~psilearn.OEL`. One process at a time.
 
     Attributes
     ----------
@@ -103,9 +105,20 @@ class OELCV(PathSearch):
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
+        device: Any = None,
     ) -> None:
         super().__init__(
-            input_kernels, output_kernels, alphas, cv, scoring, one_standard_error, refit, n_jobs, verbose, random_state
+            input_kernels,
+            output_kernels,
+            alphas,
+            cv,
+            scoring,
+            one_standard_error,
+            refit,
+            n_jobs,
+            verbose,
+            random_state,
+            device,
         )
         self.n_components = n_components
         self.supervisions = supervisions
@@ -136,9 +149,20 @@ class KDECV(PathSearch):
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
+        device: Any = None,
     ) -> None:
         super().__init__(
-            input_kernels, output_kernels, alphas, cv, scoring, one_standard_error, refit, n_jobs, verbose, random_state
+            input_kernels,
+            output_kernels,
+            alphas,
+            cv,
+            scoring,
+            one_standard_error,
+            refit,
+            n_jobs,
+            verbose,
+            random_state,
+            device,
         )
         self.n_components = n_components
 
@@ -166,9 +190,20 @@ class IOKRCV(PathSearch):
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
+        device: Any = None,
     ) -> None:
         super().__init__(
-            input_kernels, output_kernels, alphas, cv, scoring, one_standard_error, refit, n_jobs, verbose, random_state
+            input_kernels,
+            output_kernels,
+            alphas,
+            cv,
+            scoring,
+            one_standard_error,
+            refit,
+            n_jobs,
+            verbose,
+            random_state,
+            device,
         )
 
     def _subspace_grid(self) -> tuple[list[float], list[int] | None]:

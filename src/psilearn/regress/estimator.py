@@ -14,11 +14,11 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import KFold, cross_val_predict
 
-from psilearn.backend import row_blocks
+from psilearn.backend import row_blocks, to_host
 from psilearn.kernels.base import refuse_empty
 from psilearn.linalg import Array
 from psilearn.moments import MixedMoment
-from psilearn.progress import stage
+from psilearn.progress import stage, track
 from psilearn.regress.regression import Targets
 from psilearn.samples import Samples, n_samples, take
 
@@ -49,7 +49,7 @@ class EstimatorRegressor:
 
     def regress(self, V: Targets, with_moment: bool = True) -> EstimatorRegression:
         """Regress onto the targets V (n, r), nr numbers, and nr more for the moment."""
-        targets = np.asarray(V[:], dtype=np.float64)
+        targets = np.asarray(to_host(V[:]), dtype=np.float64)
         n, r = targets.shape
         if r == 0:
             raise ValueError("Every output has length zero in output_kernel: there is nothing for regressor to learn.")
@@ -82,9 +82,13 @@ class EstimatorRegression:
         """Return the same regression with the r² numbers of the moment in place of the out-of-fold values."""
         return replace(self, moment=None if self.moment is None else self.moment.summed())
 
+    def parked(self) -> EstimatorRegression:
+        """Return the same regression with its moment in NumPy."""
+        return replace(self, moment=None if self.moment is None else self.moment.parked())
+
     def attributes(self, V: Array | None) -> dict[str, Any]:
         """Return the fitted regressor and the directions (r, p) that its predictions are turned into."""
-        return {"regressor_": self.estimator, "directions_": V}
+        return {"regressor_": self.estimator, "directions_": None if V is None else to_host(V)}
 
 
 @dataclass(frozen=True)
@@ -99,21 +103,15 @@ class EstimatorPredictor:
         """Return the inputs as they are, the rest is for the regressor to judge; sparse ones so that they have rows."""
         return check_inputs(X)
 
-    def blocks(self, X: Samples) -> list[slice]:
-        """Cut inputs into blocks whose predictions fit into ``working_memory``; one block where they cannot be cut."""
-        if not _has_rows(X):
-            return [slice(0, n_samples(X))]
-        return list(row_blocks(n_samples(X), 24 * self._n_coordinates, BLOCK_ROWS))
-
-    def __call__(self, X: Samples, rows: slice) -> Array:
-        """Return z(x) for a block of rows, (b, p)."""
-        some = _cut(X, rows)
-        prediction = _checked(self.estimator.predict(some), self.estimator, n_samples(some), self._n_coordinates)
-        return prediction if self.directions is None else prediction @ self.directions
-
-    @property
-    def _n_coordinates(self) -> int:
-        return self.n_components if self.directions is None else len(self.directions)
+    def predictions(self, X: Samples) -> Iterator[tuple[slice, Array]]:
+        """Yield rows and z(x), in blocks within ``working_memory``; one block where inputs cannot be cut."""
+        r = self.n_components if self.directions is None else len(self.directions)
+        whole = [slice(0, n_samples(X))]
+        blocks = list(row_blocks(n_samples(X), 24 * r, BLOCK_ROWS)) if _has_rows(X) else whole
+        for rows in track(blocks, "embedding of inputs", len(blocks)):
+            some = _cut(X, rows)
+            prediction = _checked(self.estimator.predict(some), self.estimator, n_samples(some), r)
+            yield rows, prediction if self.directions is None else prediction @ self.directions
 
 
 def check_regressor(regressor: Any, **replaced: Any) -> None:

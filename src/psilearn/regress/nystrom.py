@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrf
 
-from psilearn.backend import require_bytes, row_blocks, working_dtype
+from psilearn.backend import (
+    array_namespace,
+    asarray,
+    computing_blocks,
+    cut,
+    require_bytes,
+    stream,
+    working_dtype,
+    zeros,
+)
 from psilearn.kernels.base import Kernel, diagonal
 from psilearn.landmarks import LandmarkFeatures, Landmarks
-from psilearn.linalg import Array, NotPositiveSemidefiniteError
+from psilearn.linalg import Array, NotPositiveSemidefiniteError, shifted_factor, solve_lower, solve_transposed
 from psilearn.moments import GramSum, MixedMoment
 from psilearn.progress import track
 from psilearn.regress.regression import KernelRegression, Targets
@@ -62,18 +69,22 @@ class NystromRidge:
             f"Nyström regression with {q} landmarks onto {V.shape[1]} output coordinates",
             "Lower input_landmarks or output_landmarks.",
         )
-        gram, cross = GramSum(q), np.zeros((q, V.shape[1]))
+        gram, cross = GramSum(q), zeros((q, V.shape[1]))
+        features = self.features_.placed()
+
+        def work(X: Samples) -> tuple[Any, float]:
+            phi = features.columns(X, "input_kernel")  # (q, b)
+            return phi, float(np.sum(diagonal(self.kernel, X, "input_kernel")))
+
         per_row = (3 * q + 2 * V.shape[1]) * size
-        blocks = list(row_blocks(n, per_row, BLOCK_ROWS))
+        blocks = list(computing_blocks(n, per_row, BLOCK_ROWS))
         total = 0.0
-        for rows in track(blocks, "regression", len(blocks)):
-            X = take(self.X_fit_, rows)
-            phi = self.features_.columns(X, "input_kernel")  # (q, b)
+        parts = cut(self.X_fit_, track(blocks, "regression", len(blocks)))
+        for rows, (phi, lengths) in stream(parts, work, self.kernel._on_device):
             gram.add(phi)
-            cross += phi @ np.asarray(V[rows], dtype=phi.dtype)
-            total += float(np.sum(diagonal(self.kernel, X, "input_kernel")))
-        captured = float(np.trace(gram.lower))
-        gram.lower.flat[:: q + 1] += n * self.alpha
+            cross += phi @ asarray(V[rows], working_dtype())
+            total += lengths
+        captured = gram.trace()
         error = max(0.0, 1 - captured / total) if total else 0.0
         D, B = self._solve(gram, cross)
         moment = MixedMoment(((D, 1 / n), (B, -self.alpha))) if with_moment else None
@@ -86,12 +97,12 @@ class NystromRidge:
         """
         if not len(cross):
             return cross, cross
-        R, failed = dpotrf(gram.lower, lower=1, overwrite_a=1)
-        if failed:
+        R = shifted_factor(gram.lower, n_samples(self.X_fit_) * self.alpha)
+        if R is None:
             raise NotPositiveSemidefiniteError(
                 f"alpha={self.alpha:g} is below the rounding errors of input_kernel = {self.kernel!r} over "
                 f"{n_samples(self.X_fit_)} inputs: ΦᵀΦ + n·alpha·I has no Cholesky factor. Raise alpha, or use "
                 f"dtype='float64'."
             )
-        D = solve_triangular(R, cross, lower=True, check_finite=False)
-        return D, solve_triangular(R, D, trans="T", lower=True, check_finite=False)
+        D = solve_lower(R, array_namespace(cross).asarray(cross.T, copy=True).T)  # of an array, in Fortran order
+        return D, solve_transposed(R, D)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import eigh
 
 from psilearn import checks
+from psilearn.backend import array_namespace, asarray, to_host
 from psilearn.kernels.base import Kernel, block, gram
-from psilearn.linalg import INDEFINITE, Array, NotPositiveSemidefiniteError
+from psilearn.linalg import INDEFINITE, Array, NotPositiveSemidefiniteError, eigh, row_products
 from psilearn.samples import Samples
 
 
@@ -34,13 +34,13 @@ class RidgePath:
         """Decompose K_x."""
         self.X_fit_ = X
         K = gram(self.kernel, X, "input_kernel", "Train on fewer rows of X.")
-        spectrum, self.vectors_ = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
+        spectrum, self.vectors_ = eigh(K, overwrite=True)
         if spectrum[0] < -INDEFINITE * max(spectrum[-1], -spectrum[0]):
             raise NotPositiveSemidefiniteError(
                 f"input_kernel = {self.kernel!r} is not positive semi-definite on X: K_x has the eigenvalue "
                 f"{spectrum[0]:.3g}."
             )
-        self.spectrum_ = np.maximum(spectrum, 0)
+        self.spectrum_ = array_namespace(spectrum).clip(spectrum, min=0)
         return self
 
     def shrinkage(self, alpha: float) -> Array:
@@ -69,11 +69,11 @@ class RidgePath:
         if V.ndim != 2 or len(V) != len(self.spectrum_):
             raise ValueError(f"V must be (n, r) with n = {len(self.spectrum_)}, as fitted; got shape {V.shape}.")
         alphas = [checks.positive(alpha, "each value of alphas") for alpha in alphas]
-        rotated = self.vectors_.T @ V  # (n, r)
+        rotated = self.vectors_.T @ asarray(V)  # (n, r)
         errors = np.empty((len(alphas), len(V)))
         for row, alpha in zip(errors, alphas, strict=True):
             residual = self.leave_one_out_residuals(rotated, alpha)
-            np.einsum("ij,ij->i", residual, residual, out=row)
+            row[:] = to_host(row_products(residual, residual))
         return errors
 
     def leave_one_out_residuals(self, rotated: Array, alpha: float) -> Array:

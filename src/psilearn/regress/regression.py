@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
-import numpy as np
-from scipy.linalg import solve_triangular
-
-from psilearn.backend import row_blocks, working_dtype
-from psilearn.kernels.base import Kernel, block
-from psilearn.linalg import Array
+from psilearn.backend import asarray, computing_blocks, cut, stream, to_host, working_dtype, zeros
+from psilearn.kernels.base import Kernel, block, resident
+from psilearn.linalg import Array, solve_transposed
 from psilearn.moments import MixedMoment
-from psilearn.samples import Samples, n_samples, take
+from psilearn.progress import track
+from psilearn.samples import Samples, n_samples
 
 
 class Targets(Protocol):
@@ -50,6 +49,9 @@ class Regression(Protocol):
     def settled(self) -> Self:
         """Return the same regression in the fewest numbers, without the fitted values."""
 
+    def parked(self) -> Self:
+        """Return the same regression in NumPy: nothing of it on a device."""
+
     def attributes(self, V: Array | None) -> dict[str, Any]:
         """Return what an estimator keeps to evaluate x ↦ ĥ(x)V in the directions V (r, p); in all where V is None."""
 
@@ -60,11 +62,8 @@ class Predictor(Protocol):
     def check(self, X: Samples) -> Samples:
         """Return inputs in a form that can be evaluated, or say what is wrong with X."""
 
-    def blocks(self, X: Samples) -> list[slice]:
-        """Cut inputs into blocks of rows that fit into ``working_memory``."""
-
-    def __call__(self, X: Samples, rows: slice) -> Array:
-        """Return z(x) for one of these blocks, (b, p)."""
+    def predictions(self, X: Samples) -> Iterator[tuple[slice, Array]]:
+        """Yield consecutive rows and their z(x), (b, p), in blocks that fit where the work is done."""
 
 
 @dataclass(frozen=True)
@@ -83,16 +82,23 @@ class KernelRegression:
         moment = None if self.moment is None else self.moment.summed()
         return replace(self, solution=self.coef(), triangle=None, moment=moment)
 
+    def parked(self) -> KernelRegression:
+        """Return the same regression in NumPy: nothing of it on a device."""
+        return replace(
+            self,
+            solution=to_host(self.solution),
+            triangle=None if self.triangle is None else to_host(self.triangle),
+            moment=None if self.moment is None else self.moment.parked(),
+        )
+
     def coef(self, V: Array | None = None) -> Array:
         """Return the coefficients C (a, p) of x ↦ k_x(x, anchors) C, in the directions V (r, p); in all without V."""
-        rotated = self.solution if V is None else self.solution @ V
-        if self.triangle is None or not len(rotated):
-            return rotated
-        return solve_triangular(self.triangle, rotated, trans="T", lower=True, check_finite=False)
+        rotated = asarray(self.solution) if V is None else asarray(self.solution) @ V
+        return rotated if self.triangle is None else solve_transposed(self.triangle, rotated)
 
     def attributes(self, V: Array | None) -> dict[str, Any]:
         """Return the kernel, the anchors and their coefficients (a, p)."""
-        coef = self.coef(V).astype(working_dtype(), copy=False)
+        coef = to_host(self.coef(V)).astype(working_dtype(), copy=False)
         return {"input_kernel_": self.kernel, "X_fit_": self.anchors, "dual_coef_": coef}
 
 
@@ -108,13 +114,15 @@ class KernelPredictor:
         """Let the kernel judge the inputs."""
         return self.kernel.check(X, "X", allow_1d=False)
 
-    def blocks(self, X: Samples) -> list[slice]:
-        """Cut inputs into blocks whose kernel values fit into ``working_memory``."""
-        return list(row_blocks(n_samples(X), 3 * working_dtype().itemsize * len(self.coef)))
+    def predictions(self, X: Samples) -> Iterator[tuple[slice, Array]]:
+        """Yield rows and z(x); kernel values are never whole."""
+        anchors, coef = resident(self.kernel, self.anchors), asarray(self.coef, working_dtype())
 
-    def __call__(self, X: Samples, rows: slice) -> Array:
-        """Return z(x) for a block of rows, (b, p)."""
-        some = take(X, rows)
-        if not len(self.coef):  # every landmark has length zero
-            return np.zeros((n_samples(some), self.coef.shape[1]))
-        return block(self.kernel, some, self.anchors, "input_kernel") @ self.coef
+        def work(some: Samples) -> Array:
+            if not len(coef):  # every landmark has length zero
+                return zeros((n_samples(some), coef.shape[1]))
+            return block(self.kernel, some, anchors, "input_kernel") @ coef
+
+        blocks = list(computing_blocks(n_samples(X), 3 * working_dtype().itemsize * len(coef)))
+        parts = cut(X, track(blocks, "embedding of inputs", len(blocks)))
+        yield from stream(parts, work, self.kernel._on_device)

@@ -6,7 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from psilearn.kernels.base import Kernel, gram
+from psilearn.backend import asarray
+from psilearn.kernels.base import Kernel, block, gram
 from psilearn.linalg import Array, NotPositiveSemidefiniteError, ShiftedCholesky
 from psilearn.moments import MixedMoment
 from psilearn.progress import stage
@@ -51,7 +52,7 @@ class KernelRidge:
 
     def regress(self, V: Targets, with_moment: bool = True) -> KernelRegression:
         """Regress onto the targets V (n, r); 2n²r flops, 2nr numbers, and nr more for the moment."""
-        targets = np.asarray(V[:], dtype=np.float64)
+        targets = asarray(V[:], np.float64)
         with stage(f"regression onto {targets.shape[1]:,} coordinates"):
             coef = self.solve(targets)
         moment = None
@@ -67,4 +68,4 @@ class KernelRidge:
 
     def weights(self, X: Samples) -> Array:
         """Return α(x) for each row, shape (len(X), n)."""
-        return self._cholesky.solve(self.kernel(X, self.X_fit_).T).T
+        return self._cholesky.solve(block(self.kernel, X, self.X_fit_, "input_kernel").T).T

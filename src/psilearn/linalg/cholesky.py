@@ -1,27 +1,19 @@
-"""Plain linear algebra: no kernel, no estimator, no data.
+"""Cholesky factors: shifted, with pivots, of spanning rows."""
 
-Three problems carry the library: a shifted positive definite system (ridge), a rank-revealing factor of a Gram matrix
-(coordinates) and the leading eigenvectors of a second-moment matrix (the learned embedding).
-"""
-
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from scipy.linalg.blas import dtrsm, strsm
 from scipy.linalg.lapack import dpotrf, dpstrf
 
-from psilearn.backend import array_namespace
-
-Array = NDArray[np.float64]
+from psilearn.backend import array_namespace, is_tensor, rows_of
+from psilearn.linalg import tensors
+from psilearn.linalg.arrays import Array
 
 INDEFINITE = 1e-6  # relative size of a negative part that no rounding explains
 SINGLE = float(np.finfo(np.float32).eps)
-RESIDUAL = 1e-10  # |Mv − μv| / μ₁ at which an iterated eigenpair counts as found
-DENSE_LIMIT = 2500  # up to this order a dense eigensolver is the faster one
 
 
 class NotPositiveSemidefiniteError(ValueError):
@@ -35,6 +27,12 @@ class ShiftedCholesky:
     """
 
     def __init__(self, K: Array, shift: float, overwrite: bool = False) -> None:
+        self._tensor: Any = None
+        if is_tensor(K):
+            self._tensor = tensors.cholesky(K if overwrite else K.clone(), shift)
+            if self._tensor is None:
+                raise NotPositiveSemidefiniteError("a leading minor is not positive definite")
+            return
         shifted = K.T if overwrite else np.array(K, order="F")  # K.T: the same matrix in the order of LAPACK
         shifted.flat[:: len(K) + 1] += shift
         try:
@@ -44,7 +42,21 @@ class ShiftedCholesky:
 
     def solve(self, B: Array) -> Array:
         """Return (K + shift·I)⁻¹ B."""
+        if self._tensor is not None:
+            return tensors.cholesky_solve(self._tensor, B)
         return cho_solve(self._factor, B, check_finite=False)
+
+
+def shifted_factor(lower: Array, shift: float) -> Array | None:
+    """Return R with RRᵀ = K + shift·I, or None where there is none, from the lower triangle of K, in Fortran order.
+
+    It is overwritten.
+    """
+    if is_tensor(lower):
+        return tensors.cholesky(lower, shift)
+    lower.flat[:: len(lower) + 1] += shift
+    R, failed = dpotrf(lower, lower=1, overwrite_a=1)
+    return None if failed else R
 
 
 class PivotedCholesky(NamedTuple):
@@ -56,7 +68,7 @@ class PivotedCholesky(NamedTuple):
     @property
     def triangle(self) -> Array:
         """The (r, r) lower triangle of the spanning rows."""
-        return self.factor[self.pivots]
+        return rows_of(self.factor, self.pivots)
 
 
 def pivoted_cholesky(K: Array, tolerance: float = 0.0, overwrite: bool = False) -> PivotedCholesky:
@@ -72,12 +84,13 @@ def pivoted_cholesky(K: Array, tolerance: float = 0.0, overwrite: bool = False) 
         if what remains of K after the last pivot is not a rounding error.
     """
     n = len(K)
-    scale = float(np.max(np.diagonal(K)))
+    xp = array_namespace(K)
+    scale = float(xp.max(xp.linalg.diagonal(K)))
     if scale <= 0:
-        if np.any(K):
+        if xp.any(K != 0):
             raise NotPositiveSemidefiniteError(f"the largest diagonal entry is {scale:.3g}, yet the matrix is not zero")
-        return PivotedCholesky(np.zeros((n, 0)), np.empty(0, dtype=np.intp))
-    packed = K.T if overwrite else np.array(K, order="F")
+        return PivotedCholesky(K[:, :0], np.empty(0, dtype=np.intp))
+    packed = (K if overwrite else K.clone()) if is_tensor(K) else K.T if overwrite else np.array(K, order="F")
     tolerance = max(tolerance, n * np.finfo(float).eps * scale)
     exact, exact_error = _pivoted(packed, tolerance)
     if exact_error <= max(INDEFINITE * scale, 4 * tolerance):
@@ -96,6 +109,9 @@ def _pivoted(K: Array, tolerance: float) -> tuple[PivotedCholesky, float]:
 
     K, in Fortran order, is the workspace and comes back as it was.
     """
+    if is_tensor(K):
+        values, pivots, error = tensors.pivoted_cholesky(K, tolerance)
+        return PivotedCholesky(values, pivots), error
     n = len(K)
     diagonal = np.diagonal(K).copy()
     probe = np.random.default_rng(0).standard_normal(n)
@@ -128,6 +144,12 @@ def spanning_cholesky(K: Array, tolerance: float) -> SpanningCholesky:
     the tolerance and is about twice as slow. Either way no triangular solve with L amplifies an error by more than
     about 1/√tolerance: that is the whole policy, no jitter is added to K.
     """
+    if is_tensor(K):
+        whole = tensors.cholesky(K.clone(), 0.0)
+        if whole is not None and float(whole.diagonal().min()) ** 2 > tolerance:
+            return SpanningCholesky(np.arange(len(K)), whole)
+        found = pivoted_cholesky(K, tolerance, overwrite=True)
+        return SpanningCholesky(found.pivots, found.triangle)
     diagonal = np.diagonal(K).copy()
     factor, failed = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)  # K.T: the same matrix in Fortran order
     if not failed and np.min(np.diagonal(factor)) ** 2 > tolerance:
@@ -150,90 +172,17 @@ def solve_lower(L: Array, B: Any) -> Any:
     """Return L⁻¹ B for a lower triangle L (r, r) and B (r, b), both in Fortran order; B is overwritten."""
     if 0 in B.shape:
         return B
+    if is_tensor(B):
+        return tensors.solve_triangle(L, B)
     return (strsm if B.dtype == np.float32 else dtrsm)(1.0, L, B, lower=1, overwrite_b=1)
 
 
-def top_eigh(
-    matmat: Callable[[Array], Array], size: int, k: int, formed: Callable[[], Array] | None = None
-) -> tuple[Array, Array]:
-    """Return the k largest eigenvalues (descending) and eigenvectors of a positive semi-definite operator.
-
-    The operator is given by its product with a block, ``matmat((size, b)) → (size, b)``, and by what makes it a matrix
-    where there is a cheaper way than its product with the identity. Small problems, and those
-    where many of all eigenvectors are wanted, are solved densely; the others by :func:`block_krylov_eigh`, which
-    never forms the matrix. Both agree to the residual 1e-10·μ₁, so the answer does not depend on the random start.
-    """
-    pairs = None
-    if size > DENSE_LIMIT and 20 * k < size:
-        start = np.random.default_rng(0).standard_normal((size, k + max(10, k // 10)))
-        pairs = block_krylov_eigh(matmat, start, k)
-    if pairs is None:
-        pairs = dense_top_eigh(matmat(np.eye(size)) if formed is None else formed(), k)
-    values, vectors = pairs
-    signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(k)])
-    return np.maximum(values, 0), vectors * signs
 
 
-def dense_top_eigh(M: Array, k: int) -> tuple[Array, Array]:
-    """Return the k largest eigenvalues (descending) and eigenvectors of a symmetric matrix."""
-    size = len(M)
-    M = (M + M.T) / 2
-    values, vectors = np.empty(0), np.empty((size, 0))
-    if size > 1000 and 2 * k <= size:  # below that, divide and conquer finds all of them sooner
-        with suppress(LinAlgError):
-            values, vectors = eigh(M, subset_by_index=(size - k, size - 1), check_finite=False)
-    if len(values) < k:  # LAPACK's subsets (dsyevr) may fail, or lose some of a repeated eigenvalue
-        values, vectors = eigh(M, driver="evd", check_finite=False)
-    return values[::-1][:k], vectors[:, ::-1][:, :k]
-
-
-def block_krylov_eigh(
-    matmat: Callable[[Any], Any], start: Any, k: int, depth: int = 6, max_restarts: int = 30
-) -> tuple[Any, Any] | None:
-    """Find the k largest eigenpairs by restarted block Krylov iteration from a random block.
-
-    Each cycle spans Q, MQ, …, M^(depth−1)Q, orthogonalised twice, and takes the Ritz pairs of that space; the leading
-    ones start the next cycle. All work is products of blocks, so it runs at the speed of the matrix product, on any
-    array-API backend. Memory: 2·depth blocks. Musco and Musco, *Randomized block Krylov methods*, 2015.
-
-    Parameters
-    ----------
-    matmat : callable, (size, b) → (size, b)
-    start : array (size, b), b > k
-        random; its namespace and device decide where the work is done.
-
-    Returns
-    -------
-    values (k,), vectors (size, k), or None where the residual 1e-10·μ₁ was not reached, or would not be.
-    """
-    xp = array_namespace(start)
-    size, width = start.shape
-    depth = max(1, min(depth, size // width))  # a basis has at most ``size`` columns
-    Q = xp.linalg.qr(start)[0]  # (size, b)
-    image = matmat(Q)
-    first = 0.0  # residual of the first cycle
-    for restart in range(max_restarts):
-        basis, images = [Q], [image]
-        for _ in range(depth - 1):
-            B = xp.concat(basis, axis=1)
-            # A hint of other random directions, lest a space that M does not leave any more give a block of zeros.
-            Q = images[-1] + 1e-14 * xp.linalg.matrix_norm(images[0]) * xp.roll(start, len(basis), axis=0)
-            for _ in range(2):
-                Q = xp.linalg.qr(Q - B @ (B.T @ Q))[0]
-            basis.append(Q)
-            images.append(matmat(Q))
-        B, MB = xp.concat(basis, axis=1), xp.concat(images, axis=1)
-        T = B.T @ MB
-        ritz, S = xp.linalg.eigh((T + T.T) / 2)
-        ritz, S = xp.flip(ritz)[:width], xp.flip(S, axis=1)[:, :width]
-        Q, image = B @ S, MB @ S
-        residual = xp.linalg.vector_norm(image[:, :k] - Q[:, :k] * ritz[:k], axis=0)
-        worst = float(xp.max(residual)) / max(float(ritz[0]), float(np.finfo(float).tiny))
-        if worst <= RESIDUAL:
-            return ritz[:k], Q[:, :k]
-        # Convergence is linear: where twice the pace so far would not suffice, a dense solver is the faster one.
-        first = first or worst
-        pace = np.log(first / worst) / max(restart, 1)
-        if restart > max_restarts // 6 and np.log(worst / RESIDUAL) > 2 * pace * (max_restarts - restart):
-            return None
-    return None
+def solve_transposed(L: Array, B: Array) -> Array:
+    """Return L⁻ᵀ B for a lower triangle L (r, r) and B (r, b)."""
+    if 0 in B.shape:
+        return B
+    if is_tensor(B):
+        return tensors.solve_triangle(L, B, transposed=True)
+    return solve_triangular(L, B, trans="T", lower=True, check_finite=False)

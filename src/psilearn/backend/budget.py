@@ -1,45 +1,16 @@
-"""What the machine offers and the user asked for: array namespace, precision, and how much memory a step may take."""
+"""How much memory a step may take, on the machine and on a device, and a refusal where it would not suffice."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from array_api_compat import array_namespace
 from sklearn import get_config
 
-__all__ = [
-    "array_namespace",
-    "available_bytes",
-    "block_rows",
-    "precision",
-    "require_bytes",
-    "require_memory",
-    "row_blocks",
-    "working_dtype",
-]
+from psilearn.backend.context import working_device
 
-_PRECISION: ContextVar[Any] = ContextVar("psilearn_precision", default=np.float64)
-
-
-@contextmanager
-def precision(dtype: Any) -> Iterator[None]:
-    """Compute blocks of kernels and embeddings in this dtype, float64 or float32, inside the ``with`` block.
-
-    What is summed over many rows, factored or decomposed stays in float64 whatever the precision is.
-    """
-    token = _PRECISION.set(np.dtype(dtype))
-    try:
-        yield
-    finally:
-        _PRECISION.reset(token)
-
-
-def working_dtype() -> np.dtype[Any]:
-    """Return the dtype of blocks: float64 outside :func:`precision`."""
-    return np.dtype(_PRECISION.get())
+DEVICE_SHARE = 4  # a block takes one part in so many of the free memory of a GPU,
+DEVICE_BLOCK = 2**34  # and not more than 16 GiB,
+DEVICE_ROWS = 8  # and so many times the rows that a CPU takes at once
 
 
 def block_rows(bytes_per_row: int, n_rows: int) -> int:
@@ -55,12 +26,34 @@ def row_blocks(n_rows: int, bytes_per_row: int, most: int | None = None) -> Iter
         yield slice(start, min(start + step, n_rows))
 
 
+def computing_rows(bytes_per_row: int, n_rows: int) -> int:
+    """Return how many rows fit where the work is done: a part of the GPU's free memory, else ``working_memory``."""
+    device = working_device()
+    if device is None or device.type != "cuda":
+        return block_rows(bytes_per_row, n_rows)
+    budget = min(_device_free(device) // DEVICE_SHARE, DEVICE_BLOCK)
+    return max(1, min(n_rows, budget // max(1, bytes_per_row)))
+
+
+def computing_blocks(n_rows: int, bytes_per_row: int, most: int | None = None) -> Iterator[slice]:
+    """Cut ``range(n_rows)`` as :func:`row_blocks` does, into blocks that fit where the work is done."""
+    device = working_device()
+    if most is not None and device is not None and device.type == "cuda":
+        most *= DEVICE_ROWS
+    step = computing_rows(bytes_per_row, n_rows if most is None else min(n_rows, most))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
 def available_bytes() -> int | None:
     """Return the memory that can be taken now, or None where the system does not say.
 
-    The least of what the machine has free and what the control group of the process (a container, a batch job) is
-    still allowed.
+    On a GPU its free memory. Else the least of what the machine has free and what the control group of the process (a
+    container, a batch job) is still allowed.
     """
+    device = working_device()
+    if device is not None and device.type == "cuda":
+        return _device_free(device)
     known = [free for free in (_machine_free(), _group_free()) if free is not None]
     return min(known, default=None)
 
@@ -78,8 +71,21 @@ def require_bytes(needed: int, what: str, remedy: str) -> None:
     free = available_bytes()
     if free is not None and needed > free:
         raise MemoryError(
-            f"{what} needs {needed:,} bytes ({needed / 2**30:.1f} GiB), but only {free:,} bytes are available. {remedy}"
+            f"{what} needs {needed:,} bytes ({needed / 2**30:.1f} GiB), but only {free:,} bytes are available{_where()}. {remedy}"
         )
+
+
+def _where() -> str:
+    device = working_device()
+    return f" on {device}" if device is not None and device.type == "cuda" else ""
+
+
+def _device_free(device: Any) -> int:
+    """Return what the GPU has free, and what torch keeps of it without use."""
+    import torch
+
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(torch.cuda.mem_get_info(device)[0] + kept)
 
 
 def _machine_free() -> int | None:

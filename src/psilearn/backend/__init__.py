@@ -1,0 +1,60 @@
+"""What the machine offers and the user asked for: device, precision, arrays that are there, memory that a step may take.
+
+NumPy is the backend unless a device is asked for; torch is imported only then. Code outside this room, ``linalg`` and
+``kernels`` works on arrays of either kind by operators, by :func:`array_namespace` and by what is offered here.
+"""
+
+from array_api_compat import array_namespace
+
+from psilearn.backend.arrays import asarray, eye, in_form_of, is_tensor, put, rows_of, to_host, zeros
+from psilearn.backend.budget import (
+    available_bytes,
+    block_rows,
+    computing_blocks,
+    computing_rows,
+    require_bytes,
+    require_memory,
+    row_blocks,
+)
+from psilearn.backend.context import (
+    computing,
+    device_of,
+    find_device,
+    on_host,
+    precision,
+    tensor_cores,
+    working_device,
+    working_dtype,
+)
+from psilearn.backend.streaming import cut, halving, release, stream
+
+__all__ = [
+    "array_namespace",
+    "asarray",
+    "available_bytes",
+    "block_rows",
+    "computing",
+    "computing_blocks",
+    "computing_rows",
+    "cut",
+    "device_of",
+    "eye",
+    "find_device",
+    "halving",
+    "in_form_of",
+    "is_tensor",
+    "on_host",
+    "precision",
+    "put",
+    "release",
+    "require_bytes",
+    "require_memory",
+    "row_blocks",
+    "rows_of",
+    "stream",
+    "tensor_cores",
+    "to_host",
+    "working_device",
+    "working_dtype",
+    "zeros",
+]
