@@ -3,6 +3,7 @@
     python -m benchmarks                         everything, in order (hours)
     python -m benchmarks bibtex usps             some parts
     python -m benchmarks growth --quick          small sizes, a minute or two, nothing judged
+    python -m benchmarks devices --device cuda   psilearn's own work on that device of torch
     PSILEARN_DATA=... python -m benchmarks ...   where the data lie
 
 Each number is the median of several turns, the methods taking turns. A part whose data are not in the data home is
@@ -17,6 +18,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.report import Run, describe_machine, draw_growth, read_history, write_history
+from psilearn.backend import computing, find_device
 from psilearn.datasets import data_home
 
 PARTS = (
@@ -32,6 +34,9 @@ PARTS = (
     "million",
     "mediamill",
     "bookmarks",
+    "usps_grid",
+    "fingerprints",
+    "devices",
 )
 HERE = Path(__file__).resolve().parent
 
@@ -42,6 +47,7 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default")
     parser.add_argument("--quick", action="store_true", help="small sizes; writes only where --output is given")
     parser.add_argument("--output", type=Path, help="folder of history.json and growth.png; default: benchmarks")
+    parser.add_argument("--device", help="where psilearn computes: cpu or cuda, of torch; NumPy by default")
     parser.add_argument("--repeats", type=int, default=3, help="turns that each median is taken over")
     options = parser.parse_args()
     unknown = set(options.parts) - set(PARTS)
@@ -51,8 +57,8 @@ def main() -> int:
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
 
-    run = Run(options.quick, options.repeats)
-    record = {**describe_machine(), "quick": options.quick, "repeats": options.repeats, "figures": {}}
+    run = Run(options.quick, options.repeats, options.device)
+    record = {**describe_machine(), "device": run.device, "quick": options.quick, "repeats": options.repeats, "figures": {}}
     former = read_history(output / "history.json") if output else []
     chosen = ["machine", *(part for part in PARTS[1:] if part in (options.parts or PARTS))]
     failed = False
@@ -82,7 +88,8 @@ def measure(part: str, run: Run) -> tuple[dict[str, Any] | None, bool]:
         if missing:
             run.say(f"{part}: skipped, not in the data home {data_home()}: {', '.join(missing)}")
             return None, False
-        figures = module.measure(run)
+        with computing("float64", find_device(run.device, "--device")):
+            figures = module.measure(run)
     except Exception as error:  # the other parts are still worth their hours
         traceback.print_exc()
         run.say(f"{part}: FAILED, {type(error).__name__}: {error}")

@@ -15,13 +15,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.device import warm_up
+from psilearn.backend import computing, find_device, working_device
+
 ROOT = Path(__file__).resolve().parent.parent
 MARK = "benchmarks.child:"
 
 
 def child(module: str, function: str, **arguments: Any) -> dict[str, Any]:
-    """Return the dict that the function returned, with ``peak_bytes`` and ``baseline_bytes``."""
-    command = [sys.executable, "-m", "benchmarks.child", module, function, json.dumps(arguments)]
+    """Return the dict that the function returned, with ``peak_bytes`` and ``baseline_bytes``.
+
+    The process computes where this one does: on the device of a surrounding ``with computing(...)``.
+    """
+    device = working_device()
+    place = "" if device is None else str(device)
+    command = [sys.executable, "-m", "benchmarks.child", module, function, json.dumps(arguments), place]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     answers = [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK)]
     if done.returncode or not answers:
@@ -40,13 +48,16 @@ def resident_bytes(peak: bool) -> int:
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(name))
 
 
-def main(module: str, function: str, arguments: str) -> None:
+def main(module: str, function: str, arguments: str, device: str) -> None:
     """Run the function and print its answer as one marked line."""
     call = getattr(importlib.import_module(module), function)
     import psilearn.estimators  # noqa: F401  a model's imports belong to the baseline
 
-    baseline = resident_bytes(peak=False)
-    answer = call(**json.loads(arguments))
+    with computing("float64", find_device(device or None)):
+        if device:
+            warm_up()
+        baseline = resident_bytes(peak=False)
+        answer = call(**json.loads(arguments))
     print(MARK + json.dumps({**answer, "peak_bytes": resident_bytes(peak=True), "baseline_bytes": baseline}))
 
 

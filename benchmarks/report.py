@@ -76,10 +76,13 @@ class Run:
 
     quick: bool = False
     repeats: int = 3
+    device: str | None = None  # of torch; NumPy where there is none
     console: Console = field(default_factory=lambda: Console(width=None if sys.stdout.isatty() else 120))
     curves: dict[str, dict[str, list[tuple[int, float]]]] = field(default_factory=dict)  # panel → line → points
     claims: list[dict[str, Any]] = field(default_factory=list)
     gemm: dict[str, float] = field(default_factory=dict)  # dtype → flops a second, the best of several
+    copy: float = 0.0  # bytes a second of a copy on the device, read and written; 0 where none was asked for
+    to_device: float = 0.0  # bytes a second from pinned memory to the device
 
     def size(self, full: Any, quick: Any) -> Any:
         """Return the size of this run."""

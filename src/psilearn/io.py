@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from psilearn.backend import is_tensor, to_host
 from psilearn.decode import CandidateSet
 from psilearn.embed import Embedding
 from psilearn.estimators import IOKR, KDE, OEL
@@ -41,7 +42,7 @@ def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = N
     ----------
     model : fitted estimator
         with kernels of this library and without ``regressor``; inputs and outputs that are arrays, CSR matrices,
-        spectra, or lists of strings, numbers or lists of them.
+        spectra, or lists of strings, numbers or lists of them; tensors come back as arrays.
     path : folder
         made, or empty.
     notes : dict, optional
@@ -61,6 +62,7 @@ def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = N
         raise FileExistsError(f"{path} exists and is not an empty folder: choose another one for the model.")
     writer = _Writer(path)
     state = {name: value for name, value in vars(model).items() if name not in LEFT_OUT}
+    state["device"] = None if model.device is None else str(model.device)
     described = {"estimator": type(model).__name__, "state": {k: writer.encode(v, k) for k, v in state.items()}}
     manifest = {"format": FORMAT, "version": VERSION, "notes": notes or {}, **described}
     text = json.dumps(manifest, indent=1, allow_nan=False)
@@ -87,7 +89,8 @@ def load_model(path: str | Path) -> Any:
         known = set(model.get_params(deep=False))
         decode = _Reader(path).decode
         state = {name: decode(value) for name, value in manifest["state"].items()}
-        state.setdefault("regressor", None)  # not there in models from before it was
+        for later in ("regressor", "device"):  # not there in models from before they were
+            state.setdefault(later, None)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OSError, EOFError, RecursionError) as error:
         raise ValueError(f"{path} is no model that can be used: {type(error).__name__}: {error}") from error
     odd = [name for name in state if name not in known and not name.endswith("_")]
@@ -180,6 +183,8 @@ class _Writer:
         return made
 
     def _encode(self, value: Any, where: str) -> Any:
+        if is_tensor(value):
+            value = to_host(value)
         if isinstance(value, np.ndarray) and not value.dtype.hasobject:
             return {"array": self._put(value)}
         if isinstance(value, np.ndarray):

@@ -18,6 +18,7 @@ from psilearn.backend.budget import (
 )
 from psilearn.backend.context import (
     computing,
+    device_for,
     device_of,
     find_device,
     on_host,
@@ -37,6 +38,7 @@ __all__ = [
     "computing_blocks",
     "computing_rows",
     "cut",
+    "device_for",
     "device_of",
     "eye",
     "find_device",

@@ -76,6 +76,14 @@ def device_of(*arrays: Any) -> Any:
     return next((array.device for array in arrays if is_torch_array(array)), None)
 
 
+def device_for(device: Any, *given: Any) -> Any:
+    """Return where to compute: on the device that a user named, where tensors are given, or where it is done already.
+
+    The last is the device of a surrounding ``with computing(dtype, device)``, if there is one.
+    """
+    return find_device(device) or device_of(*given) or working_device()
+
+
 def find_device(device: Any, name: str = "device") -> Any:
     """Return the device of torch that a user named, "cpu" or "cuda", or None; refuse what is not there."""
     if device is None:

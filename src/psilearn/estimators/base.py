@@ -17,7 +17,7 @@ from psilearn.backend import (
     asarray,
     computing,
     computing_rows,
-    device_of,
+    device_for,
     find_device,
     in_form_of,
     is_tensor,
@@ -280,12 +280,10 @@ class OutputKernelRegression(BaseEstimator):
 
     @contextmanager
     def _numerics(self, *given: Any) -> Iterator[None]:
-        """Compute in the model's precision and on its device, or where tensors that are given or were fitted on are."""
+        """Compute in the model's precision and on its device, or where tensors are that are given or were fitted on."""
         checks.precision(self.dtype, "dtype")
-        device = find_device(self.device)
-        if device is None:
-            known = self.candidates_.outputs if hasattr(self, "candidates_") else None
-            device = device_of(*given, getattr(self, "X_fit_", None), known)
+        known = self.candidates_.outputs if hasattr(self, "candidates_") else None
+        device = device_for(self.device, *given, getattr(self, "X_fit_", None), known)
         with computing(self.dtype, device), reporting(self.verbose):
             yield
 

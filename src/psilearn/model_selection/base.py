@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from psilearn import checks
-from psilearn.backend import computing, device_of, find_device, release
+from psilearn.backend import computing, device_for, release
 from psilearn.decode import CandidateSets, Ranks, TopK, as_candidates
 from psilearn.decode.rankings import LISTED, has_all_rankings
 from psilearn.embed import KnownOutputs
@@ -73,7 +73,7 @@ class PathSearch(BaseEstimator):
         groups : array (n,), optional
             for splitters that keep groups of examples together.
         """
-        device = device_of(X, y, unlabeled) if self.device is None else find_device(self.device)
+        device = device_for(self.device, X, y, unlabeled)
         if device is not None and self.n_jobs not in (None, 1):
             raise ValueError(f"n_jobs={self.n_jobs!r} starts processes, which cannot share {device}: use n_jobs=None.")
         with computing(np.float64, device):
