@@ -58,7 +58,13 @@ def main() -> int:
         output.mkdir(parents=True, exist_ok=True)
 
     run = Run(options.quick, options.repeats, options.device)
-    record = {**describe_machine(), "device": run.device, "quick": options.quick, "repeats": options.repeats, "figures": {}}
+    record = {
+        **describe_machine(),
+        "device": run.device,
+        "quick": options.quick,
+        "repeats": options.repeats,
+        "figures": {},
+    }
     former = read_history(output / "history.json") if output else []
     chosen = ["machine", *(part for part in PARTS[1:] if part in (options.parts or PARTS))]
     failed = False

@@ -1,8 +1,8 @@
 """Bookmarks at its true size: the share of the machine's speed that a fit reaches, and decoding by OEL₀ and by IOKR.
 
 The real labels (60,000 pairs, 13,779 distinct outputs, 27,856 tests) with random sparse features of the real shape:
-for timing only. Gaussian kernels, 15,000 input landmarks, p = 200, float32. Each model in a fresh process. On a GPU also
-without output landmarks, in float64.
+for timing only. Gaussian kernels, 15,000 input landmarks, p = 200, float32. Each model in a fresh process. On a
+GPU also without output landmarks, in float64.
 """
 
 from time import perf_counter

@@ -84,7 +84,9 @@ def measure(run: Run) -> dict[str, Any]:
                          fit, decode, device_fit, device_decode])  # fmt: skip
             if "float32" not in label and "tf32" not in label:
                 met = differ.mean() <= 0.001 and margins.max(initial=0.0) < ROUNDING
-                run.claim(f"{name}, {label}: the same predictions but for ties", met, f"{100 * (1 - differ.mean()):.2f} %")
+                run.claim(
+                    f"{name}, {label}: the same predictions but for ties", met, f"{100 * (1 - differ.mean()):.2f} %"
+                )
     columns = ["model", "identical", "distances differ by", "largest margin that changed", "NumPy fit s", "decode s",
                f"{run.device} fit s", "decode s"]  # fmt: skip
     run.table(f"predictions in NumPy and on {run.device}", columns, rows)
@@ -110,5 +112,7 @@ def _memory(run: Run) -> dict[str, Any]:
         held = torch.cuda.memory_allocated(device)
         del model
         kept.append(torch.cuda.memory_allocated(device))
-    run.claim("a deleted model leaves nothing on the GPU", kept[0] == kept[1] == held, f"{held:,} bytes, {kept[1]:,} after")
+    run.claim(
+        "a deleted model leaves nothing on the GPU", kept[0] == kept[1] == held, f"{held:,} bytes, {kept[1]:,} after"
+    )
     return {"imported": imported, "held by a model": held - kept[0], "kept": kept[1] - kept[0]}

@@ -95,7 +95,8 @@ class GramSum:
 
     def __init__(self, size: int) -> None:
         on_device = working_device() is not None
-        self.lower = zeros((size, size)) if on_device else np.zeros((size, size), order="F")  # at least that triangle
+        # at least the lower triangle; all of a tensor
+        self.lower: Any = zeros((size, size)) if on_device else np.zeros((size, size), order="F")
         self._part: Any = None
 
     def add(self, F: Any) -> None:

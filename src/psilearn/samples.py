@@ -1,7 +1,7 @@
 """Collections of objects, whatever they are made of.
 
-A collection is a 1-D or 2-D array or tensor (its rows), a CSR matrix (its rows) or any sequence (its items). Inputs, outputs and
-candidates are collections; only a kernel looks inside an object.
+A collection is a 1-D or 2-D array or tensor (its rows), a CSR matrix (its rows) or any sequence (its items). Inputs,
+outputs and candidates are collections; only a kernel looks inside an object.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What the machine offers and the user asked for: device, precision, arrays that are there, memory that a step may take.
+"""What the machine offers and the user asked for: device, precision, arrays that are there, memory for a step.
 
 NumPy is the backend unless a device is asked for; torch is imported only then. Code outside this room, ``linalg`` and
 ``kernels`` works on arrays of either kind by operators, by :func:`array_namespace` and by what is offered here.

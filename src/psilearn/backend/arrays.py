@@ -25,7 +25,9 @@ def put(array: Any, device: Any, dtype: Any = None) -> Any:
         array = np.asarray(array)
         if not array.dtype.isnative or array.dtype.char not in NATIVE:
             array = array.astype(np.int64 if array.dtype.kind in "iu" else np.float64)
-        array = torch.from_numpy(array if array.flags.writeable and min(array.strides, default=0) >= 0 else array.copy())
+        array = torch.from_numpy(
+            array if array.flags.writeable and min(array.strides, default=0) >= 0 else array.copy()
+        )
     return array.to(device, None if dtype is None else getattr(torch, np.dtype(dtype).name))
 
 

@@ -71,7 +71,8 @@ def require_bytes(needed: int, what: str, remedy: str) -> None:
     free = available_bytes()
     if free is not None and needed > free:
         raise MemoryError(
-            f"{what} needs {needed:,} bytes ({needed / 2**30:.1f} GiB), but only {free:,} bytes are available{_where()}. {remedy}"
+            f"{what} needs {needed:,} bytes ({needed / 2**30:.1f} GiB), but only {free:,} bytes are "
+            f"available{_where()}. {remedy}"
         )
 
 

@@ -20,7 +20,8 @@ class _Work(NamedTuple):
     device: Any = None  # of torch; None is NumPy
 
 
-_WORK: ContextVar[_Work] = ContextVar("psilearn_work", default=_Work())
+_IN_NUMPY = _Work()
+_WORK: ContextVar[_Work] = ContextVar("psilearn_work", default=_IN_NUMPY)
 
 
 @contextmanager
@@ -84,24 +85,26 @@ def device_for(device: Any, *given: Any) -> Any:
     return find_device(device) or device_of(*given) or working_device()
 
 
-def find_device(device: Any, name: str = "device") -> Any:
-    """Return the device of torch that a user named, "cpu" or "cuda", or None; refuse what is not there."""
+def find_device(device: Any, name: str = "device", others: bool = False) -> Any:
+    """Return the device of torch that a user named, or None; refuse what is not there.
+
+    "cpu" or "cuda"; with ``others`` any that torch knows, for work that needs no float64.
+    """
     if device is None:
         return None
     if find_spec("torch") is None:
         raise ImportError(f"{name}={device!r} needs torch: pip install 'psilearn[torch]', or leave {name}=None.")
     import torch
 
+    message = f"{name} must be None, 'cpu' or 'cuda' (or 'cuda:1', …); got {device!r}."
     try:
         found = torch.device(device)
     except (RuntimeError, TypeError) as error:
-        raise ValueError(f"{name} must be None, 'cpu' or 'cuda' (or 'cuda:1', …); got {device!r}.") from error
-    if found.type not in ("cpu", "cuda"):
-        raise ValueError(f"{name} must be None, 'cpu' or 'cuda' (or 'cuda:1', …); got {device!r}.")
+        raise ValueError(message) from error
+    if found.type not in ("cpu", "cuda") and not others:
+        raise ValueError(message)
     if found.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(
-            f"{name}={device!r} asks for a GPU, but torch finds none on this machine: use {name}=None."
-        )
+        raise ValueError(f"{name}={device!r} asks for a GPU, but torch finds none on this machine: use {name}=None.")
     if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
         raise ValueError(f"{name}={device!r}: torch finds {torch.cuda.device_count()} GPUs, counted from 0.")
     return found

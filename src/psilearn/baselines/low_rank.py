@@ -38,8 +38,8 @@ class PRLR(LinearLabels):
     :class:`LR`.
 
     The article says what is regularised and that EM learns it; the noise of annotations and the solver are ours. Cost
-    of a round: 10 to 100 times (200 at most) an eigendecomposition of order L and 6nL² flops, and about 50 passes over X; memory: about 13nL
-    numbers, and 40 times the number of weights for L-BFGS.
+    of a round: 10 to 100 times (200 at most) an eigendecomposition of order L and 6nL² flops, and about 50 passes over
+    X; memory: about 13nL numbers, and 40 times the number of weights for L-BFGS.
 
     Parameters
     ----------

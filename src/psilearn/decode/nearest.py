@@ -90,7 +90,7 @@ def nearest(Z: Array, candidates: CandidateSet | CandidateSets, embedding: Embed
     slacks = np.zeros((len(Z), k))
 
     def keep_best(scored: Scored) -> None:
-        so_far = tuple(part[scored.queries] for part in (distances, slacks, indices))
+        so_far: tuple[Any, ...] = tuple(part[scored.queries] for part in (distances, slacks, indices))
         within = _within_reach_on_device if is_tensor(scored.lower) else _within_reach
         pairs = within(scored, so_far[0][:, -1], k)
         found = [(i, scored.places(j), *scored.distances(i, j)) for i, j in pairs]

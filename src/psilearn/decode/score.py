@@ -21,7 +21,17 @@ import numpy as np
 from array_api_compat import device
 from threadpoolctl import ThreadpoolController
 
-from psilearn.backend import array_namespace, asarray, block_rows, computing_rows, halving, is_tensor, put, tensor_cores, to_host
+from psilearn.backend import (
+    array_namespace,
+    asarray,
+    block_rows,
+    computing_rows,
+    halving,
+    is_tensor,
+    put,
+    tensor_cores,
+    to_host,
+)
 from psilearn.backend.context import takes_tf32
 from psilearn.decode.candidates import CandidateSet
 from psilearn.kernels.products import slices

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn.linalg import Array
 from psilearn.backend import is_tensor, to_host
+from psilearn.linalg import Array
 from psilearn.samples import Samples
 
 FORMAT, VERSION = "psilearn.CandidateSet", 1

@@ -122,16 +122,16 @@ class OutputKernelRegression(BaseEstimator):
         """Return the fitted attributes that depend on the chosen directions V (r, p)."""
         eigenvalues, V = self._choose_subspace(outputs, regression)
         embedding = outputs.embedding(V)
-        goes_on = isinstance(outputs, LandmarkOutputs)
+        continuation = None
+        if isinstance(outputs, LandmarkOutputs):
+            continuation = outputs.parked(), regression.parked() if self._looks_at_unlabeled() else None
         return {
             "embedding_": embedding,
             "candidates_": known_candidates(outputs, V, embedding),
             "eigenvalues_": eigenvalues,
             "n_components_": embedding.n_components,
             "approximation_error_": outputs.approximation_error,
-            "_continuation": (
-                (outputs.parked(), regression.parked() if self._looks_at_unlabeled() else None) if goes_on else None
-            ),
+            "_continuation": continuation,
             **regression.attributes(V),
         }
 

@@ -6,8 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from psilearn.backend import array_namespace, is_tensor, on_host, to_host, working_dtype
-from psilearn.kernels.base import Array, RowKernel, same_length
 from psilearn.kernels import tensors
+from psilearn.kernels.base import Array, RowKernel, same_length
 from psilearn.kernels.products import dense, gemm_tiles, paired_inner_products, products, strips
 from psilearn.kernels.tensors import DeviceRows
 from psilearn.samples import Samples

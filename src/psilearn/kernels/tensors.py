@@ -27,10 +27,10 @@ class DeviceRows:
         """Move CSR rows."""
         import torch
 
-        parts = (put(part, device) for part in (rows.indptr, rows.indices, rows.data))
+        indptr, indices, data = (put(part, device) for part in (rows.indptr, rows.indices, rows.data))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that such tensors are young
-            return cls(torch.sparse_csr_tensor(*parts, size=rows.shape, check_invariants=False))
+            return cls(torch.sparse_csr_tensor(indptr, indices, data, rows.shape, check_invariants=False))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -91,7 +91,9 @@ def _some(B: Any, host: Any, part: slice, dtype: Any) -> Any:
     """Return some rows, dense; CSR rows are cut on the host, where they can be."""
     if host is None:
         return _cast(B[part], dtype)
-    rows = sparse.csr_matrix(tuple(x.numpy() for x in (host.values(), host.col_indices(), host.crow_indices())), host.shape)
+    rows = sparse.csr_matrix(
+        tuple(x.numpy() for x in (host.values(), host.col_indices(), host.crow_indices())), host.shape
+    )
     return _dense(DeviceRows.of(rows[part], B.tensor.device), dtype)
 
 
@@ -103,9 +105,7 @@ def _dense(rows: Any, dtype: Any) -> Any:
     return rows.cast(dtype).dense() if isinstance(rows, DeviceRows) else _cast(rows, dtype)
 
 
-def counts(
-    A: Any, B: Any, packed: bool, dtype: Any, finish: Callable[[Any, slice, slice, Any, Any], None]
-) -> None:
+def counts(A: Any, B: Any, packed: bool, dtype: Any, finish: Callable[[Any, slice, slice, Any, Any], None]) -> None:
     """Hand |A∩B| over in tiles of rows and columns, exact, with |A| and |B|.
 
     A product of zeros and ones is exact in TF32 with sums in float32, below 2²⁴ columns: the matrix units of a GPU

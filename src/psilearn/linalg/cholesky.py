@@ -29,7 +29,7 @@ class ShiftedCholesky:
     def __init__(self, K: Array, shift: float, overwrite: bool = False) -> None:
         self._tensor: Any = None
         if is_tensor(K):
-            self._tensor = tensors.cholesky(K if overwrite else K.clone(), shift)
+            self._tensor = tensors.cholesky(K, shift, overwrite)
             if self._tensor is None:
                 raise NotPositiveSemidefiniteError("a leading minor is not positive definite")
             return
@@ -53,7 +53,7 @@ def shifted_factor(lower: Array, shift: float) -> Array | None:
     It is overwritten.
     """
     if is_tensor(lower):
-        return tensors.cholesky(lower, shift)
+        return tensors.cholesky(lower, shift, overwrite=True)
     lower.flat[:: len(lower) + 1] += shift
     R, failed = dpotrf(lower, lower=1, overwrite_a=1)
     return None if failed else R
@@ -90,18 +90,23 @@ def pivoted_cholesky(K: Array, tolerance: float = 0.0, overwrite: bool = False) 
         if xp.any(K != 0):
             raise NotPositiveSemidefiniteError(f"the largest diagonal entry is {scale:.3g}, yet the matrix is not zero")
         return PivotedCholesky(K[:, :0], np.empty(0, dtype=np.intp))
-    packed = (K if overwrite else K.clone()) if is_tensor(K) else K.T if overwrite else np.array(K, order="F")
+    workspace = (K if is_tensor(K) else K.T) if overwrite else _copy(K)
     tolerance = max(tolerance, n * np.finfo(float).eps * scale)
-    exact, exact_error = _pivoted(packed, tolerance)
+    exact, exact_error = _pivoted(workspace, tolerance)
     if exact_error <= max(INDEFINITE * scale, 4 * tolerance):
         return exact
     coarse = 2 * np.sqrt(n) * SINGLE * scale
-    rounded, error = _pivoted(packed, coarse)
+    rounded, error = _pivoted(workspace, coarse)
     if error <= 4 * coarse:
         return rounded
     raise NotPositiveSemidefiniteError(
         f"after {len(rounded.pivots)} of {n} pivots a part of size {error:.3g} is left that no Gram matrix has"
     )
+
+
+def _copy(K: Array) -> Array:
+    """Return a copy; of an array in the order of LAPACK."""
+    return 1.0 * K if is_tensor(K) else np.array(K, order="F")
 
 
 def _pivoted(K: Array, tolerance: float) -> tuple[PivotedCholesky, float]:
@@ -145,7 +150,7 @@ def spanning_cholesky(K: Array, tolerance: float) -> SpanningCholesky:
     about 1/√tolerance: that is the whole policy, no jitter is added to K.
     """
     if is_tensor(K):
-        whole = tensors.cholesky(K.clone(), 0.0)
+        whole = tensors.cholesky(K, 0.0)
         if whole is not None and float(whole.diagonal().min()) ** 2 > tolerance:
             return SpanningCholesky(np.arange(len(K)), whole)
         found = pivoted_cholesky(K, tolerance, overwrite=True)
@@ -175,8 +180,6 @@ def solve_lower(L: Array, B: Any) -> Any:
     if is_tensor(B):
         return tensors.solve_triangle(L, B)
     return (strsm if B.dtype == np.float32 else dtrsm)(1.0, L, B, lower=1, overwrite_b=1)
-
-
 
 
 def solve_transposed(L: Array, B: Array) -> Array:

@@ -51,7 +51,8 @@ def dense_top_eigh(M: Array, k: int) -> tuple[Array, Array]:
     M = (M + M.T) / 2
     if is_tensor(M):
         values, vectors = eigh(M)
-        return values.flip(0)[:k], vectors.flip(1)[:, :k]
+        xp = array_namespace(M)
+        return xp.flip(values)[:k], xp.flip(vectors, axis=1)[:, :k]
     values, vectors = np.empty(0), np.empty((size, 0))
     if size > 1000 and 2 * k <= size:  # below that, divide and conquer finds all of them sooner
         with suppress(LinAlgError):

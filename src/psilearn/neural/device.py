@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from psilearn import backend
+
 
 def require_torch(who: str) -> None:
     """Say how to install torch where it is missing."""
@@ -19,17 +21,7 @@ def require_torch(who: str) -> None:
 
 def find_device(device: Any) -> Any:
     """Return the torch device of that name; None is the CPU."""
-    import torch
-
-    try:
-        found = torch.device("cpu" if device is None else device)
-    except (RuntimeError, TypeError) as error:
-        raise ValueError(
-            f"device must be None, 'cpu' or one that torch knows, such as 'cuda'; got {device!r}."
-        ) from error
-    if found.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={device!r} asks for a GPU, but torch finds none on this machine: use device=None.")
-    return found
+    return backend.find_device("cpu" if device is None else device, others=True)
 
 
 @contextmanager
