@@ -1,9 +1,37 @@
+import os
+from collections.abc import Iterator
 from importlib.util import find_spec
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # small problems gain nothing by threads; before NumPy is imported
 
 import pytest
 
+from psilearn.backend import computing, find_device, on_host
 from psilearn.datasets import data_home
 from tests.problems import KINDS, Problem, make
+
+BACKENDS = ["numpy", pytest.param("cpu", id="torch"), pytest.param("cuda", marks=pytest.mark.cuda)]
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Compute in NumPy, on torch's CPU and on a GPU: for modules with ``usefixtures("backend")``."""
+    if request.param == "numpy":
+        yield request.param
+        return
+    pytest.importorskip("torch")
+    with computing("float64", find_device(request.param)):
+        yield request.param
+
+
+@pytest.fixture(autouse=True)
+def numpy_unless_asked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Keep a backend that still stands for its module out of the tests there that do not use it."""
+    if "backend" in request.fixturenames:
+        yield
+        return
+    with on_host():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,8 +49,18 @@ def problem(request: pytest.FixtureRequest) -> Problem:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test whose file is not in the data home: ``@pytest.mark.data("usps/usps.h5")``."""
+    """Skip a test whose file is not in the data home, ``@pytest.mark.data("usps/usps.h5")``, or that needs a GPU."""
+    if item.get_closest_marker("cuda") and not _finds_gpu():
+        pytest.skip("torch finds no GPU")
     for mark in item.iter_markers("data"):
         missing = [name for name in mark.args if not (data_home() / name).exists()]
         if missing:
             pytest.skip(f"not in the data home {data_home()}: {', '.join(missing)}")
+
+
+def _finds_gpu() -> bool:
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())

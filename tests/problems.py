@@ -6,7 +6,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from psilearn.backend import to_host
 from psilearn.kernels import Dice, Gaussian, GaussianTanimoto, Kemeny, Kernel, Linear, Pairwise, Precomputed
+
+
+def block(kernel: Kernel, A: Any, B: Any = None) -> np.ndarray:
+    """Return k(A, B) in NumPy, wherever it is computed."""
+    return to_host(kernel(A, B))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import LinAlgError, eigh
 
-from psilearn.linalg import eigen as linalg
 from psilearn.kernels import Gaussian, Linear, Tanimoto
 from psilearn.linalg import (
     NotPositiveSemidefiniteError,
@@ -18,6 +17,7 @@ from psilearn.linalg import (
     pivoted_cholesky,
     top_eigh,
 )
+from psilearn.linalg import eigen as linalg
 
 PROPERTY = settings(max_examples=50, deadline=None, derandomize=True)
 seeds = st.integers(0, 10**6)

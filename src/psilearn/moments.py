@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk, ssyrk
 
 from psilearn.backend import array_namespace, asarray, is_tensor, to_host, working_device, zeros
-from psilearn.linalg import Array, top_eigh
+from psilearn.linalg import Array, add_product, top_eigh
 from psilearn.progress import stage
 
 
@@ -104,10 +104,7 @@ class GramSum:
         if 0 in F.shape:
             return
         if is_tensor(F):
-            if F.dtype == self.lower.dtype:
-                self.lower.addmm_(F, F.T)
-            else:
-                self.lower += F @ F.T
+            add_product(self.lower, F)
         elif F.dtype == np.float32:
             self._part = ssyrk(1.0, F, c=self._part, lower=1, overwrite_c=1)
             self.lower += self._part

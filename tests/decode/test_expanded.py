@@ -7,6 +7,8 @@ from psilearn import IOKR, OEL, CandidateSets, Landmarks
 from psilearn.decode.expanded import Expansions, distances_in_sets, rank_in_sets
 from psilearn.kernels import Gaussian, GaussianTanimoto, Linear
 
+pytestmark = pytest.mark.usefixtures("backend")
+
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 3))
 Y = (RNG.random((40, 12)) < 0.4).astype(float)

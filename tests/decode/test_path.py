@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 import sklearn
 
+from psilearn.backend import asarray
 from psilearn.decode.path import nearest_path, rank_path
+
+pytestmark = pytest.mark.usefixtures("backend")
 
 RNG = np.random.default_rng(0)
 Z, G = RNG.standard_normal((12, 9)), RNG.standard_normal((40, 9)).round(1)
@@ -20,7 +23,7 @@ def distances(p):
 @pytest.mark.parametrize("working_memory", [1024, 1e-3])
 def test_nearest_for_each_p(working_memory):
     with sklearn.config_context(working_memory=working_memory):
-        best = nearest_path(Z, G, NORMS, SIZES)
+        best = nearest_path(*map(asarray, (Z, G, NORMS)), SIZES)
     for row, p in zip(best, SIZES, strict=True):
         np.testing.assert_array_equal(row, np.argmin(distances(p).round(9), axis=1))
     assert best.max() < 30  # a tie goes to the lowest index
@@ -30,8 +33,9 @@ def test_nearest_for_each_p(working_memory):
 def test_rank_for_each_p(monkeypatch, block):
     monkeypatch.setattr("psilearn.decode.path.BLOCK_ROWS", block)
     places = np.r_[np.arange(11), -1]
-    np.testing.assert_array_equal(nearest_path(Z, G, NORMS, [4])[0], np.argmin(distances(4).round(9), axis=1))
-    for ranks, p in zip(rank_path(Z, G, NORMS, SIZES, places), SIZES, strict=True):
+    given = tuple(map(asarray, (Z, G, NORMS)))
+    np.testing.assert_array_equal(nearest_path(*given, [4])[0], np.argmin(distances(4).round(9), axis=1))
+    for ranks, p in zip(rank_path(*given, SIZES, places), SIZES, strict=True):
         D = distances(p)
         own = D[np.arange(11), np.arange(11)][:, None]
         np.testing.assert_array_equal(ranks.nearer[:11], (D[:11] < own - 1e-9).sum(axis=1))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sklearn import config_context
 from threadpoolctl import threadpool_info
 
+from psilearn.backend import asarray, to_host
 from psilearn.decode import CandidateSet, nearest, rank_of_truth, score
 from psilearn.decode.nearest import count_nearer, smallest
 from psilearn.decode.score import tie

@@ -11,6 +11,8 @@ from psilearn.decode import CandidateSet, CandidateSets, nearest, rank_of_truth
 from psilearn.embed import Embedding
 from psilearn.kernels import Gaussian, Linear
 
+pytestmark = pytest.mark.usefixtures("backend")
+
 RNG = np.random.default_rng(0)
 E = Embedding(Linear(), np.eye(5), np.eye(5)[:, :4])
 

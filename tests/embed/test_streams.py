@@ -10,6 +10,8 @@ from psilearn import IOKR, KDE, OEL
 from psilearn.kernels import Dice, Gaussian, Pairwise
 from psilearn.samples import concat, take
 
+pytestmark = pytest.mark.usefixtures("backend")
+
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((80, 3))
 Y = RNG.standard_normal((80, 4)).round(2)

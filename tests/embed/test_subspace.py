@@ -7,6 +7,9 @@ from psilearn import KDE, OEL
 from psilearn.embed import algorithm_1
 from psilearn.kernels import Gaussian
 from psilearn.samples import concat, n_samples, take
+from tests.problems import block
+
+pytestmark = pytest.mark.usefixtures("backend")
 
 KERNEL_X = Gaussian(0.5)
 ALPHA = 1e-3
@@ -16,10 +19,10 @@ def reference(problem, p, c, unlabeled):
     """Algorithm 1 on all n + m points, repeated outputs and all."""
     k = problem.kernel
     return algorithm_1(
-        KERNEL_X(problem.X),
-        k(problem.Y),
-        k(problem.Y, unlabeled),
-        k(unlabeled),
+        block(KERNEL_X, problem.X),
+        block(k, problem.Y),
+        block(k, problem.Y, unlabeled),
+        block(k, unlabeled),
         alpha=ALPHA,
         n_components=p,
         supervision=c,
@@ -36,13 +39,15 @@ def test_coordinates_agree_with_algorithm_1(problem, supervision, with_unlabeled
     dual = reference(problem, p, supervision, U)
     np.testing.assert_allclose(model.eigenvalues_, dual.eigenvalues, rtol=1e-8)
     # The bases may differ by signs; inner products of embedded outputs may not.
+    k = problem.kernel
     g = model.transform_outputs(problem.candidates)
-    g_dual = dual.embed_outputs(problem.kernel(problem.candidates, problem.Y), problem.kernel(problem.candidates, U))
+    g_dual = dual.embed_outputs(block(k, problem.candidates, problem.Y), block(k, problem.candidates, U))
     np.testing.assert_allclose(g @ g.T, g_dual @ g_dual.T, atol=1e-7)
     # z(x) = Gĥ(x) = Σᵢ αᵢ(x) g(yᵢ)
     n = len(problem.X)
-    weights = np.linalg.solve(KERNEL_X(problem.X) + n * ALPHA * np.eye(n), KERNEL_X(problem.X, problem.X_test)).T
-    z_dual = weights @ dual.embed_outputs(problem.kernel(problem.Y), problem.kernel(problem.Y, U))
+    K = block(KERNEL_X, problem.X)
+    weights = np.linalg.solve(K + n * ALPHA * np.eye(n), block(KERNEL_X, problem.X, problem.X_test)).T
+    z_dual = weights @ dual.embed_outputs(block(k, problem.Y), block(k, problem.Y, U))
     np.testing.assert_allclose(model.embed(problem.X_test) @ g.T, z_dual @ g_dual.T, atol=1e-7)
 
 
@@ -50,10 +55,10 @@ def test_algorithm_1_returns_the_embedding_of_its_own_points(problem):
     # GY = Kβ: the first n rows are √(c/n) Gĥ(xᵢ), the others √((1−c)/m) g(uⱼ).
     dual = reference(problem, 3, 0.4, problem.unlabeled)
     k = problem.kernel
-    g_u = dual.embed_outputs(k(problem.unlabeled, problem.Y), k(problem.unlabeled))
+    g_u = dual.embed_outputs(block(k, problem.unlabeled, problem.Y), block(k, problem.unlabeled))
     n, m = n_samples(problem.Y), n_samples(problem.unlabeled)
     np.testing.assert_allclose(dual.GY[n:], np.sqrt(0.6 / m) * g_u, atol=1e-8)
-    g_y = dual.embed_outputs(k(problem.Y), k(problem.Y, problem.unlabeled))
+    g_y = dual.embed_outputs(block(k, problem.Y), block(k, problem.Y, problem.unlabeled))
     np.testing.assert_allclose(dual.GY[:n], np.sqrt(0.4 / n) * dual.smoother.T @ g_y, atol=1e-8)
 
 
@@ -62,7 +67,7 @@ def test_G_has_orthonormal_rows(problem, supervision):
     model = OEL(KERNEL_X, problem.kernel, ALPHA, 3, supervision).fit(problem.X, problem.Y, problem.unlabeled)
     landmarks, basis = model.embedding_.landmarks, model.embedding_.basis
     # G* z = Σ_s (basis z)_s ψ(s), so GG* = basisᵀ k(S, S) basis
-    np.testing.assert_allclose(basis.T @ problem.kernel(landmarks) @ basis, np.eye(3), atol=1e-8)
+    np.testing.assert_allclose(basis.T @ block(problem.kernel, landmarks) @ basis, np.eye(3), atol=1e-8)
 
 
 @pytest.mark.parametrize("with_unlabeled", [True, False])
@@ -79,7 +84,7 @@ def test_kde_is_uncentred_kernel_pca():
     X, Y = rng.standard_normal((30, 2)), rng.standard_normal((30, 3))
     kernel = Gaussian(0.4)
     model = KDE(KERNEL_X, kernel, ALPHA, 5).fit(X, Y)
-    mu, U = np.linalg.eigh(kernel(Y) / 30)
+    mu, U = np.linalg.eigh(block(kernel, Y) / 30)
     scores = U[:, ::-1][:, :5] * np.sqrt(30 * mu[::-1][:5])  # √μ u, the textbook scores
     np.testing.assert_allclose(model.eigenvalues_, mu[::-1][:5], rtol=1e-9)
     np.testing.assert_allclose(np.abs(model.transform_outputs(Y)), np.abs(scores), atol=1e-9)

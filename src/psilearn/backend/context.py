@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -57,9 +57,31 @@ def _named(dtype: Any, device: Any) -> _Work:
 def _working(work: _Work) -> Iterator[None]:
     token = _WORK.set(work)
     try:
-        yield
+        with _matrix_units(False) if work.device is not None else nullcontext():
+            yield
     finally:
         _WORK.reset(token)
+
+
+@contextmanager
+def _matrix_units(allowed: bool) -> Iterator[None]:
+    """Let float32 products of tensors take TF32 or not, whatever the program around has set, and leave that as it was.
+
+    Nor does an automatic mixed precision of the program around reach inside.
+    """
+    import torch
+
+    matmul = torch.backends.cuda.matmul
+    newer = hasattr(matmul, "fp32_precision")  # after which the old name cannot always be read, but be written
+    before = matmul.fp32_precision if newer else matmul.allow_tf32
+    matmul.allow_tf32 = allowed
+    try:
+        with torch.autocast("cuda", enabled=False), torch.autocast("cpu", enabled=False):
+            yield
+    finally:
+        matmul.allow_tf32 = before in (True, TF32)
+        if newer:
+            matmul.fp32_precision = before
 
 
 def working_dtype() -> np.dtype[Any]:
@@ -117,18 +139,8 @@ def tensor_cores(exact: bool = False) -> Iterator[None]:
     Factors of 11 significant bits, sums in float32: with ``exact`` the caller knows that its factors have no more bits,
     such as zeros and ones, so that nothing is lost and any precision may do it.
     """
-    if working_device() is None or not (exact or _WORK.get().tf32):
+    with _matrix_units(True) if working_device() is not None and (exact or _WORK.get().tf32) else nullcontext():
         yield
-        return
-    import torch
-
-    matmul = torch.backends.cuda.matmul
-    before = matmul.allow_tf32
-    matmul.allow_tf32 = True
-    try:
-        yield
-    finally:
-        matmul.allow_tf32 = before
 
 
 def takes_tf32() -> bool:

@@ -61,7 +61,7 @@ def _attempt(work: Callable[[slice], Any], part: slice, last: bool) -> tuple[boo
 
     try:
         return True, work(part)
-    except torch.OutOfMemoryError:
+    except torch.cuda.OutOfMemoryError:
         pass  # what the failed work held is let go of with the exception
     release(device)
     return False, None
@@ -90,7 +90,7 @@ def _ahead(parts: Iterable[Part], device: Any) -> Iterator[Part]:
         if not _is_plain(block):
             return rows, block, None
         like = torch.from_numpy(np.empty(0, block.dtype))
-        pinned = torch.empty(block.shape, dtype=like.dtype, pin_memory=True)
+        pinned = torch.empty(block.shape, dtype=like.dtype, device="cpu", pin_memory=True)
         np.copyto(pinned.numpy(), block)
         with torch.cuda.stream(copies):
             return rows, pinned.to(device, non_blocking=True), copies.record_event()

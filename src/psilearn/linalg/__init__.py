@@ -5,7 +5,7 @@ Three problems carry the library: a shifted positive definite system (ridge), a 
 matrix is: by LAPACK for arrays, by torch for tensors.
 """
 
-from psilearn.linalg.arrays import Array, add_to_diagonal, least, row_products, squared_norm, where_true
+from psilearn.linalg.arrays import Array, add_product, add_to_diagonal, least, row_products, squared_norm, where_true
 from psilearn.linalg.cholesky import (
     INDEFINITE,
     SINGLE,
@@ -30,6 +30,7 @@ __all__ = [
     "PivotedCholesky",
     "ShiftedCholesky",
     "SpanningCholesky",
+    "add_product",
     "add_to_diagonal",
     "block_krylov_eigh",
     "dense_top_eigh",

@@ -40,6 +40,14 @@ def add_to_diagonal(M: Any, values: Any) -> Any:
     return M
 
 
+def add_product(total: Any, F: Any) -> None:
+    """Add F Fᵀ to a tensor in place: in one step where both are of one precision, else the product is made first."""
+    if F.dtype == total.dtype:
+        total.addmm_(F, F.T)
+    else:
+        total += F @ F.T
+
+
 def least(values: Any, k: int) -> Any:
     """Return the columns of the k least entries of each row, (n, k), in any order."""
     if is_tensor(values):
