@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn.backend import is_tensor, row_blocks, to_host
+from psilearn.backend import off_device, row_blocks
 from psilearn.kernels.base import Kernel
 from psilearn.samples import Samples, n_columns, n_samples
 
@@ -35,8 +35,7 @@ def digest(A: Samples, strict: bool) -> bytes:
 
 
 def _pieces(A: Samples, strict: bool) -> Iterator[bytes]:
-    if is_tensor(A):
-        A = to_host(A)
+    A = off_device(A)
     if sparse.issparse(A):
         A = A.tocsr()
         yield f"csr {A.shape} {A.dtype.newbyteorder('<').str};".encode()

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from psilearn.backend import is_tensor, to_host
+from psilearn.backend import off_device
 from psilearn.decode import CandidateSet
 from psilearn.embed import Embedding
 from psilearn.estimators import IOKR, KDE, OEL
@@ -183,8 +183,7 @@ class _Writer:
         return made
 
     def _encode(self, value: Any, where: str) -> Any:
-        if is_tensor(value):
-            value = to_host(value)
+        value = off_device(value)
         if isinstance(value, np.ndarray) and not value.dtype.hasobject:
             return {"array": self._put(value)}
         if isinstance(value, np.ndarray):

@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.utils.validation import check_array
 
 from psilearn import checks
-from psilearn.backend import row_blocks
+from psilearn.backend import off_device, row_blocks
 from psilearn.decode.nearest import Ranks
-from psilearn.kernels.base import Array, Kernel, as_kernel
+from psilearn.kernels.base import Array, Kernel, as_kernel, checked
 from psilearn.kernels.binary import Dice
 from psilearn.kernels.ranking import pair_signs
 from psilearn.rankings import check_orders_something, check_ranks, from_orders, is_orders, items_of
@@ -66,7 +66,7 @@ def kernel_loss(Y_true: Samples, Y_pred: Samples, kernel: Kernel) -> Mean:
     _same_length(Y_true, Y_pred)
     if not isinstance(kernel, Kernel):
         kernel = as_kernel(kernel, "kernel")
-    return Mean(kernel.paired_squared_distances(kernel.check(Y_true, "Y_true"), kernel.check(Y_pred, "Y_pred")))
+    return Mean(kernel.paired_squared_distances(checked(kernel, Y_true, "Y_true"), checked(kernel, Y_pred, "Y_pred")))
 
 
 def f1_score(Y_true: Samples, Y_pred: Samples) -> Mean:
@@ -94,7 +94,7 @@ def hamming_loss(Y_true: Samples, Y_pred: Samples) -> Mean:
     from psilearn.kernels.vector import Linear
 
     check = Linear().check
-    A, B = check(Y_true, "Y_true", allow_1d=False), check(Y_pred, "Y_pred", allow_1d=False)
+    A, B = (check(off_device(Y), name, allow_1d=False) for Y, name in ((Y_true, "Y_true"), (Y_pred, "Y_pred")))
     if A.shape != B.shape:
         raise ValueError(f"Y_true and Y_pred must have one shape; got {A.shape} and {B.shape}.")
     return Mean(np.asarray((A != B).sum(axis=1)).ravel() / A.shape[1])
@@ -171,6 +171,7 @@ def _row_by_row(compare: Callable[[Array, Array], Array], Y_true: Samples, Y_pre
 def _ranks(Y_true: Samples, Y_pred: Samples) -> tuple[Array, Array]:
     """Return checked ranks (n, K) of both, NaN where unknown."""
     _same_length(Y_true, Y_pred)
+    Y_true, Y_pred = off_device(Y_true), off_device(Y_pred)
     if is_orders(Y_true) != is_orders(Y_pred):
         raise ValueError("Y_true and Y_pred must have one form: both ranks, or both orders such as 'b>c>a'.")
     if is_orders(Y_true):

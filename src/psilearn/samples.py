@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from psilearn.backend import array_namespace, is_tensor, put, rows_of, to_host
+from psilearn.backend import array_namespace, is_tensor, off_device, put, rows_of
 
 Samples = Any
 Index = NDArray[np.intp]
@@ -58,7 +58,7 @@ def concat(parts: Sequence[Samples]) -> Samples:
         like = parts[0]
         dense = [part.toarray() if sparse.issparse(part) else part for part in parts]
         return array_namespace(like).concat([put(part, like.device) for part in dense])
-    parts = [to_host(part) if is_tensor(part) else part for part in parts]
+    parts = [off_device(part) for part in parts]
     if any(sparse.issparse(part) for part in parts):
         return sparse.vstack([part if sparse.issparse(part) else sparse.csr_matrix(part) for part in parts], "csr")
     if all(isinstance(part, np.ndarray) for part in parts):
@@ -95,7 +95,7 @@ def distinct(A: Samples) -> Distinct:
 
 def match(A: Samples, B: Samples) -> Index:
     """Return, for each object of A, the first place of an equal one in B; −1 where there is none."""
-    A, B = (to_host(part) if is_tensor(part) else part for part in (A, B))
+    A, B = off_device(A), off_device(B)
     if _are_plain(A, B):
         # A float32 and the float64 it came from are one number.
         dtype = B.dtype if np.issubdtype(B.dtype, np.floating) else np.result_type(A, B)
@@ -116,8 +116,7 @@ def _are_plain(*collections: Samples) -> bool:
 
 def _keys(A: Samples) -> Iterable[Hashable]:
     """Give something hashable for each object, equal for equal objects, one after the other."""
-    if is_tensor(A):
-        A = to_host(A)
+    A = off_device(A)
     if sparse.issparse(A):
         return _csr_keys(A)
     if _are_plain(A):

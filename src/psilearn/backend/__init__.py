@@ -6,7 +6,7 @@ NumPy is the backend unless a device is asked for; torch is imported only then. 
 
 from array_api_compat import array_namespace
 
-from psilearn.backend.arrays import asarray, eye, in_form_of, is_tensor, put, rows_of, to_host, zeros
+from psilearn.backend.arrays import asarray, eye, in_form_of, is_tensor, off_device, put, rows_of, to_host, zeros
 from psilearn.backend.budget import (
     available_bytes,
     block_rows,
@@ -45,6 +45,7 @@ __all__ = [
     "halving",
     "in_form_of",
     "is_tensor",
+    "off_device",
     "on_host",
     "precision",
     "put",

@@ -44,6 +44,11 @@ def to_host(array: Any) -> Any:
     return array.detach().cpu().numpy() if is_tensor(array) else np.asarray(array)
 
 
+def off_device(A: Any) -> Any:
+    """Return a tensor in NumPy, and anything else (an array, a CSR matrix, a list) as it is."""
+    return to_host(A) if is_tensor(A) else A
+
+
 def in_form_of(given: Any, result: Any) -> Any:
     """Return a result as a tensor where what was given is one, on its device; else in NumPy."""
     return put(result, given.device) if is_tensor(given) else to_host(result)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn.backend import is_tensor, to_host
+from psilearn.backend import off_device
 from psilearn.linalg import Array
 from psilearn.samples import Samples
 
@@ -122,8 +122,7 @@ def outputs(path: Path, manifest: dict[str, Any]) -> Samples:
 
 def _parts(outputs: Samples) -> tuple[str, dict[str, Any]]:
     """Return the kind of outputs and the arrays to store; tensors are stored as arrays."""
-    if is_tensor(outputs):
-        outputs = to_host(outputs)
+    outputs = off_device(outputs)
     if sparse.issparse(outputs) and outputs.format == "csr":
         kind = "csr_array" if isinstance(outputs, sparse.sparray) else "csr_matrix"
         return kind, {f"outputs_{part}.npy": getattr(outputs, part) for part in CSR}

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from psilearn.backend import computing_blocks
-from psilearn.kernels.base import Kernel
+from psilearn.kernels.base import Kernel, checked
 from psilearn.samples import Samples, concat, is_empty, n_samples, take
 
 BLOCK_ROWS = 8192  # outputs that are taken together at the most
@@ -135,7 +135,7 @@ class OutputStream:
             warnings.warn(f"{self.name} gave no outputs. (An iterator can be read once.)", UserWarning, stacklevel=2)
 
     def _checked(self, batch: Samples, name: str) -> Samples:
-        batch = self.kernel.check(batch, name)
+        batch = checked(self.kernel, batch, name)
         self.kernel.check_alike(batch, name, self.like, self.like_name)
         if sparse.issparse(batch) and isinstance(self.like, np.ndarray):
             batch = batch.toarray()  # predictions come in the form of y

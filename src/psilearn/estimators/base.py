@@ -31,7 +31,7 @@ from psilearn.conformal import PredictionSets, scores_of_truth, sets_within, thr
 from psilearn.decode import CandidateSet, CandidateSets, Ranks, TopK, as_candidates, nearest, rank_of_truth
 from psilearn.decode.rankings import AllRankings, has_all_rankings
 from psilearn.embed import Embedding, LandmarkOutputs, OutputStream, SpannedOutputs
-from psilearn.kernels.base import Kernel, as_kernel, diagonal
+from psilearn.kernels.base import Kernel, as_kernel, checked, diagonal
 from psilearn.landmarks import as_landmarks
 from psilearn.linalg import Array
 from psilearn.metrics import kernel_loss
@@ -306,7 +306,7 @@ class OutputKernelRegression(BaseEstimator):
         if self.regressor is not None:
             return check_inputs(X), EstimatorRegressor(self.regressor)
         kernel = as_kernel(self.input_kernel, "input_kernel")
-        X = kernel.check(X, "X", allow_1d=False)
+        X = checked(kernel, X, "X", allow_1d=False)
         kernel.fit(X)
         landmarks = as_landmarks(self.input_landmarks, "input_landmarks", "uniform")
         if landmarks is None:
@@ -331,7 +331,7 @@ class OutputKernelRegression(BaseEstimator):
         return Z, Y
 
     def _check_outputs(self, Y: Samples, name: str) -> Samples:
-        Y = self.output_kernel_.check(Y, name)
+        Y = checked(self.output_kernel_, Y, name)
         self.output_kernel_.check_alike(Y, name, self.candidates_.outputs, "the outputs that the model was fitted on")
         return Y
 
@@ -369,7 +369,7 @@ def check_outputs_of_fit(
     """Return the outputs as the kernel takes them, one an input, and the unlabeled outputs (None for none)."""
     if y is None:
         raise ValueError(f"{estimator} requires y to be passed, but the target y is None.")
-    Y = kernel.check(y, "y")
+    Y = checked(kernel, y, "y")
     if n_samples(Y) != n_inputs:
         raise ValueError(
             f"X and y must have one row an example: X has {n_inputs}, y has {n_samples(Y)} ({describe(Y)})."

@@ -16,6 +16,7 @@ from psilearn.backend import (
     computing_rows,
     device_of,
     is_tensor,
+    off_device,
     precision,
     put,
     require_memory,
@@ -168,7 +169,7 @@ class RowKernel(Kernel):
         A = self.check(A, name)
         A = A.reshape(-1, 1) if A.ndim == 1 else A
         if not self._on_device:
-            return to_host(A) if is_tensor(A) else A
+            return off_device(A)
         return A if working_device() is None else on_device(A, working_device())
 
     def _row_pair(self, A: Samples, B: Samples | None) -> tuple[Any, Any]:
@@ -243,7 +244,12 @@ def new_block(kernel: Kernel, A: Samples, B: Samples | None) -> Array:
 
 def suited(kernel: Kernel, A: Samples | None) -> Samples | None:
     """Return a collection for a kernel: tensors in NumPy where it works there."""
-    return to_host(A) if is_tensor(A) and not kernel._on_device else A
+    return A if kernel._on_device else off_device(A)
+
+
+def checked(kernel: Kernel, A: Samples, name: str, **demands: Any) -> Samples:
+    """Return the collection as the kernel's check gives it; tensors in NumPy where the kernel works there."""
+    return kernel.check(suited(kernel, A), name, **demands)
 
 
 def resident(kernel: Kernel, A: Samples) -> Samples:

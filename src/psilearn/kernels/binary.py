@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn.backend import array_namespace, is_tensor, on_host, to_host, working_dtype
+from psilearn.backend import array_namespace, is_tensor, off_device, on_host, working_dtype
 from psilearn.kernels import tensors
 from psilearn.kernels.base import Array, RowKernel, same_length
 from psilearn.kernels.products import dense, gemm_tiles, paired_inner_products, products, strips
@@ -77,7 +77,7 @@ class _SetKernel(RowKernel):
         """Return the similarity of each pair of rows."""
         same_length(A, B)
         with on_host():
-            rows, others = self._row_pair(*(to_host(part) if is_tensor(part) else part for part in (A, B)))
+            rows, others = self._row_pair(off_device(A), off_device(B))
         sizes, other_sizes = self._sizes(rows), self._sizes(others)
         common = self._sizes(rows & others) if self.packed else paired_inner_products(rows, others)
         values = self._similarity(common, sizes, other_sizes, np.empty(len(sizes)))

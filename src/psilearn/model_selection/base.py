@@ -19,6 +19,7 @@ from psilearn.decode import CandidateSets, Ranks, TopK, as_candidates
 from psilearn.decode.rankings import LISTED, has_all_rankings
 from psilearn.embed import KnownOutputs
 from psilearn.estimators.base import check_outputs_of_fit
+from psilearn.kernels.base import checked
 from psilearn.linalg import Array
 from psilearn.model_selection import grids
 from psilearn.model_selection.choice import Choice, best_row, results_table, rows_where
@@ -107,7 +108,7 @@ class PathSearch(BaseEstimator):
             )
         checked_X = X
         for kernel in input_kernels:
-            checked_X = kernel.check(X, "X", allow_1d=False)
+            checked_X = checked(kernel, X, "X", allow_1d=False)
         n = n_samples(checked_X)
         Y, stream = check_outputs_of_fit(type(self).__name__, output_kernels[0], y, unlabeled, n)
         U = None if stream is None else stream.collect()
@@ -211,16 +212,16 @@ class PathSearch(BaseEstimator):
             return None
         candidates = as_candidates(candidates, known)
 
-        def checked(outputs: Samples, name: str) -> Samples:
-            outputs = kernel.check(outputs, name)
+        def of_kernel(outputs: Samples, name: str) -> Samples:
+            outputs = checked(kernel, outputs, name)
             if hasattr(outputs, "shape") == hasattr(known, "shape"):  # a list of rows may stand for an array
                 kernel.check_alike(outputs, name, known, "the known outputs")
             return outputs
 
         return (
-            candidates.checked(checked, n)
+            candidates.checked(of_kernel, n)
             if isinstance(candidates, CandidateSets)
-            else checked(candidates, "candidates")
+            else of_kernel(candidates, "candidates")
         )
 
     def _default_candidates(self, scorings: list[Scoring], kernels: list[Any], Y: Samples) -> Samples | None:

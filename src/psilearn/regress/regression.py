@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 from psilearn.backend import asarray, computing_blocks, cut, stream, to_host, working_dtype, zeros
-from psilearn.kernels.base import Kernel, block, resident
+from psilearn.kernels.base import Kernel, block, checked, resident
 from psilearn.linalg import Array, solve_transposed
 from psilearn.moments import MixedMoment
 from psilearn.progress import track
@@ -112,7 +112,7 @@ class KernelPredictor:
 
     def check(self, X: Samples) -> Samples:
         """Let the kernel judge the inputs."""
-        return self.kernel.check(X, "X", allow_1d=False)
+        return checked(self.kernel, X, "X", allow_1d=False)
 
     def predictions(self, X: Samples) -> Iterator[tuple[slice, Array]]:
         """Yield rows and z(x); kernel values are never whole."""
