@@ -13,6 +13,7 @@ pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 
 from psilearn import IOKR, OEL, CandidateSets
+from psilearn.backend import computing, find_device
 from psilearn.cli import app
 from psilearn.kernels import Gaussian, GaussianTanimoto, ProbabilityProduct, uniform
 from psilearn.metabolites import MetaboliteIdentifier, Query, rank_spectra, train
@@ -146,6 +147,19 @@ def test_training_learns(identifier, library, spectra):
     assert np.mean(hits) > 2 * np.mean(chance)
     assert identifier.adducts == ("[M+H]+",)
     assert 100 <= identifier.training["spectra"] + identifier.training["calibration_spectra"] <= 120
+
+
+def test_training_and_ranking_on_a_device_are_those_of_numpy(identifier, library, spectra):
+    pytest.importorskip("torch")
+    expected = list(rank_spectra(identifier, spectra[:20], library))
+    with computing("float64", find_device("cpu")):
+        made = train(spectra, library, unlabeled=100, calibration=0.25)
+        found = list(rank_spectra(made, spectra[:20], library))
+    assert {**made.training, "validation_loss": 0} == {**identifier.training, "validation_loss": 0}
+    assert made.training["validation_loss"] == pytest.approx(identifier.training["validation_loss"], rel=1e-5)
+    np.testing.assert_allclose(made.model.calibration_scores_, identifier.model.calibration_scores_, rtol=1e-5)
+    for ours, theirs in zip(expected, found, strict=True):
+        np.testing.assert_allclose(theirs.distances, ours.distances, rtol=1e-6)
 
 
 def test_rankings_are_those_of_the_estimator(identifier, library, spectra):
@@ -456,6 +470,15 @@ def test_all_candidates_and_windows_of_mass(workplace):
     assert rows[0]["found_by"].startswith("mass ")
 
 
+def test_ranking_on_a_device_writes_the_same_table(workplace):
+    pytest.importorskip("torch")
+    tables = []
+    for options in ((), ("--device", "cpu")):
+        assert rank(workplace, *options).exit_code == 0
+        tables.append(table(workplace))
+    assert [row["smiles"] for row in tables[0]] == [row["smiles"] for row in tables[1]]
+
+
 def test_the_library_can_be_embedded_and_shown(workplace):
     before = rank(workplace)
     rows = table(workplace)
@@ -481,6 +504,7 @@ def test_the_library_can_be_embedded_and_shown(workplace):
         (["candidates", "build", "{w}/molecules.smi", "-o", "{w}/new", "--fingerprints", "x"], "kinds must be"),
         (["candidates", "show", "{w}"], "no library of candidates"),
         (["candidates", "embed", "{w}/lib", "--model", "{w}/lib"], "reads psilearn.model"),
+        (["candidates", "embed", "{w}/lib", "--model", "{w}/model", "--device", "x"], "--device must be None, 'cpu'"),
         (["metabolites", "train", "{w}/train.parquet", "--candidates", "{w}", "-o", "{w}/m2"], "no library"),
         (
             ["metabolites", "train", "{w}/train.parquet", "--candidates", "{w}/lib", "-o", "{w}/lib"],

@@ -14,14 +14,18 @@ candidates_app = typer.Typer(help="Libraries of candidate molecules on disk.", n
 metabolites_app = typer.Typer(help="From tandem mass spectra to ranked molecules.", no_args_is_help=True)
 
 Library = Annotated[Path, typer.Option("--candidates", help="The library, a folder of psilearn candidates build.")]
+Device = Annotated[str | None, typer.Option(help="Where to compute: cpu or cuda, of torch; by default in NumPy.")]
 Adduct = Annotated[str | None, typer.Option(help="The adduct of spectra that do not say theirs, such as '[M+H]+'.")]
 
 
 @contextmanager
-def _errors_as_words() -> Iterator[None]:
-    """Turn what a user can mend into one line and exit code 2."""
+def _errors_as_words(device: str | None = None) -> Iterator[None]:
+    """Turn what a user can mend into one line and exit code 2; compute on this device of torch."""
+    from psilearn.backend import computing, find_device
+
     try:
-        yield
+        with computing("float64", find_device(device, "--device")):
+            yield
     except (ValueError, OSError, EOFError, ImportError, MemoryError) as error:
         typer.secho(f"Error: {error}", err=True, fg="red")
         raise typer.Exit(2) from error
@@ -61,9 +65,10 @@ def build(
 def embed(
     library: Annotated[Path, typer.Argument(help="A library.")],
     model: Annotated[Path, typer.Option("--model", help="A model of psilearn metabolites train.")],
+    device: Device = None,
 ) -> None:
     """Embed all molecules with a model, once, so that ranking costs a product of p numbers a candidate."""
-    with _errors_as_words():
+    with _errors_as_words(device):
         from psilearn.metabolites import MetaboliteIdentifier
         from psilearn.molecules import CandidateLibrary
         from psilearn.progress import reporting
@@ -117,10 +122,11 @@ def train_command(
     calibration: Annotated[float, typer.Option(help="Part of molecules held back for conformal sets.")] = 0.1,
     adduct: Adduct = None,
     seed: Annotated[int, typer.Option(help="Of every random choice.", min=0, max=2**32 - 1)] = 0,
+    device: Device = None,
 ) -> None:
     """Learn from spectra whose molecules are known; parameters are chosen by validation on them."""
     problems: list[Any] = []
-    with _errors_as_words():
+    with _errors_as_words(device):
         from psilearn.metabolites import train
         from psilearn.molecules import CandidateLibrary
         from psilearn.spectra import read_spectra
@@ -168,10 +174,11 @@ def rank_command(
     any_adduct: Annotated[bool, typer.Option("--any-adduct", help="Accept adducts the model never saw.")] = False,
     coverage: Annotated[float, typer.Option(help="Of the conformal sets.")] = 0.9,
     ties: Annotated[str, typer.Option(help="Rank of ties: expected, optimistic or pessimistic.")] = "expected",
+    device: Device = None,
 ) -> None:
     """Rank the candidates of each spectrum. Spectra that cannot be ranked are named, and the exit code is 1."""
     rankings: list[Any] = []
-    with _errors_as_words():
+    with _errors_as_words(device):
         from psilearn.metabolites import MetaboliteIdentifier, Query, rank_spectra
         from psilearn.metabolites.page import write_page
         from psilearn.metabolites.table import write_table

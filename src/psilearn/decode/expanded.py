@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psilearn.backend import block_rows, on_host, precision
+from psilearn.backend import asarray, computing_rows, precision, to_host
 from psilearn.decode.nearest import Ranks, count_nearer
 from psilearn.decode.score import tie
 from psilearn.decode.sets import CandidateSets
 from psilearn.embed import Embedding
-from psilearn.kernels.base import Kernel, block, diagonal
+from psilearn.kernels.base import Kernel, block, diagonal, resident
 from psilearn.linalg import Array
 from psilearn.progress import track
 from psilearn.samples import Index, Samples, concat, n_samples
@@ -100,16 +100,17 @@ def distances_in_sets(predictions: Expansions, sets: CandidateSets) -> Iterator[
     r = n_samples(predictions.landmarks)
     sizes = np.array([n_samples(one) for one in sets.sets], dtype=np.intp)
     dtype = predictions.weights.dtype
-    limit = block_rows(2 * dtype.itemsize * r, GROUP)
-    with on_host(), precision(dtype):
+    with precision(dtype):
+        limit = computing_rows(2 * dtype.itemsize * r, GROUP)
+        landmarks = resident(predictions.kernel, predictions.landmarks)
         for some in track(_groups(sizes, limit), "candidate sets"):
             pool = concat([sets.sets[i] for i in some])
-            K = block(predictions.kernel, pool, predictions.landmarks, "output_kernel")
+            K = block(predictions.kernel, pool, landmarks, "output_kernel")
             norms = diagonal(predictions.kernel, pool, "output_kernel")
             ends = np.cumsum(sizes[some])
             for i, end in zip(some, ends, strict=True):
                 own = slice(end - sizes[i], end)
-                products = predictions.weights[i] @ K[own].T  # (s, c)
+                products = to_host(asarray(predictions.weights[i]) @ K[own].T)  # (s, c)
                 lengths = predictions.squared[i][:, None] + norms[own]
                 yield int(i), np.maximum(lengths - 2 * products, 0), tie(products) * lengths
 

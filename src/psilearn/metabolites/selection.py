@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from psilearn import IOKR, OEL
-from psilearn.backend import precision
+from psilearn.backend import asarray, precision, to_host
 from psilearn.decode import CandidateSets
 from psilearn.decode.expanded import Expansions, RankedInSets, rank_in_sets
 from psilearn.embed import LandmarkOutputs, OutputStream, SpannedOutputs
 from psilearn.kernels import Kernel
 from psilearn.kernels.base import block
 from psilearn.landmarks import Landmarks
-from psilearn.linalg import Array
+from psilearn.linalg import Array, row_products
 from psilearn.metabolites.similarity import Mixture, SpectrumSimilarity
 from psilearn.moments import MixedMoment
 from psilearn.regress import KernelRidge, Regression
@@ -68,7 +68,7 @@ class Examples:
         ``K_y`` is the output kernel on the training examples, where it is known already.
         """
         if mixture.combination == "alignf" and K_y is None:
-            K_y = self.kernel(take(self.outputs, train))
+            K_y = to_host(self.kernel(take(self.outputs, train)))
         weights = self.similarity.weights(mixture.combination, train, K_y)
         return self.similarity.on_indices(weights, mixture.gamma), weights
 
@@ -119,13 +119,13 @@ def validate_iokr(examples: Examples, grid: Grid, splits: Sequence[Split], say: 
     for number, (train, held) in enumerate(splits):
         say(f"IOKR, split {number + 1} of {len(splits)}: {len(settings)} settings")
         Y = take(examples.outputs, train)
-        K_y = examples.kernel(Y)
+        K_y = asarray(examples.kernel(Y))
         predictions: list[Any] = []
         for mixture in grid.mixtures:
-            kernel = examples.mixed(mixture, train, K_y)[0]
+            kernel = examples.mixed(mixture, train, to_host(K_y))[0]
             for alpha in grid.alphas:  # β = α(x): no coordinates are needed
                 beta = KernelRidge(kernel, alpha).fit(train).weights(held)
-                predictions.append((beta.astype(np.float32), np.einsum("ij,ij->i", beta @ K_y, beta)))
+                predictions.append((to_host(beta).astype(np.float32), to_host(row_products(beta @ K_y, beta))))
         losses.append(_losses(examples, Y, predictions, held))
     return Validated(settings, np.concatenate(losses, axis=1))
 
@@ -148,7 +148,7 @@ def validate_embeddings(
         side = _side(examples, take(examples.outputs, train), unlabeled, grid)
         kernel = examples.mixed(iokr.mixture, train)[0]
         K = block(kernel, held, train, "input_kernel")
-        targets, unsupervised = np.asarray(side.labeled[:]), side.moment().summed()
+        targets, unsupervised = side.labeled[:], side.moment().summed()
         predictions = []
         for alpha in alphas:
             regression = KernelRidge(kernel, alpha).fit(train).regress(targets).settled()
@@ -201,7 +201,7 @@ def _directions(regression: Regression, unsupervised: MixedMoment, c: float, p: 
 
 def _prediction(Z: Array, basis: Array) -> tuple[Array, Array]:
     """Return β = basis·z (q, r) and |z|² (q,) of the held-out examples."""
-    return (Z @ basis.T).astype(np.float32), np.einsum("ij,ij->i", Z, Z)
+    return to_host(Z @ asarray(basis).T).astype(np.float32), to_host(row_products(Z, Z))
 
 
 def _losses(examples: Examples, landmarks: Samples, predictions: list[tuple[Array, Array]], held: Index) -> Array:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from psilearn.backend import on_host
 from psilearn.kernels import Gaussian, Kernel, Precomputed, ProbabilityProduct, weighted
 from psilearn.kernels.base import gram
 from psilearn.kernels.combine import alignf_weights, centred
@@ -43,7 +44,8 @@ class SpectrumSimilarity:
         """Compare peaks and neutral losses of all spectra."""
         kernels = [ProbabilityProduct(of, width=width, unit=unit).normalized() for of in ("peaks", "losses")]
         remedy = "Train on fewer spectra."
-        return cls(kernels, [gram(kernel, spectra, "input_kernel", remedy) for kernel in kernels])
+        with on_host():
+            return cls(kernels, [gram(kernel, spectra, "input_kernel", remedy) for kernel in kernels])
 
     def weights(self, combination: str, train: Index, outputs: Array | None = None) -> Array:
         """Return the weight of each kernel, summing to one; of "alignf" by the output kernel matrix of the training."""
