@@ -230,8 +230,10 @@ BITS = (np.random.default_rng(0).random((30, 21)) < 0.3).astype(np.uint8)
 BITS[4] = BITS[7] = 0
 NUMBERS = np.random.default_rng(1).standard_normal((30, 6)) + 5
 WIDE = sparse.random_array((30, 4000), density=0.002, rng=0, format="csr")
+TWICE = sparse.csr_array((np.ones(60), np.repeat(np.arange(30) % 6, 2), np.arange(0, 61, 2)), (30, 6))
 KERNELS = {
     "linear": (Linear(), NUMBERS),
+    "gaussian, CSR with entries that add up": (Gaussian(0.1), TWICE),
     "polynomial": (Polynomial(3, 0.2, 1.0), NUMBERS),
     "gaussian": (Gaussian(0.3), NUMBERS),
     "linear, CSR": (Linear(), sparse.csr_array(np.where(NUMBERS > 5, NUMBERS, 0))),

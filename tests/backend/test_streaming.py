@@ -56,7 +56,9 @@ def test_in_numpy_memory_that_does_not_suffice_is_an_error():
 
 
 @on_devices
-@pytest.mark.parametrize("form", ["array", "memory-mapped", "float16", "int32", "bool", "big-endian", "reversed", "list"])
+@pytest.mark.parametrize(
+    "form", ["array", "memory-mapped", "float16", "int32", "bool", "big-endian", "reversed", "list"]
+)
 def test_every_form_arrives(form, device, tmp_path):
     A = np.random.default_rng(0).integers(0, 2, (1000, 7)).astype(float)
     np.save(tmp_path / "A.npy", A)

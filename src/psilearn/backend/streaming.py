@@ -89,11 +89,14 @@ def _ahead(parts: Iterable[Part], device: Any) -> Iterator[Part]:
     def copy(rows: slice, block: Any) -> tuple[slice, Any, Any]:
         if not _is_plain(block):
             return rows, block, None
-        like = torch.from_numpy(np.empty(0, block.dtype))
-        pinned = torch.empty(block.shape, dtype=like.dtype, device="cpu", pin_memory=True)
-        np.copyto(pinned.numpy(), block)
-        with torch.cuda.stream(copies):
-            return rows, pinned.to(device, non_blocking=True), copies.record_event()
+        try:
+            like = torch.from_numpy(np.empty(0, block.dtype))
+            pinned = torch.empty(block.shape, dtype=like.dtype, device="cpu", pin_memory=True)
+            np.copyto(pinned.numpy(), block)
+            with torch.cuda.stream(copies):
+                return rows, pinned.to(device, non_blocking=True), copies.record_event()
+        except RuntimeError:  # no memory for it, here or there: the work moves it, in halves if need be
+            return rows, block, None
 
     def arrived(rows: slice, block: Any, event: Any) -> Part:
         if event is not None:

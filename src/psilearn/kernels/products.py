@@ -16,7 +16,7 @@ from scipy import sparse
 from psilearn.backend import block_rows, is_tensor, put, row_blocks, to_host, working_dtype
 from psilearn.kernels import tensors
 from psilearn.kernels.tensors import DeviceRows
-from psilearn.linalg import Array, row_products
+from psilearn.linalg import Array
 
 Finish = Callable[[Array, slice, slice], None]
 Panel = Callable[[slice], Array]
@@ -161,10 +161,7 @@ def _by_sparse(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
 
 
 def paired_inner_products(A: Any, B: Any) -> Array:
-    """Return ⟨aᵢ, bᵢ⟩ for each i in float64, for dense or CSR rows; a tensor where the rows are on a device."""
-    if _any_on_device(A, B):
-        left, right = (rows.dense() if isinstance(rows, DeviceRows) else rows for rows in (A, B))
-        return row_products(left, right)
+    """Return ⟨aᵢ, bᵢ⟩ for each i in float64, for dense or CSR rows."""
     if A is B and sparse.issparse(A) and A.has_canonical_format:
         squares = type(A)((A.data.astype(np.float64) ** 2, A.indices, A.indptr), shape=A.shape)
         return np.asarray(squares.sum(axis=1)).ravel()

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from psilearn.backend import computing_rows, put, tensor_cores
+from psilearn.linalg import row_products
 
 SPARSE = 0.005  # share of nonzeros below which a product of CSR rows is not made dense
 TALL = 16384  # rows of bits that are unpacked together, at the most
@@ -21,16 +22,21 @@ class DeviceRows:
     """CSR rows on a device, for one call of a kernel; torch's own CSR tensors have no rows to take."""
 
     tensor: Any  # of torch, in the layout sparse_csr
+    host: Any  # the same rows in SciPy
 
     @classmethod
     def of(cls, rows: Any, device: Any) -> DeviceRows:
-        """Move CSR rows."""
+        """Move CSR rows; entries that stand in one place are added up before."""
         import torch
 
-        indptr, indices, data = (put(part, device) for part in (rows.indptr, rows.indices, rows.data))
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
+        indptr, indices = (put(part, device, np.int64) for part in (rows.indptr, rows.indices))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that such tensors are young
-            return cls(torch.sparse_csr_tensor(indptr, indices, data, rows.shape, check_invariants=False))
+            made = torch.sparse_csr_tensor(indptr, indices, put(rows.data, device), rows.shape, check_invariants=False)
+        return cls(made, rows)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -43,18 +49,27 @@ class DeviceRows:
         n, d = self.shape
         return float(self.tensor.values().numel() / max(1, n * d))
 
-    def cast(self, dtype: Any) -> DeviceRows:
-        """Return the same rows in a dtype of torch."""
-        return DeviceRows(self.tensor.to(dtype))
+    def dense(self, dtype: Any) -> Any:
+        """Return the rows with their zeros, in a dtype of torch."""
+        return self.tensor.to(dtype).to_dense()
 
-    def dense(self) -> Any:
-        """Return the rows with their zeros."""
-        return self.tensor.to_dense()
+    def squared_lengths(self) -> Any:
+        """Return |a|² of each row in float64."""
+        import torch
+
+        values = self.tensor.values().double()
+        row = torch.repeat_interleave(torch.diff(self.tensor.crow_indices()))  # of each entry
+        return torch.zeros(self.shape[0], dtype=values.dtype, device=values.device).index_add_(0, row, values**2)
 
 
 def on_device(rows: Any, device: Any) -> Any:
     """Return rows, dense or CSR, on a device."""
     return DeviceRows.of(rows, device) if sparse.issparse(rows) else put(rows, device)
+
+
+def squared_lengths(rows: Any) -> Any:
+    """Return |a|² of dense or CSR rows on a device, in float64."""
+    return rows.squared_lengths() if isinstance(rows, DeviceRows) else row_products(rows, rows)
 
 
 def inner_products(A: Any, B: Any, dtype: Any) -> Any:
@@ -65,48 +80,32 @@ def inner_products(A: Any, B: Any, dtype: Any) -> Any:
     """
     import torch
 
-    dtype = getattr(torch, np.dtype(dtype).name)
+    kind = getattr(torch, np.dtype(dtype).name)
     if not isinstance(A, DeviceRows) and not isinstance(B, DeviceRows):
-        return _cast(A, dtype) @ _cast(B, dtype).T
+        return A.to(kind) @ B.to(kind).T
     (a, d), b = A.shape, B.shape[0]
-    room = computing_rows(d * torch.empty(0, dtype=dtype).element_size(), a + b)  # dense rows
+    room = computing_rows(d * np.dtype(dtype).itemsize, a + b)  # for dense rows
     stored = max(part.density for part in (A, B) if isinstance(part, DeviceRows))
     if a + b <= room and stored > SPARSE:
-        return _dense(A, dtype) @ _dense(B, dtype).T
+        return _dense(A, kind) @ _dense(B, kind).T
     if not isinstance(A, DeviceRows):
-        return inner_products(B, A, dtype=np.dtype(str(dtype).removeprefix("torch."))).T
-    left = A.cast(dtype).tensor
-    columns = _dense(B, dtype).T if b <= room else None
-    if columns is not None:
-        return left @ columns
-    block = torch.empty((a, b), dtype=dtype, device=left.device)
-    host = B.tensor.cpu() if isinstance(B, DeviceRows) else None
-    for start in range(0, b, room):
-        part = slice(start, min(start + room, b))
-        block[:, part] = left @ _some(B, host, part, dtype).T
+        return inner_products(B, A, dtype).T
+    left = A.tensor.to(kind)
+    if b <= room:
+        return left @ _dense(B, kind).T
+    block = torch.empty((a, b), dtype=kind, device=left.device)
+    for part in (slice(start, min(start + room, b)) for start in range(0, b, room)):
+        panel = DeviceRows.of(B.host[part], left.device) if isinstance(B, DeviceRows) else B[part]
+        block[:, part] = left @ _dense(panel, kind).T
     return block
 
 
-def _some(B: Any, host: Any, part: slice, dtype: Any) -> Any:
-    """Return some rows, dense; CSR rows are cut on the host, where they can be."""
-    if host is None:
-        return _cast(B[part], dtype)
-    rows = sparse.csr_matrix(
-        tuple(x.numpy() for x in (host.values(), host.col_indices(), host.crow_indices())), host.shape
-    )
-    return _dense(DeviceRows.of(rows[part], B.tensor.device), dtype)
-
-
-def _cast(rows: Any, dtype: Any) -> Any:
-    return rows.to(dtype)
-
-
 def _dense(rows: Any, dtype: Any) -> Any:
-    return rows.cast(dtype).dense() if isinstance(rows, DeviceRows) else _cast(rows, dtype)
+    return rows.dense(dtype) if isinstance(rows, DeviceRows) else rows.to(dtype)
 
 
 def counts(A: Any, B: Any, packed: bool, dtype: Any, finish: Callable[[Any, slice, slice, Any, Any], None]) -> None:
-    """Hand |A∩B| over in tiles of rows and columns, exact, with |A| and |B|.
+    """Hand |A∩B| over in tiles of rows and columns, exact, with |A| and |B|; of CSR rows in one.
 
     A product of zeros and ones is exact in TF32 with sums in float32, below 2²⁴ columns: the matrix units of a GPU
     count whatever the precision is.
@@ -121,10 +120,13 @@ def counts(A: Any, B: Any, packed: bool, dtype: Any, finish: Callable[[Any, slic
     """
     import torch
 
-    kind = getattr(torch, np.dtype(dtype).name)
-    width = A.shape[1] * (8 if packed else 1)
-    step = max(1, min(TALL, computing_rows(8 * width, TALL)))
     with tensor_cores(exact=True):
+        if isinstance(A, DeviceRows) or isinstance(B, DeviceRows):
+            rows, columns = slice(0, A.shape[0]), slice(0, B.shape[0])
+            finish(inner_products(A, B, dtype), rows, columns, squared_lengths(A), squared_lengths(B))
+            return
+        kind = getattr(torch, np.dtype(dtype).name)
+        step = computing_rows(8 * A.shape[1] * (8 if packed else 1), TALL)
         for j in range(0, B.shape[0], step):
             columns = slice(j, min(j + step, B.shape[0]))
             right = _bits(B, columns, packed, kind)
@@ -138,9 +140,7 @@ def _bits(rows: Any, part: slice, packed: bool, dtype: Any) -> Any:
     """Return some sets as dense 0/1 rows."""
     import torch
 
-    if isinstance(rows, DeviceRows):
-        return _dense(rows, dtype)[part]
     if not packed:
-        return _cast(rows[part], dtype)
+        return rows[part].to(dtype)
     places = torch.arange(7, -1, -1, dtype=torch.uint8, device=rows.device)  # the first bit is the highest
     return ((rows[part, :, None] >> places) & 1).reshape(part.stop - part.start, -1).to(dtype)

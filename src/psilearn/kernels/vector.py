@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
 
 from psilearn import checks
-from psilearn.backend import array_namespace, is_tensor, precision, to_host, working_dtype
+from psilearn.backend import array_namespace, is_tensor, off_device, on_host, precision, to_host, working_dtype
 from psilearn.kernels.base import Array, Kernel, RowKernel, same_length
 from psilearn.kernels.products import (
     TILE,
@@ -23,7 +23,7 @@ from psilearn.kernels.products import (
     paired_inner_products,
     slices,
 )
-from psilearn.kernels.tensors import DeviceRows
+from psilearn.kernels.tensors import DeviceRows, squared_lengths
 from psilearn.linalg import row_products
 from psilearn.samples import Samples, n_samples, take
 
@@ -50,13 +50,19 @@ class Linear(RowKernel):
 
     def diag(self, A: Samples) -> Array:
         """Return |a|²."""
-        rows = self._rows(A)
-        return to_host(paired_inner_products(rows, rows))
+        if is_tensor(A):
+            return to_host(squared_lengths(self._rows(A)))
+        with on_host():
+            rows = self._rows(A)
+        return paired_inner_products(rows, rows)
 
     def paired(self, A: Samples, B: Samples) -> Array:
         """Return ⟨aᵢ, bᵢ⟩."""
         same_length(A, B)
-        return to_host(paired_inner_products(*self._row_pair(A, B)))
+        if is_tensor(A) and is_tensor(B):
+            return to_host(row_products(*self._row_pair(A, B)))
+        with on_host():
+            return paired_inner_products(*self._row_pair(off_device(A), off_device(B)))
 
     def _distance_parts(self, A: Samples, B: Samples | None) -> tuple[Array, Array, Array]:
         """Return the parts of |a − b|²; dense rows are centred first, so that a common offset costs no digits.
@@ -64,13 +70,13 @@ class Linear(RowKernel):
         On the mean of B, which stays the same where A comes in blocks: so k(a, b) does not depend on the block of a.
         """
         rows, others = self._row_pair(A, B)
-        if any(sparse.issparse(some) or isinstance(some, DeviceRows) for some in (rows, others)):
-            norms = paired_inner_products(rows, rows)
-            return inner_products(rows, others), norms, norms if B is None else paired_inner_products(others, others)
-        if is_tensor(rows):
-            left, right = _centred(rows, others, B is None)
-            norms = row_products(left, left)
-            return left @ right.T, norms, norms if B is None else row_products(right, right)
+        if is_tensor(rows) and is_tensor(others):
+            rows, others = _centred(rows, others, B is None)
+        if is_tensor(rows) or isinstance(rows, DeviceRows):
+            norms = squared_lengths(rows)
+            return inner_products(rows, others), norms, norms if B is None else squared_lengths(others)
+        if sparse.issparse(rows) or sparse.issparse(others):
+            return super()._distance_parts(A, B)
         centre, dtype = others.mean(axis=0, dtype=np.float64), working_dtype()
         left = np.subtract(rows, centre, out=np.empty(rows.shape, dtype), casting="same_kind")
         right = left

@@ -11,11 +11,17 @@ from psilearn.backend import is_tensor
 
 Array = NDArray[np.float64]  # or a tensor, where a device computes
 
+CHUNK = 2**27  # numbers of a tensor that are made float64 at once
+
 
 def row_products(A: Any, B: Any) -> Any:
     """Return ⟨aᵢ, bᵢ⟩ for the rows of two arrays (n, d), summed in float64."""
     if is_tensor(A):
-        return (A.double() * B.double()).sum(1)
+        import torch
+
+        step = max(1, CHUNK // max(1, A.shape[1]))  # so many rows in float64 at once
+        parts = [(A[i : i + step].double() * B[i : i + step].double()).sum(1) for i in range(0, max(1, len(A)), step)]
+        return torch.cat(parts)
     if not A.shape[1]:
         return np.zeros(len(A))
     return np.einsum("ij,ij->i", A, B, dtype=np.float64)
