@@ -17,15 +17,12 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.model_selection import ShuffleSplit
 
+from benchmarks.usps_grid import ALPHAS, GAMMAS, SIZES, SUPERVISIONS
 from psilearn import IOKR, IOKRCV, KDE, OEL, OELCV
 from psilearn.datasets import load_usps
 from psilearn.kernels import Gaussian
 from psilearn.metrics import kernel_loss
 
-GAMMAS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32]
-ALPHAS = np.logspace(-6.5, -1, 12)
-SIZES = np.unique(np.geomspace(8, 128, 12).round().astype(int))
-SUPERVISIONS = [0.0, 0.15, 0.3, 0.5, 0.75, 1.0]
 OUTPUT_KERNEL = Gaussian(0.05)
 PAPER = {"IOKR": 0.751, "KDE": 0.764, "OEL₀": 0.734, "OEL": 0.725}
 SPLITS = ShuffleSplit(5, test_size=0.2, random_state=0)

@@ -45,6 +45,28 @@ def test_a_run_prints_tables_and_appends_to_the_history(tmp_path):
     assert "bibtex" not in second["figures"]
 
 
+def test_parts_run_on_a_device(tmp_path):
+    pytest.importorskip("torch")
+    done = run("fingerprints", "million", "--quick", "--device", "cpu", "--output", tmp_path, "--repeats", 1)
+    assert done.returncode == 0, done.stderr + done.stdout
+    record = json.loads((tmp_path / "history.json").read_text())[0]
+    assert record["device"] == "cpu" and record["figures"]["machine"]["tf32"]["best_gflops"] > 0
+    assert 0 < record["figures"]["fingerprints"]["distance"] < 2
+
+
+@pytest.mark.data("usps/usps.h5", "mulan/bibtex/bibtex-train.arff", "mulan/bibtex/bibtex-test.arff")
+def test_predictions_of_a_device_are_compared(tmp_path):
+    pytest.importorskip("torch")
+    from psilearn.datasets import data_home
+
+    parts = ("devices", "usps_grid")
+    done = run(*parts, "--quick", "--device", "cpu", "--output", tmp_path, "--repeats", 1, data=data_home())
+    assert done.returncode == 0, done.stderr + done.stdout
+    figures = json.loads((tmp_path / "history.json").read_text())[0]["figures"]
+    assert all(one["identical"] == 1 for name, one in figures["devices"].items() if "USPS" in name or "Bibtex" in name)
+    assert figures["usps_grid"]["difference"] < 1e-9
+
+
 @pytest.mark.data("mulan/bibtex/bibtex-train.arff", "mulan/bibtex/bibtex-test.arff", "mulan/bibtex/bibtex.xml")
 def test_bibtex_at_quick_sizes(tmp_path):
     from psilearn.datasets import data_home
