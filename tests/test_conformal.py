@@ -53,6 +53,7 @@ def test_coverage(coverage):
         assert np.mean(rates) <= coverage + 1 / (n + 1) + 3 * error
 
 
+@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("model", [IOKR(Gaussian(1.0), Linear(), 1e-2), KDE(Gaussian(1.0), Linear(), 1e-2, 1)])
 def test_sets_are_the_nearest_candidates_within_the_threshold(model):
     X, Y, _sets = problem(60, 0)
@@ -75,6 +76,7 @@ def test_sets_are_the_nearest_candidates_within_the_threshold(model):
     assert found.sizes.tolist() == [len(one) for one in found.outputs]
 
 
+@pytest.mark.usefixtures("backend")
 def test_more_coverage_needs_more_candidates():
     X, Y, sets = problem(60, 0)
     model = IOKR(Gaussian(1.0), Linear(), 1e-2).fit(X, Y).calibrate(*problem(50, 1))
@@ -84,6 +86,7 @@ def test_more_coverage_needs_more_candidates():
     assert sizes[-1].tolist() == [len(one) for one in sets.sets]  # 50 examples cannot promise everything
 
 
+@pytest.mark.usefixtures("backend")
 def test_shared_candidates():
     X, Y, _ = problem(60, 0)
     model = IOKR(Gaussian(1.0), Linear(), 1e-2).fit(X, Y)
@@ -93,6 +96,7 @@ def test_shared_candidates():
     assert holds(found.outputs, Y)[:30].mean() >= 0.9 - 1e-9
 
 
+@pytest.mark.usefixtures("backend")
 def test_rankings_are_listed():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
@@ -103,6 +107,7 @@ def test_rankings_are_listed():
     assert found.sizes.max() <= len(all_rankings(4))
 
 
+@pytest.mark.usefixtures("backend")
 def test_a_truth_that_is_no_candidate_counts_as_infinitely_far():
     X, Y, sets = problem(40, 0)
     model = IOKR(Gaussian(1.0), Linear(), 1e-2).fit(X, Y)
@@ -114,6 +119,7 @@ def test_a_truth_that_is_no_candidate_counts_as_infinitely_far():
         model.calibrate(X, Y, CandidateSets([one + 9.0 for one in sets.sets]))
 
 
+@pytest.mark.usefixtures("backend")
 def test_a_new_fit_forgets_the_calibration():
     X, Y, sets = problem(40, 0)
     model = OEL(Gaussian(1.0), Linear(), 1e-2, 2, output_landmarks=20).fit(X, Y)
@@ -136,6 +142,7 @@ def test_bad_coverage(bad):
         threshold(np.array([0.1]), bad)
 
 
+@pytest.mark.usefixtures("backend")
 def test_candidates_that_tie_are_in_together():
     """The truth occurs twice: both copies are in, or none."""
     X, Y, sets = problem(60, 0)

@@ -17,7 +17,9 @@ from psilearn import IOKR, KDE, OEL
 from psilearn.kernels import Dice, Gaussian, Precomputed
 from psilearn.metrics import f1_score, kernel_loss
 from psilearn.samples import n_samples
-from tests.problems import make
+from tests.problems import block, make
+
+pytestmark = pytest.mark.usefixtures("backend")
 
 KERNEL_X = Gaussian(0.5)
 
@@ -87,7 +89,7 @@ def test_precomputed_and_direct_kernels_give_the_same_answer():
     everything = np.vstack([problem.X, problem.X_test])
     outputs = np.vstack([problem.Y, problem.unlabeled])
     direct = OEL(KERNEL_X, problem.kernel, 1e-3, 4, 0.3).fit(problem.X, problem.Y, problem.unlabeled)
-    by_index = OEL(Precomputed(KERNEL_X(everything)), Precomputed(problem.kernel(outputs)), 1e-3, 4, 0.3)
+    by_index = OEL(Precomputed(block(KERNEL_X, everything)), Precomputed(block(problem.kernel, outputs)), 1e-3, 4, 0.3)
     by_index.fit(np.arange(40), np.arange(40), unlabeled=np.arange(40, 70))
     z, w = direct.embed(problem.X_test), by_index.embed(np.arange(40, 55))
     np.testing.assert_allclose(z @ z.T, w @ w.T, atol=1e-9)
@@ -143,7 +145,7 @@ def test_grid_search_in_a_pipeline_with_nested_names_and_unlabeled_outputs():
 def test_precomputed_kernels_cross_validate():
     problem = make("vectors")
     index = np.arange(40)
-    by_index = OEL(Precomputed(KERNEL_X(problem.X)), Precomputed(problem.kernel(problem.Y)), 1e-3, 4)
+    by_index = OEL(Precomputed(block(KERNEL_X, problem.X)), Precomputed(block(problem.kernel, problem.Y)), 1e-3, 4)
     direct = OEL(KERNEL_X, problem.kernel, 1e-3, 4)
     np.testing.assert_allclose(
         cross_val_score(by_index, index, index, cv=4), cross_val_score(direct, problem.X, problem.Y, cv=4), atol=1e-9

@@ -230,7 +230,7 @@ def test_copies_of_a_candidate_tie_whatever_the_blocks(dtype, outputs, backend):
         T, C = rng.integers(0, 50, 300) * 1.0, np.unique(rng.integers(0, 50, 333) * 1.0)
     for model in (OEL(Gaussian(0.5), Gaussian(0.3), 1e-4, 10, dtype=dtype), IOKR(Gaussian(0.5), Gaussian(0.3), 1e-4)):
         model.fit(X, T)
-        for memory in (0.01, 1, 64) if backend == "numpy" else (1, 64):  # the least takes long
+        for memory in (0.01 if backend == "numpy" else 0.1, 1, 64):
             with config_context(working_memory=memory):
                 top = model.predict_topk(X, 3, np.concatenate([C, C, C])).indices
             assert np.all(top[:, 0] < len(C))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from psilearn import IOKR, KDE, OEL, CandidateSets
-from psilearn.backend import asarray, to_host
+from psilearn.backend import to_host
 from psilearn.decode.nearest import smallest
 from psilearn.kernels import Gaussian, Linear
 from psilearn.samples import concat, distinct, n_samples, take

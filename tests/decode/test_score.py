@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn import config_context
 from threadpoolctl import threadpool_info
 
-from psilearn.backend import asarray, to_host
+from psilearn.backend import asarray, to_host, working_device
 from psilearn.decode import CandidateSet, nearest, rank_of_truth, score
 from psilearn.decode.nearest import count_nearer, smallest
 from psilearn.decode.score import tie
@@ -21,7 +21,7 @@ def embedding(d, p):
 
 
 def whole(Z, g, norms):
-    part = tie(Z, g)
+    part = tie(asarray(Z), asarray(g))
     Z, g = np.asarray(Z, dtype=float), np.asarray(g, dtype=float)
     lengths = (Z**2).sum(axis=1)[:, None] + norms
     D = np.maximum(lengths - 2 * np.einsum("ip,jp->ij", Z, g), 0)
@@ -51,6 +51,7 @@ def check(Z, Y, p, k, *, keep=True, dtype=float, shrink=1.0):
     np.testing.assert_array_equal(ranks.tied, tied)
 
 
+@pytest.mark.usefixtures("backend")
 @settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
@@ -80,6 +81,8 @@ def test_any_problem_is_answered_as_by_brute_force(seed, q, c, p, k, kind, worki
         Z, Y = factor * Z, factor * Y
     elif kind == "far":
         Z, Y = Z + 100, Y + 100
+    if working_device() is not None:
+        working_memory = max(working_memory, 0.1)  # a block is dear to start there: not a row at a time
     with pytest.MonkeyPatch.context() as patch, config_context(working_memory=working_memory):
         patch.setattr(score, "WIDTH", width)
         patch.setattr(score, "AREA", 32 * width)
@@ -87,6 +90,7 @@ def test_any_problem_is_answered_as_by_brute_force(seed, q, c, p, k, kind, worki
         check(Z, Y, p, k, keep=keep, shrink=shrink)
 
 
+@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("k", [1, 7])
 @pytest.mark.parametrize("dtype", [np.float32, float])
 def test_many_blocks_and_threads(k, dtype, monkeypatch):
@@ -102,6 +106,7 @@ def test_many_blocks_and_threads(k, dtype, monkeypatch):
     assert threadpool_info() == before
 
 
+@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("k", [1, 5])
 def test_what_rounding_makes_negative_is_a_tie_at_zero(k):
     # |g|² > k(y, y), as in float32: several candidates are at −|g|²/100, which counts as 0
@@ -110,6 +115,7 @@ def test_what_rounding_makes_negative_is_a_tie_at_zero(k):
     check(Y[:20], Y, 4, k, shrink=0.99)
 
 
+@pytest.mark.usefixtures("backend")
 def test_candidates_that_come_nearer_and_nearer():
     Y = np.arange(5000, 0, -1.0)[:, None] * [1.0, 0.0]  # each is nearer than all before
     check(np.array([[0.0], [-1.0], [5001.0], [2500.2]]), Y, 1, 3)
@@ -131,19 +137,21 @@ def test_mass_ties_stay_within_working_memory(working_memory):
     assert peak < (2 * working_memory + 2) * 2**20
 
 
+@pytest.mark.usefixtures("backend")
 def test_the_bounds_hold_for_every_pair():
     rng = np.random.default_rng(0)
     for p, scale in ((1, 1.0), (50, 1e-3), (400, 1e3)):
         Z, g = rng.standard_normal((64, p)), scale * rng.standard_normal((300, p))
         g[::7] *= 1e3
         norms = (g**2).sum(axis=1) * rng.uniform(1, 2, 300)
-        bounds = score.Bounds(score.Queries(Z), g, norms, 0)
+        bounds = score.Bounds(score.Queries(asarray(Z)), asarray(g), norms, 0)
         assert bounds.dtype == np.float32
-        lower = bounds.lower(bounds.left(slice(0, 64)), slice(0, 300), np.empty(64 * 300, dtype=np.float32))
+        out = np.empty(64 * 300, dtype=np.float32) if working_device() is None else None
+        lower = to_host(bounds.lower(bounds.left(slice(0, 64)), slice(0, 300), out))
         exact = norms - 2 * Z @ g.T
         assert (lower <= exact).all()
-        i, j = np.indices(exact.shape)
-        assert (exact <= lower + bounds.spread(i, j)).all()
+        i, j = map(asarray, np.indices(exact.shape))
+        assert (exact <= lower + to_host(bounds.spread(i, j))).all()
 
 
 def test_a_set_of_another_model_is_refused():

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 
-from psilearn.backend import precision, working_dtype
+from psilearn.backend import precision, to_host, working_dtype
 from psilearn.kernels import (
     Dice,
     Gaussian,
@@ -26,6 +26,7 @@ from psilearn.kernels.base import block, gram
 from psilearn.samples import n_samples, take
 from tests.kernels.kernel_cases import CASES, PROPERTY, SPARSE_CASES, Stored, sets
 
+on_backends = pytest.mark.usefixtures("backend")
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 RNG = np.random.default_rng(0)
 BITS = (RNG.random((90, 37)) < 0.3).astype(np.uint8)
@@ -38,15 +39,16 @@ RANKS = np.argsort(RNG.random((90, 5)), axis=1) + 1
 
 
 def assert_single(kernel, A, B=None):
-    expected, diagonal, paired = kernel(A, B), kernel.diag(A), kernel.paired(A, A)
+    expected, diagonal, paired = to_host(kernel(A, B)), kernel.diag(A), kernel.paired(A, A)
     with precision(np.float32):
-        actual = kernel(A, B)
+        actual = to_host(kernel(A, B))
         np.testing.assert_array_equal(kernel.diag(A), diagonal)  # float64 whatever the precision
         np.testing.assert_array_equal(kernel.paired(A, A), paired)
     assert (actual.dtype, expected.dtype, diagonal.dtype, paired.dtype) == (np.float32, *[np.float64] * 3)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * max(1.0, np.abs(expected).max()))
 
 
+@on_backends
 @every_case
 @PROPERTY
 @given(data=st.data())
@@ -57,6 +59,7 @@ def test_single_precision_gives_the_same_block_in_float32(case, data):
     assert_single(kernel, A, A.copy())
 
 
+@on_backends
 @pytest.mark.parametrize("case", SPARSE_CASES, ids=str)
 @PROPERTY
 @given(data=st.data())
@@ -67,6 +70,7 @@ def test_single_precision_of_csr_rows(case, data):
     assert_single(kernel, sparse.csr_matrix(A), A)
 
 
+@on_backends
 def test_the_median_width_does_not_depend_on_the_precision():
     for kernel in (Gaussian(), Laplacian(), GaussianTanimoto("median")):
         expected = clone(kernel).fit(BITS).gamma_
@@ -74,12 +78,14 @@ def test_the_median_width_does_not_depend_on_the_precision():
             assert clone(kernel).fit(BITS).gamma_ == expected
 
 
+@on_backends
 def test_a_common_offset_costs_no_digits_in_single_precision():
-    expected = Gaussian(0.1)(ROWS)
+    expected = to_host(Gaussian(0.1)(ROWS))
     with precision(np.float32):
-        np.testing.assert_allclose(Gaussian(0.1)(ROWS + 1e4), expected, atol=1e-5)
+        np.testing.assert_allclose(to_host(Gaussian(0.1)(ROWS + 1e4)), expected, atol=1e-5)
 
 
+@on_backends
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "matrix", [np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[2, 1], [1, 3]])], ids=["float", "int"]
@@ -87,9 +93,9 @@ def test_a_common_offset_costs_no_digits_in_single_precision():
 def test_what_a_users_kernel_returns_is_cast_and_not_overwritten(matrix, dtype):
     own, before = Stored(matrix), matrix.copy()
     with precision(dtype):
-        assert block(own, [0, 1], None, "k").dtype == working_dtype()
+        assert to_host(block(own, [0, 1], None, "k")).dtype == working_dtype()
         for kernel in (2 * own, own + own, own * own, own.normalized(), Gaussian(0.5, base=own)):
-            assert kernel([0, 1]).dtype == dtype
+            assert to_host(kernel([0, 1])).dtype == dtype
     np.testing.assert_array_equal(matrix, before)
 
 
@@ -100,10 +106,13 @@ class OwnDistance(Linear):
         return np.full((len(A), len(A if B is None else B)), 2.0)
 
 
+@on_backends
 def test_a_gaussian_takes_the_distance_that_a_kernel_defines():
-    np.testing.assert_allclose(Gaussian(0.5, base=OwnDistance())(ROWS[:3]), np.full((3, 3), np.exp(-1)))
+    K = to_host(Gaussian(0.5, base=OwnDistance())(ROWS[:3]))
+    np.testing.assert_allclose(K, np.full((3, 3), np.exp(-1)))
 
 
+@on_backends
 def test_a_block_that_overflows_single_precision_is_refused():
     with precision(np.float32), pytest.raises(ValueError, match="returned inf for objects 1 and 0"):
         block(Linear(), np.array([[1.0], [1e30]]), np.array([[1e30]]), "k")
@@ -155,6 +164,21 @@ def test_csr_rows_times_dense_rows(density):
     np.testing.assert_allclose(gathered(products._by_panels_of_A, B, A, np.dtype(float)), expected.T, atol=1e-12)
 
 
+@on_backends
+@pytest.mark.parametrize("memory", [1024, 0.01])
+@pytest.mark.parametrize("density", [0, 0.002, 0.05, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_density_and_memory_do_not_change_products_of_csr_rows(density, memory, dtype):
+    A = sparse.random(40, 300, density, "csr", random_state=0)
+    B = sparse.random(30, 300, density, "csr", random_state=1)
+    expected = A.toarray() @ B.toarray().T
+    for left, right in ((A, B), (A, B.toarray()), (A.toarray(), B)):
+        with config_context(working_memory=memory), precision(dtype):
+            K = to_host(Linear()(left, right))
+        assert K.dtype == dtype
+        np.testing.assert_allclose(K, expected, rtol=1e-5 if dtype == np.float32 else 1e-13)
+
+
 @pytest.mark.parametrize(("density", "expected"), [(0.001, "_by_sparse"), (0.03, "_by_panels"), (0.5, "_by_tiles")])
 def test_the_route_follows_the_density(density, expected, monkeypatch):
     taken = []
@@ -186,24 +210,27 @@ def test_strips_and_threads_change_nothing(monkeypatch):
         np.testing.assert_allclose(kernel(BITS), values, rtol=1e-13)
 
 
+@on_backends
 @pytest.mark.parametrize("kernel", [Tanimoto(), Dice(), Kemeny(), Laplacian(0.3)], ids=repr)
 def test_tiles_change_nothing(kernel, monkeypatch):
     A = RANKS if isinstance(kernel, Kemeny) else BITS
-    expected = kernel(A, A[:40])
-    for module in ("products", "vector"):
-        monkeypatch.setattr(f"psilearn.kernels.{module}.TILE", 8)
+    expected = to_host(kernel(A, A[:40]))
+    for size in ("products.TILE", "vector.TILE", "tensors.TALL"):
+        monkeypatch.setattr(f"psilearn.kernels.{size}", 8)
     with config_context(working_memory=0.01):
-        np.testing.assert_array_equal(kernel(A, A[:40]), expected)
+        np.testing.assert_array_equal(to_host(kernel(A, A[:40])), expected)
 
 
+@on_backends
 def test_rankings_may_come_unsigned():
-    np.testing.assert_array_equal(Kemeny()(RANKS.astype(np.uint8)), Kemeny()(RANKS))
+    np.testing.assert_array_equal(to_host(Kemeny()(RANKS.astype(np.uint8))), to_host(Kemeny()(RANKS)))
     np.testing.assert_array_equal(Kemeny().diag(RANKS.astype(np.uint8)), Kemeny().diag(RANKS))
 
 
 # Packed bits
 
 
+@on_backends
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kernel", [Tanimoto, Dice, GaussianTanimoto], ids=lambda kernel: kernel.__name__)
 @PROPERTY
@@ -212,8 +239,9 @@ def test_packed_bits_give_the_values_of_bits(kernel, dtype, A, data):
     P = np.packbits(A.astype(bool), axis=1)
     order = np.array(data.draw(st.permutations(range(len(A)))))
     with precision(dtype):
-        np.testing.assert_array_equal(kernel(packed=True)(P), kernel()(A))
-        np.testing.assert_array_equal(kernel(packed=True)(P, P[order]), kernel()(A, A[order]))
+        np.testing.assert_array_equal(to_host(kernel(packed=True)(P)), to_host(kernel()(A)))
+        crossed = to_host(kernel(packed=True)(P, P[order]))
+        np.testing.assert_array_equal(crossed, to_host(kernel()(A, A[order])))
         np.testing.assert_array_equal(kernel(packed=True).paired(P, P[order]), kernel().paired(A, A[order]))
         np.testing.assert_array_equal(kernel(packed=True).diag(P), kernel().diag(A))
 
@@ -282,17 +310,19 @@ GRAMS = [
 by_gram = pytest.mark.parametrize(("kernel", "A"), GRAMS, ids=[str(i) for i in range(len(GRAMS))])
 
 
+@on_backends
 @by_gram
 @pytest.mark.parametrize("memory", [0.001, 0.01, 0.1])
 def test_panels_make_the_whole_gram_matrix(kernel, A, memory):
-    expected = kernel(A, A)
+    expected = to_host(kernel(A, A))
     with config_context(working_memory=memory), precision(np.float32):
-        K = gram(kernel, A, "k", "Use less.")
+        K = to_host(gram(kernel, A, "k", "Use less."))
     assert K.dtype == np.float64  # whatever the precision
     np.testing.assert_allclose(K, expected, atol=1e-12 * np.abs(expected).max())
     np.testing.assert_allclose(K, K.T, atol=1e-14 * np.abs(expected).max())
 
 
+@on_backends
 def test_panels_evaluate_a_pair_once():
     calls = []
     with config_context(working_memory=0.01):  # panels of 10 rows
@@ -300,6 +330,7 @@ def test_panels_evaluate_a_pair_once():
     assert len(calls) == 40 * 41 // 2 + 10 * 10 + 40  # the probe, and the diagonal
 
 
+@on_backends
 @pytest.mark.parametrize("place", [(1, 0), (39, 0), (20, 5), (39, 38)], ids=str)
 def test_panels_find_every_asymmetry_of_a_stored_matrix(place):
     matrix = np.eye(40)
@@ -312,11 +343,13 @@ def test_panels_find_every_asymmetry_of_a_stored_matrix(place):
             gram(kernel, np.arange(40), "input_kernel", "Use less.")
 
 
+@on_backends
 def test_panels_find_an_asymmetric_function():
     with config_context(working_memory=0.01), pytest.raises(ValueError, match="not symmetric"):
         gram(Pairwise(lambda a, b: float(a - b) + 40 * (a == b)), list(range(40)), "k", "Use less.")
 
 
+@on_backends
 def test_panels_find_a_contradicting_diagonal():
     class Contradicts(Linear):
         def diag(self, A):
@@ -326,6 +359,7 @@ def test_panels_find_a_contradicting_diagonal():
         gram(Contradicts(), ROWS, "k", "Use less.")
 
 
+@on_backends
 @pytest.mark.parametrize("pair", [(35, 3), (35, 34), (2, 1)])
 def test_panels_name_the_objects_whose_value_is_not_finite(pair):
     matrix = np.eye(40)

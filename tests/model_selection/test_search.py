@@ -11,12 +11,13 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedK
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from psilearn import IOKR, IOKRCV, KDE, KDECV, OEL, OELCV, CandidateSets
+from psilearn.backend import asarray
 from psilearn.kernels import Dice, Gaussian, Linear, Tanimoto
 from psilearn.metrics import f1_score, kernel_loss, top_k_accuracy
 from psilearn.rankings import all_rankings
 from psilearn.regress import RidgePath
 from psilearn.samples import take
-from tests.problems import make
+from tests.problems import block, make
 
 KERNELS_X = [Gaussian(0.2), Gaussian(1.0)]
 ALPHAS = [1e-4, 1e-2]
@@ -63,15 +64,17 @@ def scores(search):
 
 @pytest.mark.parametrize("with_unlabeled", [True, False])
 @pytest.mark.parametrize(("name", "score"), [("mse", closed_form), ("loss", minus_loss)])
-def test_oelcv_scores_are_those_of_the_naive_loop(problem, with_unlabeled, name, score):
+def test_oelcv_scores_are_those_of_the_naive_loop(problem, with_unlabeled, name, score, backend):
     U = problem.unlabeled if with_unlabeled else None
     search = OELCV(KERNELS_X, problem.kernel, ALPHAS, SIZES, SUPERVISIONS, cv=CV, scoring=name)
     search.fit(problem.X, problem.Y, unlabeled=U)
     models = [OEL(**params) for params in search.cv_results_["params"]]
     assert len(models) == 2 * 2 * 3 * 4
-    np.testing.assert_allclose(scores(search), naive(models, problem, U, score), atol=1e-7)
+    some = slice(None, None, 1 if backend == "numpy" else 5)  # 5 meets every value of each parameter
+    np.testing.assert_allclose(scores(search)[some], naive(models[some], problem, U, score), atol=1e-7)
 
 
+@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("supervisions", [[1.0], [0.0], [0.4]])
 def test_single_supervisions(problem, supervisions):
     search = OELCV(KERNELS_X[0], problem.kernel, ALPHAS, SIZES, supervisions, cv=CV)
@@ -80,6 +83,7 @@ def test_single_supervisions(problem, supervisions):
     np.testing.assert_allclose(scores(search), naive(models, problem, problem.unlabeled, closed_form), atol=1e-7)
 
 
+@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize(("name", "score"), [("mse", closed_form), ("loss", minus_loss), ("top_2", top_2)])
 def test_iokrcv_and_kdecv_scores_are_those_of_the_naive_loop(problem, name, score):
     U = problem.unlabeled
@@ -93,6 +97,7 @@ def test_iokrcv_and_kdecv_scores_are_those_of_the_naive_loop(problem, name, scor
         assert type(search.best_estimator_) is Estimator
 
 
+@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("own_sets", [False, True])
 @pytest.mark.parametrize(("name", "score"), [("f1", f1), ("top_2", top_2), ("loss", minus_loss)])
 def test_decoding_to_given_candidates(name, score, own_sets):
@@ -109,6 +114,7 @@ def test_decoding_to_given_candidates(name, score, own_sets):
     np.testing.assert_allclose(scores(search), naive(models, problem, problem.unlabeled, score, candidates), atol=1e-7)
 
 
+@pytest.mark.usefixtures("backend")
 def test_several_output_kernels_by_a_decoded_metric():
     problem = make("sparse tags")
     search = OELCV(KERNELS_X[0], [Dice(), Tanimoto()], ALPHAS, SIZES, [0.5], cv=CV, scoring="f1")
@@ -131,6 +137,7 @@ def test_output_kernels_together_are_output_kernels_apart(n_jobs):
     assert list(map(str, search.cv_results_["params"])) == [str(p) for one in apart for p in one.cv_results_["params"]]
 
 
+@pytest.mark.usefixtures("backend")
 def test_k_x_is_decomposed_once_for_all_output_kernels(monkeypatch):
     problem, calls = make("tags"), []
     fit = RidgePath.fit
@@ -146,6 +153,7 @@ def test_a_function_scores():
     np.testing.assert_array_equal(scores(search.fit(problem.X, problem.Y)), scores(named.fit(problem.X, problem.Y)))
 
 
+@pytest.mark.usefixtures("backend")
 def test_kendall_and_hamming():
     rankings, tags = make("rankings"), make("tags")
     tau = IOKRCV(KERNELS_X, rankings.kernel, ALPHAS, cv=CV, scoring="kendall_tau").fit(rankings.X, rankings.Y)
@@ -154,6 +162,7 @@ def test_kendall_and_hamming():
     assert (IOKRCV(KERNELS_X, Dice(), ALPHAS, cv=CV, scoring="hamming").fit(tags.X, tags.Y).best_score_) <= 0
 
 
+@pytest.mark.usefixtures("backend")
 def test_iterated_path_agrees_with_the_dense_one(monkeypatch):
     rng = np.random.default_rng(0)
     X, U = rng.standard_normal((60, 3)), rng.standard_normal((150, 3))
@@ -164,6 +173,7 @@ def test_iterated_path_agrees_with_the_dense_one(monkeypatch):
     np.testing.assert_allclose(scores(clone(search).fit(X, Y, U)), dense, atol=1e-6)
 
 
+@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("k", [5, 30])
 def test_iterated_path_where_few_directions_are_there_to_find(monkeypatch, k):
     # Classes as one-hot rows: the moment has many equal eigenvalues and the labeled outputs fill a few axes.
@@ -177,6 +187,7 @@ def test_iterated_path_where_few_directions_are_there_to_find(monkeypatch, k):
     np.testing.assert_allclose(scores(clone(search).fit(X, Y, U)), dense, atol=1e-5)
 
 
+@pytest.mark.usefixtures("backend")
 def test_outputs_of_length_zero_and_masks():
     X = np.random.default_rng(0).standard_normal((12, 2))
     assert (
@@ -189,6 +200,7 @@ def test_outputs_of_length_zero_and_masks():
     np.testing.assert_array_equal(by_mask.cv_results_["mean_test_score"], by_index.cv_results_["mean_test_score"])
 
 
+@pytest.mark.usefixtures("backend")
 def test_the_best_setting_is_refitted_on_all_data(problem):
     search = OELCV(KERNELS_X, problem.kernel, ALPHAS, SIZES, SUPERVISIONS, cv=CV)
     search.fit(problem.X, problem.Y, problem.unlabeled)
@@ -214,6 +226,7 @@ def test_without_a_refit_there_are_scores_and_no_model():
     assert not hasattr(full, "best_estimator_"), "the model of an earlier fit would be a stale one"
 
 
+@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("own_sets", [False, True])
 @pytest.mark.parametrize("unlabeled", [False, True])
 def test_several_scorings_at_once_are_one_search_each(own_sets, unlabeled):
@@ -283,6 +296,7 @@ def test_splitters_that_look_at_labels_or_groups():
     assert IOKRCV(KERNELS_X, Gaussian(0.3), ALPHAS, cv=StratifiedKFold(4)).fit(problem.X, classes).best_score_ <= 0
 
 
+@pytest.mark.usefixtures("backend")
 def test_a_tie_goes_to_the_simpler_model():
     # Labeled outputs lie on a line; a second direction, seen in unlabeled outputs alone, changes no score.
     X = np.random.default_rng(0).standard_normal((40, 2))
@@ -334,13 +348,14 @@ def test_scikit_learn_contract(estimator, check):
 # Leave-one-out
 
 
+@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("kind", ["vectors", "unnormalised", "tags", "rankings", "strings"])
 def test_loo_is_n_regressions_that_leave_one_out(kind):
     problem = make(kind)
     n, ridge = len(problem.X), len(problem.X) * 1e-2
     search = OELCV(KERNELS_X[0], problem.kernel, [1e-2], [1, 3], [0.4, 1.0], cv="loo", refit=False)
     search.fit(problem.X, problem.Y)
-    K = KERNELS_X[0](problem.X)
+    K = block(KERNELS_X[0], problem.X)
     norms = problem.kernel.diag(problem.Y)
     for params, score in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
         g = OEL(**params).fit(problem.X, problem.Y).transform_outputs(problem.Y)  # directions of all examples
@@ -352,12 +367,13 @@ def test_loo_is_n_regressions_that_leave_one_out(kind):
         assert score == pytest.approx(-np.mean(errors), rel=1e-6)
 
 
+@pytest.mark.usefixtures("backend")
 def test_loo_of_iokr_is_the_closed_form_of_the_ridge_path():
     problem = make("vectors")
     search = IOKRCV(KERNELS_X, problem.kernel, ALPHAS, cv="loo", refit=False).fit(problem.X, problem.Y)
     path = [RidgePath(kernel).fit(problem.X) for kernel in KERNELS_X]
-    psi = np.linalg.cholesky(problem.kernel(problem.Y) + 1e-12 * np.eye(len(problem.X)))
-    expected = np.concatenate([-one.leave_one_out(psi, ALPHAS).mean(axis=1) for one in path])
+    psi = np.linalg.cholesky(block(problem.kernel, problem.Y) + 1e-12 * np.eye(len(problem.X)))
+    expected = np.concatenate([-one.leave_one_out(asarray(psi), ALPHAS).mean(axis=1) for one in path])
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected, rtol=1e-6)
 
 
@@ -370,16 +386,17 @@ def test_loo_decodes_to_what_does_not_hold_the_answer():
     )
 
 
+@pytest.mark.usefixtures("backend")
 def test_loo_decodes_over_all_rankings():
     problem = make("rankings")
     n, everything = len(problem.X), all_rankings(4)
     search = IOKRCV(KERNELS_X[0], problem.kernel, [1e-2], cv="loo", scoring="kendall_tau").fit(problem.X, problem.Y)
-    K, taus = KERNELS_X[0](problem.X), []
+    K, taus = block(KERNELS_X[0], problem.X), []
     for i in range(n):
         rest = np.delete(np.arange(n), i)
         weights = np.linalg.solve(K[np.ix_(rest, rest)] + n * 1e-2 * np.eye(n - 1), K[rest, i])
-        best = everything[np.argmax(weights @ problem.kernel(problem.Y[rest], everything))]
-        taus.append(problem.kernel([best], [problem.Y[i]])[0, 0])
+        best = everything[np.argmax(weights @ block(problem.kernel, problem.Y[rest], everything))]
+        taus.append(block(problem.kernel, [best], [problem.Y[i]])[0, 0])
     assert search.best_score_ == pytest.approx(np.mean(taus))
 
 

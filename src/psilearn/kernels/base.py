@@ -181,7 +181,7 @@ class RowKernel(Kernel):
         if rows.shape[1] != others.shape[1]:
             raise ValueError(
                 f"{type(self).__name__} compares rows of one width: A has {rows.shape[1]} columns (shape "
-                f"{rows.shape}), B has {others.shape[1]} (shape {others.shape})."
+                f"{tuple(rows.shape)}), B has {others.shape[1]} (shape {tuple(others.shape)})."
             )
         if is_tensor(rows) != is_tensor(others) and working_device() is None:
             device = device_of(rows, others)

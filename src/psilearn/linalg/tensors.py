@@ -23,10 +23,10 @@ def cholesky(K: Any, shift: float, overwrite: bool = False) -> Any:
 
 
 def cholesky_solve(L: Any, B: Any) -> Any:
-    """Return (LLᵀ)⁻¹ B."""
+    """Return (LLᵀ)⁻¹ B for a block or a single vector."""
     import torch
 
-    return torch.cholesky_solve(B, L)
+    return torch.cholesky_solve(B, L) if B.ndim == 2 else torch.cholesky_solve(B[:, None], L)[:, 0]
 
 
 def solve_triangle(L: Any, B: Any, transposed: bool = False) -> Any:

@@ -67,7 +67,7 @@ class RidgePath:
         flops once and nr·n a λ.
         """
         if V.ndim != 2 or len(V) != len(self.spectrum_):
-            raise ValueError(f"V must be (n, r) with n = {len(self.spectrum_)}, as fitted; got shape {V.shape}.")
+            raise ValueError(f"V must be (n, r) with n = {len(self.spectrum_)}, as fitted; got shape {tuple(V.shape)}.")
         alphas = [checks.positive(alpha, "each value of alphas") for alpha in alphas]
         rotated = self.vectors_.T @ asarray(V)  # (n, r)
         errors = np.empty((len(alphas), len(V)))
