@@ -53,6 +53,10 @@ def main() -> int:
     unknown = set(options.parts) - set(PARTS)
     if unknown or options.repeats < 1:
         parser.error(f"parts are {', '.join(PARTS)} and repeats at least 1; got {sorted(unknown)}, {options.repeats}")
+    try:
+        find_device(options.device, "--device")
+    except (ValueError, ImportError) as error:
+        parser.error(str(error))
     output = options.output or (None if options.quick else HERE)
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)

@@ -47,11 +47,17 @@ def test_a_run_prints_tables_and_appends_to_the_history(tmp_path):
 
 def test_parts_run_on_a_device(tmp_path):
     pytest.importorskip("torch")
-    done = run("fingerprints", "million", "--quick", "--device", "cpu", "--output", tmp_path, "--repeats", 1)
+    done = run("fingerprints", "--quick", "--device", "cpu", "--output", tmp_path, "--repeats", 1)
     assert done.returncode == 0, done.stderr + done.stdout
     record = json.loads((tmp_path / "history.json").read_text())[0]
     assert record["device"] == "cpu" and record["figures"]["machine"]["tf32"]["best_gflops"] > 0
     assert 0 < record["figures"]["fingerprints"]["distance"] < 2
+
+
+def test_a_device_that_there_is_not_is_one_line():
+    done = run("fingerprints", "--quick", "--device", "gpu")
+    assert done.returncode == 2 and "--device must be None, 'cpu' or 'cuda'" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.data("usps/usps.h5", "mulan/bibtex/bibtex-train.arff", "mulan/bibtex/bibtex-test.arff")

@@ -28,7 +28,7 @@ def n_samples(A: Samples) -> int:
 
 def is_empty(A: Samples) -> bool:
     """Return whether something is a collection of no objects."""
-    return (hasattr(A, "shape") or hasattr(A, "__len__")) and n_samples(A) == 0
+    return getattr(A, "ndim", 1) > 0 and (hasattr(A, "shape") or hasattr(A, "__len__")) and n_samples(A) == 0
 
 
 def n_columns(A: Samples) -> int | None:

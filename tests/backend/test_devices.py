@@ -3,6 +3,7 @@
 import pickle
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 from scipy import sparse
@@ -18,6 +19,7 @@ from psilearn.kernels import (  # noqa: E402
     Dice,
     Gaussian,
     GaussianTanimoto,
+    Kernel,
     Laplacian,
     Linear,
     Polynomial,
@@ -118,6 +120,11 @@ def test_tensors_in_tensors_out(kind, device):
     assert np.array_equal(
         to_host(of_candidates.indices), expected.predict_topk(problem.X_test, 3, problem.candidates).indices
     )
+    own = [C[i : i + 3 + i] for i in range(len(X_test))]
+    assert np.array_equal(
+        to_host(model.predict_topk(X_test, 2, own).indices),
+        expected.predict_topk(problem.X_test, 2, [to_host(one) for one in own]).indices,
+    )
     assert model.score(X, Y) == pytest.approx(expected.score(problem.X, problem.Y))
     assert isinstance(model.dual_coef_, np.ndarray)
     assert np.array_equal(to_host(model.predict(problem.X_test)), expected.predict(problem.X_test))  # arrays as well
@@ -186,6 +193,15 @@ def test_a_search_on_a_device_is_one_process():
     problem = make("vectors")
     with pytest.raises(ValueError, match=r"n_jobs=2 starts processes, which cannot share cpu: use n_jobs=None"):
         OELCV(n_jobs=2, device="cpu").fit(problem.X, problem.Y)
+
+
+def test_a_search_on_a_device_is_one_process_whatever_is_set_around():
+    problem = make("vectors")
+    grid = {"alphas": [1e-3], "n_components": [3], "supervisions": [0.5], "cv": 2, "random_state": 0}
+    with joblib.parallel_config(n_jobs=2), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        found = OELCV(**grid, device="cpu").fit(problem.X, problem.Y)
+    assert found.best_score_ == pytest.approx(OELCV(**grid).fit(problem.X, problem.Y).best_score_)
 
 
 @on_devices
@@ -289,6 +305,57 @@ def test_few_nonzeros_are_multiplied_in_panels_where_zeros_have_no_room(device, 
             np.testing.assert_allclose(to_host(Linear()(other, WIDE)), (WIDE[5:] @ WIDE.T).toarray(), atol=1e-12)
 
 
+class Doubled(Kernel):
+    """A kernel of a user that takes tensors."""
+
+    _on_device = True
+
+    def __call__(self, A, B=None):
+        return 2 * A @ (A if B is None else B).T
+
+    def diag(self, A):
+        return 2 * (A * A).sum(1)
+
+
+@on_devices
+@pytest.mark.parametrize("wrap", [lambda k: k, lambda k: 3 * k, lambda k: k + Linear(), lambda k: k.normalized()])
+def test_a_kernel_of_a_user_takes_tensors(wrap, device):
+    tensor = torch.from_numpy(NUMBERS).to(device).requires_grad_()
+    expected = wrap(2 * Linear())(NUMBERS)
+    np.testing.assert_allclose(to_host(wrap(Doubled())(tensor)), expected, rtol=1e-12)
+    model = IOKR(wrap(Doubled()), Gaussian(0.1)).fit(tensor, tensor)
+    assert np.array_equal(
+        to_host(model.predict(tensor)), IOKR(wrap(2 * Linear()), Gaussian(0.1)).fit(NUMBERS, NUMBERS).predict(NUMBERS)
+    )
+
+
+def test_numbers_that_torch_has_not():
+    large = np.array([[2**63 + 2**62, 1]], dtype=np.uint64)
+    fields = np.zeros(5, dtype=[("a", "f4"), ("b", "f8")])
+    fields["b"] = np.arange(5)
+    with computing("float64", find_device("cpu")):
+        for rows in (large, fields["b"]):
+            np.testing.assert_allclose(to_host(Linear()(rows)), np.outer(*2 * [rows.astype(float)]) if rows.ndim == 1
+                                       else rows.astype(float) @ rows.astype(float).T)  # fmt: skip
+    half = torch.ones((4, 2), dtype=torch.bfloat16)
+    assert IOKR(Linear(), Linear()).fit(half, half).predict(half).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("before", ["highest", "high", "medium"])
+def test_how_torch_multiplies_is_left_as_it_was(before):
+    problem, around = make("vectors"), torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(before)
+    try:
+        with computing("float32", find_device("cpu")):
+            assert torch.get_float32_matmul_precision() == "highest"
+            fitted("OEL", problem, device="cpu")
+        with pytest.raises(ValueError, match="alpha"), computing("float32", find_device("cpu")):
+            OEL(alpha=-1, device="cpu").fit(problem.X, problem.Y)
+        assert torch.get_float32_matmul_precision() == before
+    finally:
+        torch.set_float32_matmul_precision(around)
+
+
 # Bad input
 
 
@@ -302,7 +369,9 @@ def test_a_device_that_there_is_not_is_named(device):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_gpu_that_there_is_not_is_named():
     problem = make("vectors")
-    with pytest.raises(ValueError, match="device='cuda' asks for a GPU, but torch finds none on this machine"):
+    with pytest.raises(
+        ValueError, match="device='cuda' asks for a GPU, but torch finds none on this machine: leave device out"
+    ):
         IOKR(device="cuda").fit(problem.X, problem.Y)
 
 
@@ -322,6 +391,7 @@ def test_torch_that_is_missing_is_named(monkeypatch):
         (torch.zeros((40, 3), dtype=torch.complex64), TypeError, "X must hold real numbers; got torch.complex64"),
         (torch.zeros((40, 3)).to_sparse(), TypeError, "give sparse rows as a CSR matrix of SciPy"),
         (torch.zeros((0, 3)), ValueError, "X is empty"),
+        (torch.zeros((40, 3), device="meta"), ValueError, "device of the tensors must be None, 'cpu' or 'cuda'"),
         (torch.zeros((39, 3)), ValueError, "X and y must have one row an example: X has 39, y has 40"),
     ],
 )

@@ -24,11 +24,12 @@ def put(array: Any, device: Any, dtype: Any = None) -> Any:
     if not is_tensor(array):
         array = np.asarray(array)
         if not array.dtype.isnative or array.dtype.char not in NATIVE:
-            array = array.astype(np.int64 if array.dtype.kind in "iu" else np.float64)
-        array = torch.from_numpy(
-            array if array.flags.writeable and min(array.strides, default=0) >= 0 else array.copy()
-        )
-    return array.to(device, None if dtype is None else getattr(torch, np.dtype(dtype).name))
+            whole = array.dtype.kind in "iu" and array.dtype.str[1:] != "u8"
+            array = array.astype(np.int64 if whole else np.float64)
+        if not array.flags.writeable or any(step < 0 or step % array.itemsize for step in array.strides):
+            array = array.copy()  # torch writes into what it is given, and has no such strides
+        array = torch.from_numpy(array)
+    return array.detach().to(device, None if dtype is None else getattr(torch, np.dtype(dtype).name))
 
 
 def asarray(array: Any, dtype: Any = None) -> Any:
@@ -40,8 +41,11 @@ def asarray(array: Any, dtype: Any = None) -> Any:
 
 
 def to_host(array: Any) -> Any:
-    """Return the values of an array or tensor in NumPy."""
-    return array.detach().cpu().numpy() if is_tensor(array) else np.asarray(array)
+    """Return the values of an array or tensor in NumPy; a precision that NumPy has not in float32."""
+    if not is_tensor(array):
+        return np.asarray(array)
+    array = array.detach().cpu()
+    return (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()
 
 
 def off_device(A: Any) -> Any:

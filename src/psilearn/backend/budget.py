@@ -45,6 +45,14 @@ def computing_blocks(n_rows: int, bytes_per_row: int, most: int | None = None) -
         yield slice(start, min(start + step, n_rows))
 
 
+def moved_bytes(A: Any) -> int:
+    """Return what a row of an array takes while it is moved to a GPU: two rows in pinned memory, one or two there."""
+    device = working_device()
+    if device is None or device.type != "cuda" or not hasattr(A, "strides"):
+        return 0
+    return 4 * int(A.itemsize) * int(A.size // max(1, len(A)))
+
+
 def available_bytes() -> int | None:
     """Return the memory that can be taken now, or None where the system does not say.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from importlib.util import find_spec
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,9 +37,23 @@ def precision(dtype: Any) -> Iterator[None]:
 
 @contextmanager
 def computing(dtype: Any, device: Any) -> Iterator[None]:
-    """Compute in this dtype and on this device of torch, as :func:`find_device` gives it; None is NumPy."""
+    """Compute in this dtype and on this device of torch, as :func:`find_device` gives it; None is NumPy.
+
+    It holds for this thread alone: not for threads and processes that are started inside.
+    """
     with _working(_named(dtype, device)):
-        yield
+        if device is None or device.type != "cuda":
+            yield
+            return
+        import torch
+
+        try:
+            yield
+        except torch.cuda.OutOfMemoryError as error:
+            raise MemoryError(
+                f"{device} has no memory left: {str(error).splitlines()[0]} Take landmarks or fewer of them, a lower "
+                f'n_components, dtype="float32", or device=None.'
+            ) from error
 
 
 @contextmanager
@@ -57,31 +72,61 @@ def _named(dtype: Any, device: Any) -> _Work:
 def _working(work: _Work) -> Iterator[None]:
     token = _WORK.set(work)
     try:
-        with _matrix_units(False) if work.device is not None else nullcontext():
+        with _full_precision() if work.device is not None else nullcontext():
             yield
     finally:
         _WORK.reset(token)
 
 
-@contextmanager
-def _matrix_units(allowed: bool) -> Iterator[None]:
-    """Let float32 products of tensors take TF32 or not, whatever the program around has set, and leave that as it was.
+class _Products:
+    """How torch multiplies float32 matrices: one setting for the whole process, ours while somebody is inside.
 
-    Nor does an automatic mixed precision of the program around reach inside.
+    The first who enters, of all threads, notes what the program around has set, and the last who leaves restores it.
     """
+
+    def __init__(self) -> None:
+        self.lock, self.inside = Lock(), 0
+        self.before: Any = None
+
+    def enter(self) -> None:
+        """Take full precision."""
+        import torch
+
+        with self.lock:
+            if not self.inside:
+                try:
+                    self.before = torch.get_float32_matmul_precision()
+                except RuntimeError:  # the program has used torch's newer setting, which the older cannot express
+                    self.before = torch.backends.cuda.matmul.fp32_precision
+                torch.set_float32_matmul_precision("highest")
+            self.inside += 1
+
+    def leave(self) -> None:
+        """Give the program its setting back."""
+        import torch
+
+        with self.lock:
+            self.inside -= 1
+            if not self.inside and self.before in ("highest", "high", "medium"):
+                torch.set_float32_matmul_precision(self.before)
+            elif not self.inside:
+                torch.backends.cuda.matmul.fp32_precision = self.before
+
+
+_PRODUCTS = _Products()
+
+
+@contextmanager
+def _full_precision() -> Iterator[None]:
+    """Multiply float32 matrices in full, whatever the program around has set; nor does its autocast reach inside."""
     import torch
 
-    matmul = torch.backends.cuda.matmul
-    newer = hasattr(matmul, "fp32_precision")  # after which the old name cannot always be read, but be written
-    before = matmul.fp32_precision if newer else matmul.allow_tf32
-    matmul.allow_tf32 = allowed
+    _PRODUCTS.enter()
     try:
         with torch.autocast("cuda", enabled=False), torch.autocast("cpu", enabled=False):
             yield
     finally:
-        matmul.allow_tf32 = before in (True, TF32)
-        if newer:
-            matmul.fp32_precision = before
+        _PRODUCTS.leave()
 
 
 def working_dtype() -> np.dtype[Any]:
@@ -104,7 +149,7 @@ def device_for(device: Any, *given: Any) -> Any:
 
     The last is the device of a surrounding ``with computing(dtype, device)``, if there is one.
     """
-    return find_device(device) or device_of(*given) or working_device()
+    return find_device(device) or find_device(device_of(*given), "device of the tensors") or working_device()
 
 
 def find_device(device: Any, name: str = "device", others: bool = False) -> Any:
@@ -115,7 +160,7 @@ def find_device(device: Any, name: str = "device", others: bool = False) -> Any:
     if device is None:
         return None
     if find_spec("torch") is None:
-        raise ImportError(f"{name}={device!r} needs torch: pip install 'psilearn[torch]', or leave {name}=None.")
+        raise ImportError(f"{name}={device!r} needs torch: pip install 'psilearn[torch]', or leave {name} out.")
     import torch
 
     message = f"{name} must be None, 'cpu' or 'cuda' (or 'cuda:1', …); got {device!r}."
@@ -126,7 +171,7 @@ def find_device(device: Any, name: str = "device", others: bool = False) -> Any:
     if found.type not in ("cpu", "cuda") and not others:
         raise ValueError(message)
     if found.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"{name}={device!r} asks for a GPU, but torch finds none on this machine: use {name}=None.")
+        raise ValueError(f"{name}={device!r} asks for a GPU, but torch finds none on this machine: leave {name} out.")
     if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
         raise ValueError(f"{name}={device!r}: torch finds {torch.cuda.device_count()} GPUs, counted from 0.")
     return found
@@ -139,8 +184,17 @@ def tensor_cores(exact: bool = False) -> Iterator[None]:
     Factors of 11 significant bits, sums in float32: with ``exact`` the caller knows that its factors have no more bits,
     such as zeros and ones, so that nothing is lost and any precision may do it.
     """
-    with _matrix_units(True) if working_device() is not None and (exact or _WORK.get().tf32) else nullcontext():
+    device = working_device()
+    if device is None or device.type != "cuda" or not (exact or _WORK.get().tf32):
         yield
+        return
+    import torch
+
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision("highest")
 
 
 def takes_tf32() -> bool:

@@ -55,14 +55,16 @@ def halving(rows: slice, work: Callable[[slice], Any]) -> Iterator[tuple[slice, 
 
 def _attempt(work: Callable[[slice], Any], part: slice, last: bool) -> tuple[bool, Any]:
     device = working_device()
-    if device is None or last:
+    if device is None:
         return True, work(part)
     import torch
 
     try:
         return True, work(part)
-    except torch.cuda.OutOfMemoryError:
-        pass  # what the failed work held is let go of with the exception
+    except torch.cuda.OutOfMemoryError as error:
+        if last:
+            raise MemoryError(f"{device} has no memory for a single row: {str(error).splitlines()[0]}") from error
+        # what the failed work held is let go of with the exception
     release(device)
     return False, None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from psilearn.backend import asarray, computing_blocks, cut, row_blocks, stream, to_host, working_dtype
+from psilearn.backend import asarray, computing_blocks, cut, moved_bytes, row_blocks, stream, to_host, working_dtype
 from psilearn.decode import store
 from psilearn.embed import Embedding
 from psilearn.hashing import content_hash
@@ -125,12 +125,13 @@ class CandidateSet:
         """Yield consecutive rows and their embeddings g where the work is done, in blocks that fit there."""
         p = self.embedding.n_components
         numbers = 2 * p + (len(self.embedding.basis) if self.g is None else 0)  # g, what is made of it, kernel values
-        blocks = computing_blocks(len(self), working_dtype().itemsize * numbers, BLOCK_ROWS)
+        moved = moved_bytes(self.outputs if self.g is None else self.g)
+        blocks = computing_blocks(len(self), working_dtype().itemsize * numbers + moved, BLOCK_ROWS)
         if self.g is not None:
             yield from stream(cut(self.g, blocks), asarray, moved=True)
         else:
-            moved = self.embedding.kernel._on_device
-            yield from stream(cut(self.outputs, blocks), self.embedding.placed(), moved)
+            on_device = self.embedding.kernel._on_device
+            yield from stream(cut(self.outputs, blocks), self.embedding.placed(), on_device)
 
     def distinct(self) -> CandidateSet:
         """Return the set without repetitions."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psilearn.backend import array_namespace, asarray, is_tensor, to_host
+from psilearn.backend import array_namespace, asarray, halving, is_tensor, to_host
 from psilearn.decode.candidates import CandidateSet
 from psilearn.decode.score import TIE, Bounds, Queries, Scored, round_down, round_up, score, tie
 from psilearn.decode.sets import CandidateSets
@@ -92,10 +92,8 @@ def nearest(Z: Array, candidates: CandidateSet | CandidateSets, embedding: Embed
     def keep_best(scored: Scored) -> None:
         so_far: tuple[Any, ...] = tuple(part[scored.queries] for part in (distances, slacks, indices))
         within = _within_reach_on_device if is_tensor(scored.lower) else _within_reach
-        pairs = within(scored, so_far[0][:, -1], k)
-        found = [(i, scored.places(j), *scored.distances(i, j)) for i, j in pairs]
-        for some in found:  # nothing is kept before all of it is there: a block may be looked at again in halves
-            _merge(so_far, *some)
+        for i, j in within(scored, so_far[0][:, -1], k):
+            _merge(so_far, i, scored.places(j), *scored.distances(i, j))
 
     score(keep_best, Queries(Z), candidates, k)
     return TopK(indices, distances, candidates.outputs)
@@ -137,15 +135,21 @@ def _within_reach_on_device(scored: Scored, farthest: Array, k: int) -> Iterator
 
 
 def pairs_of(mask: Any) -> Iterator[tuple[Index, Index]]:
-    """Yield rows and columns of what is true in a tensor, in NumPy, sorted by row, so many rows at a time as fit."""
+    """Yield rows and columns of what is true in a mask, in NumPy, sorted by row, so many rows at a time as fit.
+
+    Memory of a device that runs out is dealt with in here, so that what was yielded is not asked for again.
+    """
+    if not is_tensor(mask):
+        yield where_true(mask)
+        return
     counts = np.cumsum(to_host(array_namespace(mask).count_nonzero(mask, axis=1)))
     start = 0
     while start < len(counts):
         before = counts[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(counts, before + MANY, side="right")))
-        i, j = (to_host(part) for part in where_true(mask[start:stop]))
-        if len(i):
-            yield i + start, j
+        for rows, (i, j) in halving(slice(start, stop), lambda rows: tuple(map(to_host, where_true(mask[rows])))):
+            if len(i):
+                yield i + rows.start, j
         start = stop
 
 
@@ -271,9 +275,16 @@ def smallest(D: Array, slack: Array, k: int) -> tuple[Index, Array]:
 
 
 def count_nearer(D: Array, slack: Array, own: Array, own_slack: Array) -> tuple[Array, Array]:
-    """Return how many entries of each row lie below ``own`` (q, 1), and how many tie with it; none for NaN."""
-    room = np.maximum(slack, own_slack)
-    return np.sum(own - room > D, axis=1), np.sum(np.abs(D - own) <= room, axis=1)
+    """Return how many entries of each row lie below ``own`` (q, 1), and how many tie with it; none for NaN.
+
+    In NumPy, counted where the distances are.
+    """
+    xp = array_namespace(D)
+    if is_tensor(D):
+        own, own_slack = asarray(own), asarray(own_slack)
+    room = xp.maximum(slack, own_slack)
+    nearer, tied = own - room > D, abs(D - own) <= room
+    return to_host(xp.count_nonzero(nearer, axis=1)), to_host(xp.count_nonzero(tied, axis=1))
 
 
 def _distances_in_sets(

@@ -50,7 +50,7 @@ def rank_path(Z: Array, g: Array, squared_norms: Array, sizes: Sequence[int], pl
         for kept, values in ((own, D), (own_slack, slack)):
             kept[j, queries][here, 0] = to_host(rows_of(values, here))[np.arange(len(here)), columns]
     for j, queries, _, D, slack in _distance_path(Z, g, squared_norms, sizes):
-        nearer, tied = count_nearer(to_host(D), to_host(slack), own[j, queries], own_slack[j, queries])
+        nearer, tied = count_nearer(D, slack, own[j, queries], own_slack[j, queries])
         ranks[j].nearer[queries] += nearer
         ranks[j].tied[queries] += tied
     return ranks

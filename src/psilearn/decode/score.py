@@ -45,7 +45,7 @@ WIDTH = 1024  # candidates in a block
 BYTES_PER_SCORE = 128  # of the block and what selection makes of it where every pair is in doubt
 PARALLEL = 2**26  # products that are worth a thread
 _LIMITING = Lock()  # threads of two searches at once would leave BLAS with the limit of the other
-PAIRS = 2**18  # pairs whose distances a device computes at once
+PAIRS = 2**27  # numbers of the pairs whose distances a device computes at once
 DEVICE_AREA = 2**27  # scores in a block of a GPU at the most
 TRUNCATED = 1.1 * 2.0**-9  # what TF32 takes away: the last 13 bits of both factors, relative to their product
 DENSE = 1 / 16  # from this part of a block on, pairs in doubt are computed by a GEMM rather than one by one
@@ -149,12 +149,15 @@ class Bounds:
 
     def _distances_on_device(self, rows: Any, columns: Any) -> tuple[Array, Array]:
         rows, columns = put(rows, self.g.device), put(columns, self.g.device)
-        found = [np.empty((2, 0))]
-        for start in range(0, len(rows), PAIRS):
-            i, j = rows[start : start + PAIRS], columns[start : start + PAIRS]
+
+        def some(pairs: slice) -> Array:
+            i, j = rows[pairs], columns[pairs]
             pair = self._distances(row_products(self.queries.Z[i], self.g[j]), i, j)
-            found.append(np.stack([to_host(part) for part in pair]))
-        D, slack = np.concatenate(found, axis=1)
+            return np.stack([to_host(part) for part in pair])
+
+        steps = slices(len(rows), max(1, PAIRS // max(1, self.g.shape[1])))
+        found = [values for step in steps for _, values in halving(step, some)]
+        D, slack = np.concatenate([np.empty((2, 0)), *found], axis=1)
         return D, slack
 
     def many_distances(self, rows: Index, columns: Index) -> tuple[Array, Array]:
@@ -221,7 +224,10 @@ def score(work: Callable[[Scored], None], queries: Queries, candidates: Candidat
 
 
 def _score_on_device(work: Callable[[Scored], None], queries: Queries, candidates: CandidateSet) -> None:
-    """Let ``work`` see blocks as large as the memory of the device allows; it may look at a part twice."""
+    """Let ``work`` see blocks as large as the memory of the device allows, halved where it runs out.
+
+    That may happen before ``work`` has kept anything of a block, not after: see ``pairs_of`` and ``distances``.
+    """
     n = len(queries.Z)
     for rows, g in track(candidates.blocks(), "search of candidates"):
         bounds, everything = Bounds(queries, g, candidates.squared_norms[rows], rows.start), slice(0, len(g))

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn.backend import array_namespace, block_rows, computing_rows, cut, rows_of, stream, to_host, zeros
+from psilearn.backend import (
+    array_namespace,
+    block_rows,
+    computing_rows,
+    cut,
+    is_tensor,
+    rows_of,
+    stream,
+    to_host,
+    zeros,
+)
 from psilearn.embed import Embedding
 from psilearn.kernels.base import diagonal
 from psilearn.linalg import Array
@@ -151,7 +161,7 @@ def as_candidates(candidates: Any, known_outputs: Samples) -> Any:
 
 
 def _depth(item: Any) -> int:
-    if isinstance(item, np.ndarray) or sparse.issparse(item) or hasattr(item, "iloc"):
+    if isinstance(item, np.ndarray) or is_tensor(item) or sparse.issparse(item) or hasattr(item, "iloc"):
         return int(item.ndim)
     if isinstance(item, list | tuple):
         return 1 + max((_depth(part) for part in item), default=0)

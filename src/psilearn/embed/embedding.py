@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from psilearn.backend import asarray, computing_blocks, cut, stream, to_host, working_dtype, zeros
+from psilearn.backend import asarray, computing_blocks, cut, moved_bytes, stream, to_host, working_dtype, zeros
 from psilearn.hashing import digest, encode
 from psilearn.kernels.base import Kernel, block, resident
 from psilearn.linalg import Array
@@ -42,7 +42,7 @@ class Embedding:
         and the answer.
         """
         g = np.empty((n_samples(Y), self.n_components), dtype=working_dtype())
-        blocks = list(computing_blocks(len(g), self.bytes_per_output, BLOCK_ROWS))
+        blocks = list(computing_blocks(len(g), self.bytes_per_output + moved_bytes(Y), BLOCK_ROWS))
         parts = cut(Y, track(blocks, "embedding of outputs", len(blocks)))
         for rows, some in stream(parts, self.placed(), self.kernel._on_device):
             g[rows] = to_host(some)

@@ -132,7 +132,9 @@ class LandmarkOutputs:
         """Return the same output side in NumPy: nothing of it on a device."""
         parked = copy(self)
         parked.features = self.features.parked()
-        parked.of_labeled, parked.of_unlabeled = self.of_labeled.parked(), self.of_unlabeled.parked()
+        parked.of_labeled, parked.of_unlabeled = (
+            moment.parked(parked.features) for moment in (self.of_labeled, self.of_unlabeled)
+        )
         return parked
 
     def with_unlabeled(self, unlabeled: OutputStream) -> LandmarkOutputs:
@@ -201,10 +203,10 @@ class RunningMoment:
         """Return the sum over the count."""
         return MixedMoment(matrix=self.sum.symmetric() / self.count)
 
-    def parked(self) -> RunningMoment:
-        """Return the same in NumPy: nothing of it on a device."""
+    def parked(self, features: LandmarkFeatures) -> RunningMoment:
+        """Return the same in NumPy, with these features: nothing of it on a device."""
         parked = copy(self)
-        parked.features, parked.sum = self.features.parked(), self.sum.parked()
+        parked.features, parked.sum = features, self.sum.parked()
         return parked
 
 

@@ -183,8 +183,8 @@ class RowKernel(Kernel):
                 f"{type(self).__name__} compares rows of one width: A has {rows.shape[1]} columns (shape "
                 f"{tuple(rows.shape)}), B has {others.shape[1]} (shape {tuple(others.shape)})."
             )
-        if is_tensor(rows) != is_tensor(others) and working_device() is None:
-            device = device_of(rows, others)
+        device = device_of(rows, others) if working_device() is None else None
+        if device is not None:
             rows, others = on_device(rows, device), on_device(others, device)
         return rows, others
 
@@ -236,10 +236,10 @@ def same_length(A: Samples, B: Samples) -> None:
 
 def new_block(kernel: Kernel, A: Samples, B: Samples | None) -> Array:
     """Return k(A, B) in the working dtype as an array that may be overwritten: a user's kernel may keep its own."""
-    K = kernel(suited(kernel, A), suited(kernel, B))
-    if is_tensor(K) or working_device() is not None:
-        return K if is_tensor(K) and kernel._makes_blocks else asarray(np.array(K), working_dtype())
-    return K if kernel._makes_blocks else np.array(K, dtype=working_dtype())
+    K: Any = kernel(suited(kernel, A), suited(kernel, B))
+    if not kernel._makes_blocks:
+        K = K.detach().clone() if is_tensor(K) else np.array(K, dtype=working_dtype())
+    return K if working_device() is None else asarray(K, working_dtype())
 
 
 def suited(kernel: Kernel, A: Samples | None) -> Samples | None:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from psilearn import checks
-from psilearn.backend import asarray, is_tensor
+from psilearn.backend import asarray, is_tensor, to_host
 from psilearn.kernels.base import Array, Kernel, gram, new_block, suited
 from psilearn.kernels.products import in_strips, like
 from psilearn.samples import Samples, n_samples
@@ -61,7 +61,7 @@ class Sum(_Both):
 
     def diag(self, A: Samples) -> Array:
         """Return the sum of both diagonals."""
-        return self.left.diag(A) + self.right.diag(A)
+        return to_host(self.left.diag(A)) + to_host(self.right.diag(A))
 
     def paired(self, A: Samples, B: Samples) -> Array:
         """Return the sum of both paired values."""
@@ -86,7 +86,7 @@ class Product(_Both):
 
     def diag(self, A: Samples) -> Array:
         """Return the product of both diagonals."""
-        return self.left.diag(A) * self.right.diag(A)
+        return to_host(self.left.diag(A)) * to_host(self.right.diag(A))
 
     def paired(self, A: Samples, B: Samples) -> Array:
         """Return the product of both paired values."""
@@ -118,7 +118,7 @@ class Scaled(Kernel):
 
     def diag(self, A: Samples) -> Array:
         """Return the scaled diagonal."""
-        return checks.positive(self.scale, "scale") * self.kernel.diag(A)
+        return checks.positive(self.scale, "scale") * to_host(self.kernel.diag(A))
 
     def paired(self, A: Samples, B: Samples) -> Array:
         """Return the scaled paired values."""
@@ -168,7 +168,7 @@ class Normalized(Kernel):
 
     def diag(self, A: Samples) -> Array:
         """Return 1, or 0 for an object of length zero."""
-        return (self.kernel.diag(A) > 0).astype(np.float64)
+        return (to_host(self.kernel.diag(A)) > 0).astype(np.float64)
 
     def paired(self, A: Samples, B: Samples) -> Array:
         """Return the cosine of each pair."""
@@ -187,7 +187,7 @@ class Normalized(Kernel):
         self.kernel.check_alike(A, name, B, other)
 
     def _inverse_lengths(self, A: Samples) -> Array:
-        diagonal = self.kernel.diag(A)
+        diagonal = to_host(self.kernel.diag(A))
         return np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1)), 0.0)
 
 

@@ -54,12 +54,16 @@ class DeviceRows:
         return self.tensor.to(dtype).to_dense()
 
     def squared_lengths(self) -> Any:
-        """Return |a|² of each row in float64."""
-        import torch
+        """Return |a|² of each row in float64, summed on the host, where the order of the terms is always the same."""
+        squares = self.host.astype(np.float64)
+        squares.data **= 2
+        return put(np.asarray(squares.sum(axis=1)).ravel(), self.tensor.device)
 
-        values = self.tensor.values().double()
-        row = torch.repeat_interleave(torch.diff(self.tensor.crow_indices()))  # of each entry
-        return torch.zeros(self.shape[0], dtype=values.dtype, device=values.device).index_add_(0, row, values**2)
+    def times(self, columns: Any) -> Any:
+        """Return the product with a dense (d, b) block; on the CPU by SciPy, which has it on every machine."""
+        if self.tensor.device.type == "cpu":
+            return put(self.host.astype(str(columns.dtype).removeprefix("torch.")) @ columns.numpy(), "cpu")
+        return self.tensor.to(columns.dtype) @ columns
 
 
 def on_device(rows: Any, device: Any) -> Any:
@@ -90,13 +94,12 @@ def inner_products(A: Any, B: Any, dtype: Any) -> Any:
         return _dense(A, kind) @ _dense(B, kind).T
     if not isinstance(A, DeviceRows):
         return inner_products(B, A, dtype).T
-    left = A.tensor.to(kind)
     if b <= room:
-        return left @ _dense(B, kind).T
-    block = torch.empty((a, b), dtype=kind, device=left.device)
+        return A.times(_dense(B, kind).T)
+    block = torch.empty((a, b), dtype=kind, device=A.tensor.device)
     for part in (slice(start, min(start + room, b)) for start in range(0, b, room)):
-        panel = DeviceRows.of(B.host[part], left.device) if isinstance(B, DeviceRows) else B[part]
-        block[:, part] = left @ _dense(panel, kind).T
+        panel = DeviceRows.of(B.host[part], A.tensor.device) if isinstance(B, DeviceRows) else B[part]
+        block[:, part] = A.times(_dense(panel, kind).T)
     return block
 
 

@@ -153,6 +153,7 @@ def spanning_cholesky(K: Array, tolerance: float) -> SpanningCholesky:
         whole = tensors.cholesky(K, 0.0)
         if whole is not None and float(whole.diagonal().min()) ** 2 > tolerance:
             return SpanningCholesky(np.arange(len(K)), whole)
+        del whole
         found = pivoted_cholesky(K, tolerance, overwrite=True)
         return SpanningCholesky(found.pivots, found.triangle)
     diagonal = np.diagonal(K).copy()

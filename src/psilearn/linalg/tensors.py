@@ -42,7 +42,8 @@ def pivoted_cholesky(K: Any, tolerance: float) -> tuple[Any, Any, float]:
     The rows with the largest diagonals are proposed together and factored with pivots on the host, down to a tenth of
     the largest; those accepted are taken out of K by one product. So every pivot is at least a tenth of the largest
     that there was, and a device hears of the host once in many pivots. n²r flops as products of matrices. K is the
-    workspace and comes back to rounding as it was; memory: F beside it.
+    workspace and comes back to rounding as it was; memory: n² numbers for F beside it, half of that more where the rank
+    is below n/2.
     """
     import torch
 
@@ -51,28 +52,30 @@ def pivoted_cholesky(K: Any, tolerance: float) -> tuple[Any, Any, float]:
     probe = torch.from_numpy(np.random.default_rng(0).standard_normal(n)).to(K)
     image = K @ probe
     free = torch.ones(n, dtype=torch.bool, device=K.device)  # no pivots yet
-    panels, pivots = [K[:, :0]], [torch.empty(0, dtype=torch.int64, device=K.device)]
-    found = 0
+    factor, pivots, found = torch.empty_like(K), torch.empty(n, dtype=torch.int64, device=K.device), 0
     while found < n:
         rest = torch.where(free, K.diagonal(), -torch.inf)
         sizes, proposed = rest.topk(min(PROPOSED, n - found))
         largest = float(sizes[0])
-        if largest <= tolerance:
+        if not largest > tolerance:
             break
         small = K[proposed][:, proposed].cpu().numpy()
-        factor, order, rank, _ = dpstrf(small, tol=max(tolerance, ACCEPTED * largest), lower=1)
-        L = torch.from_numpy(np.tril(factor[:rank, :rank])).to(K)
+        packed, order, rank, _ = dpstrf(small, tol=max(tolerance, ACCEPTED * largest), lower=1)
+        if not rank:
+            break
+        L = torch.from_numpy(np.tril(packed[:rank, :rank])).to(K)
         chosen = proposed[torch.from_numpy(order[:rank].astype(np.int64) - 1).to(K.device)]  # LAPACK counts from one
-        F = solve_triangle(L, K[chosen]).T * free[:, None]  # what is a pivot already stays zero
+        F = factor[:, found : found + rank]
+        torch.mul(solve_triangle(L, K[chosen]).T, free[:, None], out=F)  # what is a pivot already stays zero
         F[chosen] = L
         free[chosen] = False
         K.addmm_(F, F.T, alpha=-1)
-        panels.append(F)
-        pivots.append(chosen)
+        pivots[found : found + rank] = chosen
         found += rank
-    factor = torch.cat(panels, 1)
+    factor = factor[:, :found].clone() if 2 * found < n else factor[:, :found]
     K.addmm_(factor, factor.T)
     # K − FFᵀ is itself a Gram matrix when K is: no negative diagonal, nothing beside a zero diagonal.
-    remainder = diagonal - (factor**2).sum(1)
+    remainder = diagonal - torch.linalg.vector_norm(factor, dim=1) ** 2
     beside = (image - factor @ (factor.T @ probe)).abs() / np.sqrt(n)
-    return factor, torch.cat(pivots).cpu().numpy().astype(np.intp), max(-float(remainder.min()), float(beside.max()))
+    order = pivots[:found].cpu().numpy().astype(np.intp)
+    return factor, order, max(-float(remainder.min()), float(beside.max()))

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from psilearn import checks
-from psilearn.backend import computing, device_for, release
+from psilearn.backend import computing, device_for, release, working_device
 from psilearn.decode import CandidateSets, Ranks, TopK, as_candidates
 from psilearn.decode.rankings import LISTED, has_all_rankings
 from psilearn.embed import KnownOutputs
@@ -171,7 +171,8 @@ class PathSearch(BaseEstimator):
 
     def _run(self, tasks: list[Task], alphas: list[float], supervisions: list[float], sizes: list[int] | None) -> Array:
         """Evaluate the tasks, in parallel where asked; joblib shares large arrays and limits BLAS threads."""
-        parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
+        n_jobs = self.n_jobs if working_device() is None else 1  # whatever a surrounding parallel_config says
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
         results = parallel(delayed(task.scores)(alphas, supervisions, sizes) for task in tasks)
         if self.verbose:
             results = track(results, f"{type(self).__name__}: kernels × splits", total=len(tasks))

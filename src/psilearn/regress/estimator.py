@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import KFold, cross_val_predict
 
-from psilearn.backend import row_blocks, to_host
+from psilearn.backend import off_device, row_blocks, to_host
 from psilearn.kernels.base import refuse_empty
 from psilearn.linalg import Array
 from psilearn.moments import MixedMoment
@@ -136,9 +136,9 @@ def check_regressor(regressor: Any, **replaced: Any) -> None:
 
 
 def check_inputs(X: Samples) -> Samples:
-    """Return at least one input; sparse ones by rows, all others as they came."""
+    """Return at least one input; sparse ones by rows, tensors in NumPy, all others as they came."""
     refuse_empty(X, "X")
-    return X.tocsr() if sparse.issparse(X) else X
+    return X.tocsr() if sparse.issparse(X) else off_device(X)
 
 
 def _has_rows(X: Samples) -> bool:
@@ -170,7 +170,7 @@ def _explained(estimator: Any, targets: Array) -> Iterator[None]:
 
 def _checked(prediction: Any, estimator: Any, n: int, r: int) -> Array:
     """Return predictions as an array (n, r) of finite numbers; one column may have come without its axis."""
-    values = np.asarray(prediction, dtype=np.float64)
+    values = np.asarray(to_host(prediction), dtype=np.float64)
     if r == 1 and values.shape == (n,):
         values = values[:, None]
     if values.shape != (n, r):

@@ -11,6 +11,7 @@ from psilearn.backend import (
     asarray,
     computing_blocks,
     cut,
+    moved_bytes,
     require_bytes,
     stream,
     working_dtype,
@@ -76,7 +77,7 @@ class NystromRidge:
             phi = features.columns(X, "input_kernel")  # (q, b)
             return phi, float(np.sum(diagonal(self.kernel, X, "input_kernel")))
 
-        per_row = (3 * q + 2 * V.shape[1]) * size
+        per_row = (3 * q + 2 * V.shape[1]) * size + moved_bytes(self.X_fit_)
         blocks = list(computing_blocks(n, per_row, BLOCK_ROWS))
         total = 0.0
         parts = cut(self.X_fit_, track(blocks, "regression", len(blocks)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
-from psilearn.backend import asarray, computing_blocks, cut, stream, to_host, working_dtype, zeros
+from psilearn.backend import asarray, computing_blocks, cut, moved_bytes, stream, to_host, working_dtype, zeros
 from psilearn.kernels.base import Kernel, block, checked, resident
 from psilearn.linalg import Array, solve_transposed
 from psilearn.moments import MixedMoment
@@ -123,6 +123,7 @@ class KernelPredictor:
                 return zeros((n_samples(some), coef.shape[1]))
             return block(self.kernel, some, anchors, "input_kernel") @ coef
 
-        blocks = list(computing_blocks(n_samples(X), 3 * working_dtype().itemsize * len(coef)))
+        per_row = 3 * working_dtype().itemsize * len(coef) + moved_bytes(X)
+        blocks = list(computing_blocks(n_samples(X), per_row))
         parts = cut(X, track(blocks, "embedding of inputs", len(blocks)))
         yield from stream(parts, work, self.kernel._on_device)
