@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_array
 from psilearn import checks
 from psilearn.backend import off_device, row_blocks
 from psilearn.decode.nearest import Ranks
-from psilearn.kernels.base import Array, Kernel, as_kernel, checked
+from psilearn.kernels.base import Array, Kernel, as_kernel
 from psilearn.kernels.binary import Dice
+from psilearn.kernels.blocks import checked
 from psilearn.kernels.ranking import pair_signs
 from psilearn.rankings import check_orders_something, check_ranks, from_orders, is_orders, items_of
 from psilearn.samples import Samples, n_samples

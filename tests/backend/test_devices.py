@@ -270,7 +270,7 @@ KERNELS = {
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", KERNELS)
 def test_blocks_are_those_of_numpy(name, dtype, device):
-    from psilearn.kernels.base import block
+    from psilearn.kernels.blocks import block
 
     kernel, rows = KERNELS[name]
     for pair in ((rows, None), (rows[:7], rows[3:])):

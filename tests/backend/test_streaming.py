@@ -87,7 +87,7 @@ def test_a_fit_and_its_predictions_go_on_where_memory_runs_out(size, device, mon
     options = {"n_components": 4, "input_landmarks": 15, "output_landmarks": 12}
     expected = OEL(None, problem.kernel, **options).fit(problem.X, problem.Y, unlabeled=problem.unlabeled)
     answers = expected.predict_topk(problem.X_test, 3, problem.candidates)
-    from psilearn.kernels.base import block as whole
+    from psilearn.kernels.blocks import block as whole
 
     def narrow(kernel, A, B, *others):
         if B is not None and len(A) > size:

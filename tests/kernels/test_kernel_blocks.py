@@ -22,7 +22,7 @@ from psilearn.kernels import (
     Tanimoto,
     products,
 )
-from psilearn.kernels.base import block, gram
+from psilearn.kernels.blocks import block, gram
 from psilearn.samples import n_samples, take
 from tests.kernels.kernel_cases import CASES, PROPERTY, SPARSE_CASES, Stored, sets
 
@@ -325,7 +325,7 @@ def test_panels_make_the_whole_gram_matrix(kernel, A, memory):
 @on_backends
 def test_panels_evaluate_a_pair_once(monkeypatch):
     calls = []
-    monkeypatch.setattr("psilearn.kernels.base.computing_rows", lambda bytes_per_row, n: 10)
+    monkeypatch.setattr("psilearn.kernels.blocks.computing_rows", lambda bytes_per_row, n: 10)
     gram(Pairwise(lambda a, b: calls.append((a, b)) or 1.0), list(range(40)), "k", "Use less.")
     assert len(calls) == 40 * 41 // 2 + 10 * 10 + 40  # the probe, and the diagonal
 
@@ -345,7 +345,7 @@ def test_panels_find_every_asymmetry_of_a_stored_matrix(place):
 
 @on_backends
 def test_panels_find_an_asymmetric_function(monkeypatch):
-    monkeypatch.setattr("psilearn.kernels.base.computing_rows", lambda bytes_per_row, n: 10)
+    monkeypatch.setattr("psilearn.kernels.blocks.computing_rows", lambda bytes_per_row, n: 10)
     with pytest.raises(ValueError, match="not symmetric"):
         gram(Pairwise(lambda a, b: float(a - b) + 40 * (a == b)), list(range(40)), "k", "Use less.")
 

@@ -28,7 +28,7 @@ from psilearn.kernels import (
     Tanimoto,
     as_kernel,
 )
-from psilearn.kernels.base import gram
+from psilearn.kernels.blocks import gram
 from tests.kernels.kernel_cases import MATRIX, PROPERTY, Stored, rankings, rows, sets, shared_letters
 from tests.problems import block
 

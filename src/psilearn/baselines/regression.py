@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from psilearn import checks
 from psilearn.backend import require_memory, row_blocks
 from psilearn.baselines.base import Baseline
-from psilearn.kernels.base import as_kernel, block
+from psilearn.kernels.base import as_kernel
+from psilearn.kernels.blocks import block
 from psilearn.linalg import Array
 from psilearn.regress import KernelRidge
 from psilearn.samples import Samples, n_samples, take

@@ -13,7 +13,7 @@ from psilearn.backend import asarray, computing_blocks, cut, moved_bytes, row_bl
 from psilearn.decode import store
 from psilearn.embed import Embedding
 from psilearn.hashing import content_hash
-from psilearn.kernels.base import diagonal
+from psilearn.kernels.blocks import diagonal
 from psilearn.linalg import Array, row_products
 from psilearn.progress import track
 from psilearn.samples import Samples, distinct, n_columns, n_samples, take

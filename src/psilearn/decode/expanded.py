@@ -20,7 +20,8 @@ from psilearn.decode.nearest import Ranks, count_nearer
 from psilearn.decode.score import tie
 from psilearn.decode.sets import CandidateSets
 from psilearn.embed import Embedding
-from psilearn.kernels.base import Kernel, block, diagonal, resident
+from psilearn.kernels.base import Kernel
+from psilearn.kernels.blocks import block, diagonal, resident
 from psilearn.linalg import Array
 from psilearn.progress import track
 from psilearn.samples import Index, Samples, concat, n_samples

@@ -30,7 +30,7 @@ from psilearn.decode.kemeny import best_kemeny
 from psilearn.decode.nearest import TopK
 from psilearn.embed import Embedding
 from psilearn.kernels import Hamming, Kemeny, Kernel, Lehmer, RankingKernel
-from psilearn.kernels.base import diagonal
+from psilearn.kernels.blocks import diagonal
 from psilearn.linalg import Array
 from psilearn.rankings import all_rankings
 from psilearn.samples import Index, Samples, take

@@ -20,7 +20,7 @@ from psilearn.backend import (
     zeros,
 )
 from psilearn.embed import Embedding
-from psilearn.kernels.base import diagonal
+from psilearn.kernels.blocks import diagonal
 from psilearn.linalg import Array
 from psilearn.samples import Index, Samples, concat, distinct, match, n_samples, take
 

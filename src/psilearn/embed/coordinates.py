@@ -8,7 +8,8 @@ import numpy as np
 
 from psilearn.backend import asarray, eye, to_host
 from psilearn.embed.embedding import Embedding
-from psilearn.kernels.base import Kernel, gram
+from psilearn.kernels.base import Kernel
+from psilearn.kernels.blocks import gram
 from psilearn.landmarks import LandmarkFeatures
 from psilearn.linalg import Array, NotPositiveSemidefiniteError, pivoted_cholesky, solve_transposed
 from psilearn.progress import stage

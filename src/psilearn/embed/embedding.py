@@ -11,7 +11,8 @@ import numpy as np
 
 from psilearn.backend import asarray, computing_blocks, cut, moved_bytes, stream, to_host, working_dtype, zeros
 from psilearn.hashing import digest, encode
-from psilearn.kernels.base import Kernel, block, resident
+from psilearn.kernels.base import Kernel
+from psilearn.kernels.blocks import block, resident
 from psilearn.linalg import Array
 from psilearn.progress import track
 from psilearn.samples import Samples, n_samples

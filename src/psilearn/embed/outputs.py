@@ -17,7 +17,8 @@ from psilearn.backend import asarray, on_host, require_memory, rows_of, stream, 
 from psilearn.embed.coordinates import KnownOutputs, OutputCoordinates, embedding_in
 from psilearn.embed.embedding import Embedding
 from psilearn.embed.streams import OutputStream, counted
-from psilearn.kernels.base import Kernel, diagonal
+from psilearn.kernels.base import Kernel
+from psilearn.kernels.blocks import diagonal
 from psilearn.landmarks import LandmarkFeatures, Landmarks, pool_size
 from psilearn.linalg import Array, squared_norm
 from psilearn.moments import GramSum, MixedMoment

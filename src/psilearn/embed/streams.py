@@ -12,7 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from psilearn.backend import computing_blocks
-from psilearn.kernels.base import Kernel, checked
+from psilearn.kernels.base import Kernel
+from psilearn.kernels.blocks import checked
 from psilearn.samples import Samples, concat, is_empty, n_samples, take
 
 BLOCK_ROWS = 8192  # outputs that are taken together at the most

@@ -31,7 +31,8 @@ from psilearn.conformal import PredictionSets, scores_of_truth, sets_within, thr
 from psilearn.decode import CandidateSet, CandidateSets, Ranks, TopK, as_candidates, nearest, rank_of_truth
 from psilearn.decode.rankings import AllRankings, has_all_rankings
 from psilearn.embed import Embedding, LandmarkOutputs, OutputStream, SpannedOutputs
-from psilearn.kernels.base import Kernel, as_kernel, checked, diagonal
+from psilearn.kernels.base import Kernel, as_kernel
+from psilearn.kernels.blocks import checked, diagonal
 from psilearn.landmarks import as_landmarks
 from psilearn.linalg import Array
 from psilearn.metrics import kernel_loss

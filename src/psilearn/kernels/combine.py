@@ -9,7 +9,8 @@ from scipy.optimize import nnls
 
 from psilearn import checks
 from psilearn.backend import asarray, is_tensor, to_host
-from psilearn.kernels.base import Array, Kernel, gram, new_block, suited
+from psilearn.kernels.base import Array, Kernel
+from psilearn.kernels.blocks import gram, new_block, suited
 from psilearn.kernels.products import in_strips, like
 from psilearn.samples import Samples, n_samples
 

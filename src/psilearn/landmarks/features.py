@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from psilearn.backend import array_namespace, asarray, is_tensor, to_host, working_dtype, zeros
-from psilearn.kernels.base import Kernel, block, gram, resident
+from psilearn.kernels.base import Kernel
+from psilearn.kernels.blocks import block, gram, resident
 from psilearn.linalg import SINGLE, Array, NotPositiveSemidefiniteError, solve_lower, spanning_cholesky
 from psilearn.progress import stage
 from psilearn.samples import Samples, n_samples, take

@@ -19,7 +19,8 @@ from psilearn.backend import (
     working_dtype,
     zeros,
 )
-from psilearn.kernels.base import Kernel, block, diagonal, resident
+from psilearn.kernels.base import Kernel
+from psilearn.kernels.blocks import block, diagonal, resident
 from psilearn.linalg import Array, ShiftedCholesky, row_products, solve_lower
 from psilearn.progress import stage
 from psilearn.samples import Index, Samples, n_samples, take

@@ -19,7 +19,7 @@ from psilearn.decode import CandidateSets
 from psilearn.decode.expanded import Expansions, RankedInSets, rank_in_sets
 from psilearn.embed import LandmarkOutputs, OutputStream, SpannedOutputs
 from psilearn.kernels import Kernel
-from psilearn.kernels.base import block
+from psilearn.kernels.blocks import block
 from psilearn.landmarks import Landmarks
 from psilearn.linalg import Array, row_products
 from psilearn.metabolites.similarity import Mixture, SpectrumSimilarity

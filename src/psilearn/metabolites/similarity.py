@@ -9,7 +9,7 @@ import numpy as np
 
 from psilearn.backend import on_host
 from psilearn.kernels import Gaussian, Kernel, Precomputed, ProbabilityProduct, weighted
-from psilearn.kernels.base import gram
+from psilearn.kernels.blocks import gram
 from psilearn.kernels.combine import alignf_weights, centred
 from psilearn.linalg import Array
 from psilearn.samples import Index

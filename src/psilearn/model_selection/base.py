@@ -19,7 +19,7 @@ from psilearn.decode import CandidateSets, Ranks, TopK, as_candidates
 from psilearn.decode.rankings import LISTED, has_all_rankings
 from psilearn.embed import KnownOutputs
 from psilearn.estimators.base import check_outputs_of_fit
-from psilearn.kernels.base import checked
+from psilearn.kernels.blocks import checked
 from psilearn.linalg import Array
 from psilearn.model_selection import grids
 from psilearn.model_selection.choice import Choice, best_row, results_table, rows_where

@@ -15,7 +15,7 @@ from psilearn.decode.rankings import AllRankings, has_all_rankings
 from psilearn.embed import KnownOutputs, OutputCoordinates
 from psilearn.embed.path import SMALL, DiagonalMoment
 from psilearn.kernels import Kernel
-from psilearn.kernels.base import diagonal
+from psilearn.kernels.blocks import diagonal
 from psilearn.linalg import Array
 from psilearn.metrics import top_k_accuracy
 from psilearn.model_selection.routes import Step, route_for

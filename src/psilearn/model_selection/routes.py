@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 from psilearn.backend import array_namespace
 from psilearn.embed.path import SMALL, DiagonalMoment, SubspacePath, mixed_directions
 from psilearn.kernels import Kernel
-from psilearn.kernels.base import block, gram
+from psilearn.kernels.blocks import block, gram
 from psilearn.linalg import Array, NotPositiveSemidefiniteError, ShiftedCholesky
 from psilearn.regress import RidgePath
 from psilearn.samples import Samples, n_samples

@@ -17,7 +17,8 @@ from psilearn.backend import (
     working_dtype,
     zeros,
 )
-from psilearn.kernels.base import Kernel, diagonal
+from psilearn.kernels.base import Kernel
+from psilearn.kernels.blocks import diagonal
 from psilearn.landmarks import LandmarkFeatures, Landmarks
 from psilearn.linalg import Array, NotPositiveSemidefiniteError, shifted_factor, solve_lower, solve_transposed
 from psilearn.moments import GramSum, MixedMoment

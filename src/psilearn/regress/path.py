@@ -8,7 +8,8 @@ import numpy as np
 
 from psilearn import checks
 from psilearn.backend import array_namespace, asarray, to_host
-from psilearn.kernels.base import Kernel, block, gram
+from psilearn.kernels.base import Kernel
+from psilearn.kernels.blocks import block, gram
 from psilearn.linalg import INDEFINITE, Array, NotPositiveSemidefiniteError, eigh, row_products
 from psilearn.samples import Samples
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 from psilearn.backend import asarray, computing_blocks, cut, moved_bytes, stream, to_host, working_dtype, zeros
-from psilearn.kernels.base import Kernel, block, checked, resident
+from psilearn.kernels.base import Kernel
+from psilearn.kernels.blocks import block, checked, resident
 from psilearn.linalg import Array, solve_transposed
 from psilearn.moments import MixedMoment
 from psilearn.progress import track

@@ -7,7 +7,8 @@ from typing import Self
 import numpy as np
 
 from psilearn.backend import asarray
-from psilearn.kernels.base import Kernel, block, gram
+from psilearn.kernels.base import Kernel
+from psilearn.kernels.blocks import block, gram
 from psilearn.linalg import Array, NotPositiveSemidefiniteError, ShiftedCholesky
 from psilearn.moments import MixedMoment
 from psilearn.progress import stage
