@@ -232,7 +232,7 @@ def test_copies_of_a_candidate_tie_whatever_the_blocks(dtype, outputs, backend):
         model.fit(X, T)
         for memory in (0.01 if backend == "numpy" else 0.1, 1, 64):
             with config_context(working_memory=memory):
-                top = model.predict_topk(X, 3, np.concatenate([C, C, C])).indices
+                top = model.predict_topk(X[:60], 3, np.concatenate([C, C, C])).indices
             assert np.all(top[:, 0] < len(C))
             np.testing.assert_array_equal(top[:, 1:], top[:, :1] + [[len(C), 2 * len(C)]])
 

@@ -14,7 +14,7 @@ NATIVE = "?bhilBefd"  # letters of the dtypes that torch has, in the byte order 
 
 def is_tensor(array: Any) -> bool:
     """Return whether something is a tensor of torch; torch is not imported for it."""
-    return bool(is_torch_array(array))
+    return not isinstance(array, np.ndarray) and bool(is_torch_array(array))
 
 
 def put(array: Any, device: Any, dtype: Any = None) -> Any:

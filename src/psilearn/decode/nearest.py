@@ -20,7 +20,7 @@ from psilearn.decode.score import TIE, Bounds, Queries, Scored, round_down, roun
 from psilearn.decode.sets import CandidateSets
 from psilearn.embed import Embedding
 from psilearn.kernels.products import cut_below
-from psilearn.linalg import Array, least, where_true
+from psilearn.linalg import Array, least, non_negative, where_true
 from psilearn.samples import Index, Samples, concat, match, n_samples, take
 
 MANY = 2**22  # pairs that are looked at together, at the most
@@ -159,7 +159,7 @@ def _limit_of(scored: Scored, rows: Index, lower: Array, columns: Index) -> Arra
     spread = bounds.spread(queries[:, None], columns + scored.columns.start)
     xp = array_namespace(lower)
     farthest = xp.max(xp.take_along_axis(lower, columns, axis=1) + spread, axis=1) + bounds.queries.squared[queries]
-    return round_up(bounds.limit(xp.clip(farthest, min=0), queries), lower.dtype)  # distances are never below 0
+    return round_up(bounds.limit(non_negative(farthest), queries), lower.dtype)  # distances are never below 0
 
 
 def _merge(best: tuple[Any, ...], i: Index, places: Index, distances: Array, slacks: Array) -> None:

@@ -35,7 +35,7 @@ from psilearn.backend import (
 from psilearn.backend.context import takes_tf32
 from psilearn.decode.candidates import CandidateSet
 from psilearn.kernels.products import slices
-from psilearn.linalg import Array, row_products
+from psilearn.linalg import Array, at_most, non_negative, row_products
 from psilearn.progress import track
 from psilearn.samples import Index
 
@@ -133,8 +133,7 @@ class Bounds:
         if self.gamma >= 0.02:
             return 2 * self.gamma * self.largest + self.tiny + 0 * z
         length = 1.25 * (z + (z**2 + abs(limit) + self.excess) ** 0.5)
-        near = array_namespace(z).clip(length**2 + 2 * z * length, max=self.largest)
-        return 2 * self.gamma * near + self.tiny
+        return 2 * self.gamma * at_most(length**2 + 2 * z * length, self.largest) + self.tiny
 
     def distances(self, rows: Index, columns: Index) -> tuple[Array, Array]:
         """Return |z|² − 2⟨z, g⟩ + k(y, y), at least 0, and its slack in float64, pair by pair; in NumPy."""
@@ -171,7 +170,7 @@ class Bounds:
 
     def _distances(self, products: Array, rows: Index, columns: Index) -> tuple[Array, Array]:
         lengths = self.queries.squared[rows] + self.squared_norms[columns]
-        return array_namespace(lengths).clip(lengths - 2 * products, min=0), self.tie * lengths
+        return non_negative(lengths - 2 * products), self.tie * lengths
 
 
 class Scored(NamedTuple):

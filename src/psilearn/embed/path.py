@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from psilearn.backend import array_namespace, asarray, eye
-from psilearn.linalg import Array, add_to_diagonal, dense_top_eigh
+from psilearn.linalg import Array, add_to_diagonal, dense_top_eigh, non_negative
 from psilearn.regress import RidgePath
 
 RESIDUAL = 1e-6  # |Mv − μv| / μ₁ at which an eigenpair of the path counts as found
@@ -40,7 +40,7 @@ class DiagonalMoment:
         """Turn the coordinates ``values`` (d, r); one full eigendecomposition of order r."""
         weighted = values * asarray(np.sqrt(frequencies))[:, None]
         sigma, rotation = dense_top_eigh(weighted.T @ weighted, values.shape[1])
-        return cls(values @ rotation, array_namespace(sigma).clip(sigma, min=0), rotation)
+        return cls(values @ rotation, non_negative(sigma), rotation)
 
     @classmethod
     def leading(cls, values: Array, frequencies: Array, n_labeled: int, k: int) -> DiagonalMoment:
@@ -75,7 +75,7 @@ class DiagonalMoment:
             leak = (1 - c) * xp.linalg.vector_norm(image @ (S @ V) - rotation @ (sigma[:, None] * V), axis=0)
             if leak.max() > LEAK * sigma[0]:
                 return cls.of(values, frequencies)
-        return cls(values @ rotation, xp.clip(sigma, min=0), rotation)
+        return cls(values @ rotation, non_negative(sigma), rotation)
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class SubspacePath:
         values, U = dense_top_eigh(root[:, None] * self._outer * root, min(k, len(root)))
         # Bᵀ√w u has the length √μ; QR keeps the directions orthonormal where μ is all rounding.
         V, R = xp.linalg.qr(self.B.T @ (root[:, None] * U))
-        return xp.clip(values, min=0), V * (1.0 - 2.0 * (xp.linalg.diagonal(R) < 0))
+        return non_negative(values), V * (1.0 - 2.0 * (xp.linalg.diagonal(R) < 0))
 
 
 def mixed_directions(sigma: Array, supervised: Array | None, c: float, k: int) -> tuple[Array, Array]:

@@ -5,7 +5,17 @@ Three problems carry the library: a shifted positive definite system (ridge), a 
 matrix is: by LAPACK for arrays, by torch for tensors.
 """
 
-from psilearn.linalg.arrays import Array, add_product, add_to_diagonal, least, row_products, squared_norm, where_true
+from psilearn.linalg.arrays import (
+    Array,
+    add_product,
+    add_to_diagonal,
+    at_most,
+    least,
+    non_negative,
+    row_products,
+    squared_norm,
+    where_true,
+)
 from psilearn.linalg.cholesky import (
     INDEFINITE,
     SINGLE,
@@ -32,10 +42,12 @@ __all__ = [
     "SpanningCholesky",
     "add_product",
     "add_to_diagonal",
+    "at_most",
     "block_krylov_eigh",
     "dense_top_eigh",
     "eigh",
     "least",
+    "non_negative",
     "pivoted_cholesky",
     "row_products",
     "shifted_factor",

@@ -27,6 +27,16 @@ def row_products(A: Any, B: Any) -> Any:
     return np.einsum("ij,ij->i", A, B, dtype=np.float64)
 
 
+def non_negative(values: Any) -> Any:
+    """Return max(values, 0)."""
+    return values.clamp(min=0) if is_tensor(values) else np.maximum(values, 0)
+
+
+def at_most(values: Any, bound: float) -> Any:
+    """Return min(values, bound)."""
+    return values.clamp(max=bound) if is_tensor(values) else np.minimum(values, bound)
+
+
 def squared_norm(A: Any) -> float:
     """Return Σ aᵢⱼ², summed in float64."""
     if is_tensor(A):

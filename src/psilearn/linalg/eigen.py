@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgError
 from scipy.linalg import eigh as lapack_eigh
 
 from psilearn.backend import array_namespace, asarray, eye, is_tensor
-from psilearn.linalg.arrays import Array
+from psilearn.linalg.arrays import Array, non_negative
 
 RESIDUAL = 1e-10  # |Mv − μv| / μ₁ at which an iterated eigenpair counts as found
 DENSE_LIMIT = 2500  # up to this order a dense eigensolver is the faster one
@@ -42,7 +42,7 @@ def top_eigh(
     values, vectors = pairs
     xp = array_namespace(vectors)
     largest = xp.argmax(xp.abs(vectors), axis=0, keepdims=True)
-    return xp.clip(values, min=0), vectors * xp.sign(xp.take_along_axis(vectors, largest, axis=0))
+    return non_negative(values), vectors * xp.sign(xp.take_along_axis(vectors, largest, axis=0))
 
 
 def dense_top_eigh(M: Array, k: int) -> tuple[Array, Array]:

@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 
 from psilearn import checks
-from psilearn.backend import array_namespace, asarray, to_host
+from psilearn.backend import asarray, to_host
 from psilearn.kernels.base import Kernel
 from psilearn.kernels.blocks import block, gram
-from psilearn.linalg import INDEFINITE, Array, NotPositiveSemidefiniteError, eigh, row_products
+from psilearn.linalg import INDEFINITE, Array, NotPositiveSemidefiniteError, eigh, non_negative, row_products
 from psilearn.samples import Samples
 
 
@@ -41,7 +41,7 @@ class RidgePath:
                 f"input_kernel = {self.kernel!r} is not positive semi-definite on X: K_x has the eigenvalue "
                 f"{spectrum[0]:.3g}."
             )
-        self.spectrum_ = array_namespace(spectrum).clip(spectrum, min=0)
+        self.spectrum_ = non_negative(spectrum)
         return self
 
     def shrinkage(self, alpha: float) -> Array:
