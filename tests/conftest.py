@@ -5,11 +5,15 @@ from importlib.util import find_spec
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small problems gain nothing by threads; before NumPy is imported
 
 import pytest
+from hypothesis import settings
 
 from psilearn.backend import computing, find_device, on_host
 from psilearn.datasets import data_home
 from tests.problems import KINDS, Problem, make
 
+# The same examples in every run; ``pytest --hypothesis-profile=default`` draws new ones.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
 BACKENDS = ["numpy", pytest.param("cpu", id="torch"), pytest.param("cuda", marks=pytest.mark.cuda)]
 
 
