@@ -29,10 +29,10 @@ from psilearn.backend import (
     halving,
     is_tensor,
     put,
+    takes_tf32,
     tensor_cores,
     to_host,
 )
-from psilearn.backend.context import takes_tf32
 from psilearn.decode.candidates import CandidateSet
 from psilearn.kernels.products import slices
 from psilearn.linalg import Array, at_most, non_negative, row_products
