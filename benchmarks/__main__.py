@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.report import Run, describe_machine, draw_growth, read_history, write_history
-from psilearn.backend import computing, find_device
+from psilearn._backend import computing, find_device
 from psilearn.datasets import data_home
 
 PARTS = (

@@ -11,10 +11,10 @@ import numpy as np
 
 from benchmarks.report import Clock, Run, in_turns, slope
 from psilearn import OEL
+from psilearn._linalg import Array
 from psilearn.baselines import DVN, KNN, KRR, LR, NN, PRLR, RRR, SPEN, best_threshold
 from psilearn.experiments.multilabel import Multilabel, load
 from psilearn.kernels import Dice, Gaussian
-from psilearn.linalg import Array
 from psilearn.metrics import f1_score
 
 NEEDS = ("mulan/bibtex/bibtex-train.arff", "mulan/bibtex/bibtex-test.arff", "mulan/bibtex/bibtex.xml")

@@ -15,11 +15,11 @@ from benchmarks.child import child
 from benchmarks.device import synchronize
 from benchmarks.report import Run, median
 from psilearn import IOKR, OEL
-from psilearn.backend import computing_blocks, precision, working_device
+from psilearn._backend import computing_blocks, precision, working_device
+from psilearn._utils.samples import distinct
 from psilearn.datasets import data_home
-from psilearn.decode import nearest
+from psilearn.decoding import nearest
 from psilearn.kernels import Gaussian
-from psilearn.samples import distinct
 
 NEEDS = ("converted/bookmarks_labels_only.npz",)
 FEATURES, ONES, ALPHA, DTYPE = 2150, 117, 1e-5, "float32"

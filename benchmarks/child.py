@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.device import warm_up
-from psilearn.backend import computing, find_device, working_device
+from psilearn._backend import computing, find_device, working_device
 
 ROOT = Path(__file__).resolve().parent.parent
 MARK = "benchmarks.child:"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from psilearn import OEL
-from psilearn.backend import find_device
+from psilearn._backend import find_device
 
 
 def synchronize(device: Any) -> None:

@@ -15,7 +15,7 @@ from sklearn.preprocessing import normalize
 
 from benchmarks.report import Run
 from psilearn import IOKR, KDE, OEL
-from psilearn.backend import find_device, on_host
+from psilearn._backend import find_device, on_host
 from psilearn.datasets import load_bibtex, load_usps
 from psilearn.kernels import Dice, Gaussian
 

@@ -14,10 +14,10 @@ from scipy.linalg import cholesky, solve_triangular
 
 from benchmarks.report import Clock, Run, in_turns
 from psilearn import Landmarks
-from psilearn.backend import precision
+from psilearn._backend import precision
+from psilearn._linalg import Array
 from psilearn.kernels import Gaussian
-from psilearn.linalg import Array
-from psilearn.regress import NystromRidge
+from psilearn.regression import NystromRidge
 
 WIDTH, FEATURES, NOISE, BLOCK = 0.05, 10, 0.1, 2000
 ALPHA = 1e-5  # near the best for these targets, on the side that conjugate gradient likes

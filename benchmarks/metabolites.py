@@ -10,13 +10,13 @@ import numpy as np
 
 from benchmarks.report import Clock, Run, in_turns, slope
 from psilearn import OEL
-from psilearn.datasets import load_metabolites
-from psilearn.kernels import GaussianTanimoto, ProbabilityProduct, spectrum_kernel
-from psilearn.linalg import Array
-from psilearn.metabolites import MetaboliteIdentifier, rank_spectra
-from psilearn.molecules import CandidateLibrary
-from psilearn.molecules.reading import MoleculeList
-from psilearn.spectra import Spectrum
+from psilearn._linalg import Array
+from psilearn.chem import ProbabilityProduct, load_metabolites, spectrum_kernel
+from psilearn.chem.metabolites import MetaboliteIdentifier, rank_spectra
+from psilearn.chem.molecules import CandidateLibrary
+from psilearn.chem.molecules.molecule_files import MoleculeList
+from psilearn.chem.spectra import Spectrum
+from psilearn.kernels import GaussianTanimoto
 
 NEEDS = ("metabolites/spectra.parquet", "metabolites/candidates.parquet", "metabolites/unlabelled.parquet")
 WIDTH = 0.005

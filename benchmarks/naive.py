@@ -6,7 +6,7 @@ cost is that of the straightforward way. Outputs are 0/1 rows with the Dice kern
 
 import numpy as np
 
-from psilearn.linalg import Array
+from psilearn._linalg import Array
 
 
 def gaussian(A: Array, B: Array, gamma: float) -> Array:

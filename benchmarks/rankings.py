@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import Clock, Run, in_turns
-from psilearn.decode.kemeny import best_kemeny, order_by_integers
-from psilearn.decode.rankings import best_hamming, best_lehmer
+from psilearn._linalg import Array
+from psilearn.decoding.all_rankings import best_hamming, best_lehmer
+from psilearn.decoding.kemeny import best_kemeny, order_by_integers
 from psilearn.kernels import Hamming, Kemeny, Lehmer, RankingKernel
-from psilearn.linalg import Array
 from psilearn.rankings import all_rankings, ranks_from_item_numbers
 
 NOISE = 0.1  # of each weight, where the weights of an order have the length 1

@@ -10,10 +10,10 @@ import numpy as np
 
 from benchmarks.report import Clock, Run, in_turns
 from psilearn import OEL
-from psilearn.backend import on_host
+from psilearn._backend import on_host
+from psilearn._linalg import Array
 from psilearn.datasets import load_usps
 from psilearn.kernels import Gaussian
-from psilearn.linalg import Array
 from psilearn.metrics import kernel_loss
 
 NEEDS = ("usps/usps.h5",)

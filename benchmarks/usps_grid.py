@@ -13,7 +13,7 @@ from sklearn.model_selection import ShuffleSplit
 
 from benchmarks.report import Run
 from psilearn import OELCV
-from psilearn.backend import on_host
+from psilearn._backend import on_host
 from psilearn.datasets import load_usps
 from psilearn.kernels import Gaussian
 

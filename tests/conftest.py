@@ -7,7 +7,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # small problems gain nothing by 
 import pytest
 from hypothesis import settings
 
-from psilearn.backend import computing, find_device, on_host
+from psilearn._backend import computing, find_device, on_host
 from psilearn.datasets import data_home
 from tests.problems import KINDS, Problem, make
 

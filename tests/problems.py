@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn.backend import to_host
+from psilearn._backend import to_host
 from psilearn.kernels import Dice, Gaussian, GaussianTanimoto, Kemeny, Kernel, Linear, Pairwise, Precomputed
 
 

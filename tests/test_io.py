@@ -8,6 +8,8 @@ import pytest
 from scipy import sparse
 
 from psilearn import IOKR, KDE, OEL, Landmarks, load_model, save_model
+from psilearn.chem import ProbabilityProduct, spectrum_kernel
+from psilearn.chem.spectra import Spectrum
 from psilearn.io import read_notes
 from psilearn.kernels import (
     Dice,
@@ -19,11 +21,8 @@ from psilearn.kernels import (
     Pairwise,
     Polynomial,
     Precomputed,
-    ProbabilityProduct,
-    spectrum_kernel,
     uniform,
 )
-from psilearn.spectra import Spectrum
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 4))

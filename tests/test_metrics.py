@@ -14,7 +14,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, cross_val_score
 
-from psilearn.decode.nearest import Ranks
+from psilearn.decoding.nearest import Ranks
 from psilearn.kernels import Gaussian, GaussianTanimoto, Kemeny, Linear, Pairwise, Tanimoto
 from psilearn.metrics import (
     TIES,

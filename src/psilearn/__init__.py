@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from psilearn.decode import CandidateSet, CandidateSets
+    from psilearn.decoding import CandidateSet, CandidateSets
     from psilearn.estimators import IOKR, KDE, OEL
     from psilearn.io import load_model, save_model
     from psilearn.landmarks import Landmarks
@@ -30,49 +30,49 @@ __all__ = [
     "save_model",
 ]
 
-_HOME = {
+_MODULE_OF = {
     "IOKR": "psilearn.estimators",
     "KDE": "psilearn.estimators",
     "OEL": "psilearn.estimators",
     "IOKRCV": "psilearn.model_selection",
     "KDECV": "psilearn.model_selection",
     "OELCV": "psilearn.model_selection",
-    "CandidateSet": "psilearn.decode",
-    "CandidateSets": "psilearn.decode",
+    "CandidateSet": "psilearn.decoding",
+    "CandidateSets": "psilearn.decoding",
     "Landmarks": "psilearn.landmarks",
     "load_model": "psilearn.io",
     "save_model": "psilearn.io",
 }
-_ROOMS = {
+_SUBPACKAGES = {
     "baselines",
+    "chem",
+    "conformal",
     "datasets",
-    "decode",
-    "embed",
+    "decoding",
+    "embedding",
     "estimators",
     "experiments",
     "io",
     "kernels",
     "landmarks",
-    "linalg",
-    "metabolites",
+    "memory",
     "metrics",
     "model_selection",
-    "molecules",
     "neural",
-    "plots",
-    "regress",
-    "spectra",
+    "plotting",
+    "rankings",
+    "regression",
     "theory",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    if name in _ROOMS:
+    if name in _MODULE_OF:
+        return getattr(import_module(_MODULE_OF[name]), name)
+    if name in _SUBPACKAGES:
         return import_module(f"psilearn.{name}")
     raise AttributeError(f"module 'psilearn' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_ROOMS])
+    return sorted([*__all__, *_SUBPACKAGES])

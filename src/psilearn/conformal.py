@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from psilearn import checks
-from psilearn.backend import row_blocks
-from psilearn.decode import CandidateSet, CandidateSets, nearest
-from psilearn.embed import Embedding
-from psilearn.linalg import Array
-from psilearn.samples import Index, Samples, match, n_samples, take
+from psilearn._backend import row_blocks
+from psilearn._linalg import Array
+from psilearn._utils import validation
+from psilearn._utils.samples import Index, Samples, match, n_samples, take
+from psilearn.decoding import CandidateSet, CandidateSets, nearest
+from psilearn.embedding import Embedding
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def threshold(scores: Array, coverage: float) -> float:
     >>> threshold(np.array([0.1, 0.4, 0.2, 0.3]), 0.8), threshold(np.array([0.1]), 0.8)
     (0.4, inf)
     """
-    coverage = checks.fraction(coverage, "coverage")
+    coverage = validation.check_fraction(coverage, "coverage")
     place = ceil((len(scores) + 1) * coverage - 1e-9)
     if place > len(scores):
         return float("inf")

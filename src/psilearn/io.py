@@ -18,13 +18,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from psilearn.backend import off_device
-from psilearn.decode import CandidateSet
-from psilearn.embed import Embedding
+from psilearn._backend import off_device
+from psilearn.chem.spectra.spectrum import Spectrum
+from psilearn.decoding import CandidateSet
+from psilearn.embedding import Embedding
 from psilearn.estimators import IOKR, KDE, OEL
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
-from psilearn.spectra.spectrum import Spectrum
 
 FORMAT, VERSION = "psilearn.model", 1
 MANIFEST = "manifest.json"
@@ -154,7 +154,10 @@ def _parametrised() -> dict[str, type[BaseEstimator]]:
         for name, cls in found.items()
         if isinstance(cls, type) and issubclass(cls, Kernel) and cls not in abstract
     }
-    return {**known, "Landmarks": Landmarks}
+    from psilearn.chem import spectrum_kernels
+
+    chem = {name: getattr(spectrum_kernels, name) for name in ("ProbabilityProduct", "PrecursorMass")}
+    return {**known, **chem, "Landmarks": Landmarks}
 
 
 class _Writer:

@@ -27,10 +27,10 @@ from typing import Any
 
 from sklearn import get_config
 
-from psilearn import checks
-from psilearn.embed.embedding import BLOCK_ROWS
+from psilearn._linalg import DENSE_LIMIT
+from psilearn._utils import validation
+from psilearn.embedding.embedding import BLOCK_ROWS
 from psilearn.landmarks import as_landmarks, pool_size
-from psilearn.linalg import DENSE_LIMIT
 
 
 def working_bytes() -> int:
@@ -65,13 +65,13 @@ def fit_bytes(
     >>> round(fit_bytes(10**6, 10**6, input_landmarks=5000, output_landmarks=1000, n_components=100) / 1e9, 1)
     1.3
     """
-    n, d = checks.count(n, "n"), checks.count(d, "d")
-    s = checks.precision(dtype, "dtype").itemsize
+    n, d = validation.check_count(n, "n"), validation.check_count(d, "d")
+    s = validation.check_precision(dtype, "dtype").itemsize
     single = 1 if s == 4 else 0
     inputs = as_landmarks(input_landmarks, "input_landmarks", "uniform")
     outputs = as_landmarks(output_landmarks, "output_landmarks", "pivoted")
     r = d if outputs is None else min(outputs.n, d)
-    p = r if n_components is None else min(checks.count(n_components, "n_components"), r)
+    p = r if n_components is None else min(validation.check_count(n_components, "n_components"), r)
     if outputs is None:
         choosing, kept = 24 * d * d, 16 * d * d
     else:
@@ -98,5 +98,5 @@ def predict_bytes(n_queries: int, n_components: int, k: int = 1, dtype: Any = "f
     ...     round(predict_bytes(10_000, 100, k=10) / 2**20, 1)
     137.9
     """
-    s = checks.precision(dtype, "dtype").itemsize
+    s = validation.check_precision(dtype, "dtype").itemsize
     return s * n_queries * n_components + 24 * n_queries * k + 2 * working_bytes()

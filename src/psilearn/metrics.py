@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from psilearn import checks
-from psilearn.backend import off_device, row_blocks
-from psilearn.decode.nearest import Ranks
-from psilearn.kernels.base import Array, Kernel, as_kernel
+from psilearn._backend import off_device, row_blocks
+from psilearn._utils import validation
+from psilearn._utils.samples import Samples, n_samples
+from psilearn.decoding.nearest import Ranks
 from psilearn.kernels.binary import Dice
 from psilearn.kernels.blocks import checked
-from psilearn.kernels.ranking import pair_signs
+from psilearn.kernels.kernel import Array, Kernel, as_kernel
+from psilearn.kernels.ranking_kernels import pair_signs
 from psilearn.rankings import check_orders_something, check_ranks, from_orders, is_orders, items_of
-from psilearn.samples import Samples, n_samples
 
 TIES = ("expected", "optimistic", "pessimistic")
 
@@ -227,12 +227,12 @@ def top_k_accuracy(ranks: Ranks, k: int, ties: str = "expected") -> Mean:
     The truth shares the second place with one other candidate:
 
     >>> import numpy as np
-    >>> from psilearn.decode import Ranks
+    >>> from psilearn.decoding import Ranks
     >>> ranks = Ranks(nearer=np.array([1.0]), tied=np.array([2.0]))
     >>> [float(top_k_accuracy(ranks, 2, ties)) for ties in ("expected", "optimistic", "pessimistic")]
     [0.5, 1.0, 0.0]
     """
-    checks.count(k, "k")
+    validation.check_count(k, "k")
     if not isinstance(ranks, Ranks):
         raise TypeError(f"ranks must be what model.rank returns; got {type(ranks).__name__}.")
     if ties not in TIES:

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn import checks
-from psilearn.backend import require_memory
-from psilearn.linalg import Array
-from psilearn.samples import Index, Samples
+from psilearn._backend import require_memory
+from psilearn._linalg import Array
+from psilearn._utils import validation
+from psilearn._utils.samples import Index, Samples
 
 BEFORE, TIED = ">", "="
 MOST = 20  # items whose rankings can be counted in 64 bits
@@ -198,7 +198,7 @@ def all_rankings(n_items: int) -> Index:
     >>> all_rankings(3).tolist()
     [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]]
     """
-    K = checks.count(n_items, "n_items")
+    K = validation.check_count(n_items, "n_items")
     if K > MOST:
         raise ValueError(f"All {K}! rankings of {K} items are too many to list. Give candidates.")
     require_memory((2, factorial(K), K), f"All {K}! rankings of {K} items", "Rank fewer items, or give candidates.")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gamma
 
-from psilearn import checks
+from psilearn._utils import validation
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def suggest(n: int, decay: Decay) -> Suggestion:
     >>> suggest(10_000, Decay(rate=2.0, lower=1.0, upper=1.0))
     Suggestion(alpha=0.01, n_components=10, excess_risk_rate=0.31622776601683794)
     """
-    n = checks.count(n, "n")
+    n = validation.check_count(n, "n")
     r = _rate_above_one(decay)
     p = n ** (1 / (2 * r))
     return Suggestion(1 / sqrt(n), ceil(p - 1e-9), n ** (-(1 - 1 / r) / 4))
@@ -149,17 +149,19 @@ def excess_risk_bound(
     False
     """
     n, p, c = (
-        checks.count(n, "n"),
-        checks.count(n_components, "n_components"),
-        checks.fraction(supervision, "supervision"),
+        validation.check_count(n, "n"),
+        validation.check_count(n_components, "n_components"),
+        validation.check_fraction(supervision, "supervision"),
     )
-    lam, R, Q, kappa = (checks.positive(v, k) for v, k in ((alpha, "alpha"), (R, "R"), (Q, "Q"), (kappa, "kappa")))
+    lam, R, Q, kappa = (
+        validation.check_positive(v, k) for v, k in ((alpha, "alpha"), (R, "R"), (Q, "Q"), (kappa, "kappa"))
+    )
     r = _rate_above_one(decay)
     if lam > kappa**2:
         raise ValueError(f"The theorem asks for alpha ≤ kappa² = {kappa**2:g}; got {lam:g}.")
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie in (0, 1); got {delta!r}.")
-    if c < 1 and checks.count(m, "m") < 2:
+    if c < 1 and validation.check_count(m, "m") < 2:
         raise ValueError(f"m must be at least 2 where supervision < 1; got {m}.")
 
     C = 4 * kappa * (1 + sqrt(4 * kappa**2 / sqrt(lam * n)))

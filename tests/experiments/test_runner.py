@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from psilearn import files
+from psilearn._utils import files
 from psilearn.experiments import FailedError, MissingDataError, Outcome, Record, Row, records, run, runner
 from tests.experiments.toys import LOSS, Counted, experiment, no_data, part, wrong
 

@@ -10,6 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from psilearn.chem import PrecursorMass, ProbabilityProduct, spectrum_kernel
+from psilearn.chem.spectra import Spectrum
 from psilearn.kernels import (
     Dice,
     Gaussian,
@@ -24,15 +26,11 @@ from psilearn.kernels import (
     Pairwise,
     Polynomial,
     Precomputed,
-    PrecursorMass,
-    ProbabilityProduct,
     Product,
     Scaled,
     Sum,
     Tanimoto,
-    spectrum_kernel,
 )
-from psilearn.spectra import Spectrum
 
 PROPERTY = settings(max_examples=12, deadline=None, derandomize=True)
 

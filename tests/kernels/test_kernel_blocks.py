@@ -8,7 +8,8 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 
-from psilearn.backend import precision, to_host, working_dtype
+from psilearn._backend import precision, to_host, working_dtype
+from psilearn._utils.samples import n_samples, take
 from psilearn.kernels import (
     Dice,
     Gaussian,
@@ -20,10 +21,9 @@ from psilearn.kernels import (
     Polynomial,
     Precomputed,
     Tanimoto,
-    products,
 )
+from psilearn.kernels import inner_products as products
 from psilearn.kernels.blocks import block, gram
-from psilearn.samples import n_samples, take
 from tests.kernels.kernel_cases import CASES, PROPERTY, SPARSE_CASES, Stored, sets
 
 on_backends = pytest.mark.usefixtures("backend")

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.metrics import f1_score
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
-from psilearn.backend import to_host
+from psilearn._backend import to_host
 from psilearn.kernels import (
     Dice,
     Gaussian,

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
-from psilearn.backend import to_host
+from psilearn._backend import to_host
+from psilearn._utils.samples import concat, n_samples, take
 from psilearn.kernels import Gaussian, Kernel, Laplacian
-from psilearn.samples import concat, n_samples, take
 from tests.kernels.kernel_cases import CASES, PROPERTY, SPARSE_CASES
 from tests.problems import block
 

@@ -17,8 +17,8 @@ PROBLEM = make("vectors")
 def nothing_long(monkeypatch, request):
     if "long" in request.keywords:
         return
-    monkeypatch.setattr("psilearn.embed.path.DiagonalMoment.of", _too_late)
-    monkeypatch.setattr("psilearn.regress.RidgePath.fit", _too_late)
+    monkeypatch.setattr("psilearn.embedding.subspace_path.DiagonalMoment.of", _too_late)
+    monkeypatch.setattr("psilearn.regression.RidgePath.fit", _too_late)
 
 
 def _too_late(*args):

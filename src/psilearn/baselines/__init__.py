@@ -5,13 +5,13 @@ that are vectors: labels as 0/1 rows, or numbers. Those that are networks need t
 and import it when they are fitted.
 """
 
-from psilearn.baselines.base import Baseline
+from psilearn.baselines.baseline import Baseline
 from psilearn.baselines.dvn import DVN
+from psilearn.baselines.least_squares import KRR, PLS, RRR
 from psilearn.baselines.logistic import LR
 from psilearn.baselines.low_rank import PRLR
 from psilearn.baselines.neighbours import KNN
 from psilearn.baselines.networks import NN
-from psilearn.baselines.regression import KRR, PLS, RRR
 from psilearn.baselines.spen import SPEN
 from psilearn.baselines.thresholds import best_threshold
 

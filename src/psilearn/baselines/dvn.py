@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psilearn import checks
-from psilearn.backend import row_blocks
-from psilearn.baselines.base import validation_error
+from psilearn._backend import row_blocks
+from psilearn._linalg import Array
+from psilearn._utils import validation
+from psilearn._utils.samples import Samples
+from psilearn.baselines.baseline import validation_error
 from psilearn.baselines.networks import Network
-from psilearn.linalg import Array
 from psilearn.neural.device import seeded
-from psilearn.samples import Samples
 
 if TYPE_CHECKING:
-    from psilearn.neural.rows import Rows
+    from psilearn.neural.batches import Rows
 
 BLOCK = 4096  # outputs that are inferred together
 DROPS = (0.4, 0.8)  # of the epochs, after which the learning rate falls to a tenth
@@ -114,9 +114,9 @@ class DVN(Network):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for value in self._values():
-            checks.count(value, "energy_hidden")
-        checks.count(self.steps, "steps")
-        checks.positive(self.inference_rate, "inference_rate")
+            validation.check_count(value, "energy_hidden")
+        validation.check_count(self.steps, "steps")
+        validation.check_positive(self.inference_rate, "inference_rate")
 
     def _settings(self, value: int) -> tuple[int, int | None]:
         return value, None
@@ -128,9 +128,9 @@ class DVN(Network):
         from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
         from psilearn.baselines.energies import Value, relaxed_f1
+        from psilearn.neural.batches import Rows
+        from psilearn.neural.epochs import Schedule, train
         from psilearn.neural.perceptron import untrained
-        from psilearn.neural.rows import Rows
-        from psilearn.neural.training import Schedule, train
 
         energy_hidden, epochs = settings
         options = self._options()

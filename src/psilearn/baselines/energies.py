@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from psilearn.backend import row_blocks
-from psilearn.linalg import Array
+from psilearn._backend import row_blocks
+from psilearn._linalg import Array
+from psilearn._utils.samples import Samples
 from psilearn.neural.perceptron import Perceptron
-from psilearn.samples import Samples
 
 BLOCK = 4096  # rows that are taken together
 

@@ -13,11 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.extmath import safe_sparse_dot
 
-from psilearn import checks
-from psilearn.baselines.base import Baseline
-from psilearn.linalg import Array
-from psilearn.progress import track
-from psilearn.samples import Samples
+from psilearn._linalg import Array
+from psilearn._utils import validation
+from psilearn._utils.progress import track
+from psilearn._utils.samples import Samples
+from psilearn.baselines.baseline import Baseline
 
 
 class LinearLabels(Baseline):
@@ -95,7 +95,7 @@ class LR(LinearLabels):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for value in self._values():
-            checks.positive(value, "C")
+            validation.check_positive(value, "C")
 
     def _learn(self, X: Samples, Y: Array, settings: float, held_out: Any) -> float:
         columns = track(Y.T, f"logistic regressions, C = {settings:g}", Y.shape[1])

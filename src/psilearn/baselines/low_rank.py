@@ -11,11 +11,11 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.utils.extmath import safe_sparse_dot
 
-from psilearn import checks
+from psilearn._linalg import Array
+from psilearn._utils import validation
+from psilearn._utils.progress import track
+from psilearn._utils.samples import Samples
 from psilearn.baselines.logistic import LinearLabels
-from psilearn.linalg import Array
-from psilearn.progress import track
-from psilearn.samples import Samples
 
 PENALTY = 4.0  # of the splitting: the least curvature of the relative entropy
 AGREEMENT = 1e-7  # of the two parts, and of a part with itself a step before, at which splitting ends
@@ -102,11 +102,11 @@ class PRLR(LinearLabels):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for value in self._values():
-            checks.non_negative(value, "rank_penalty")
-        checks.positive(self.C, "C")
-        checks.count(self.n_rounds, "n_rounds")
+            validation.check_non_negative(value, "rank_penalty")
+        validation.check_positive(self.C, "C")
+        validation.check_count(self.n_rounds, "n_rounds")
         for name in ("missing", "spurious"):
-            if checks.fraction(getattr(self, name), name) == 1:
+            if validation.check_fraction(getattr(self, name), name) == 1:
                 raise ValueError(f"{name} must be below 1: annotations would say nothing.")
 
     def _learn(self, X: Samples, Y: Array, settings: float, held_out: Any) -> float:

@@ -7,10 +7,10 @@ from typing import Any
 
 from sklearn.neighbors import KNeighborsRegressor
 
-from psilearn import checks
-from psilearn.baselines.base import Baseline
-from psilearn.linalg import Array
-from psilearn.samples import Samples
+from psilearn._linalg import Array
+from psilearn._utils import validation
+from psilearn._utils.samples import Samples
+from psilearn.baselines.baseline import Baseline
 
 
 class KNN(Baseline):
@@ -64,7 +64,7 @@ class KNN(Baseline):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for value in self._values():
-            checks.count(value, "n_neighbors")
+            validation.check_count(value, "n_neighbors")
         if self.weights not in ("uniform", "distance"):
             raise ValueError(f"weights must be 'uniform' or 'distance'; got {self.weights!r}.")
 

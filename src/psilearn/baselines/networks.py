@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from scipy.special import expit
 
-from psilearn.baselines.base import Baseline, validation_error
-from psilearn.linalg import Array
+from psilearn._linalg import Array
+from psilearn._utils.samples import Samples
+from psilearn.baselines.baseline import Baseline, validation_error
 from psilearn.neural.device import find_device, require_torch, seeded
 from psilearn.neural.parameters import check_network
-from psilearn.samples import Samples
 
 if TYPE_CHECKING:
     from psilearn.neural.perceptron import Options

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psilearn import checks
-from psilearn.backend import row_blocks
-from psilearn.baselines.base import validation_error
+from psilearn._backend import row_blocks
+from psilearn._linalg import Array
+from psilearn._utils import validation
+from psilearn._utils.samples import Samples
+from psilearn.baselines.baseline import validation_error
 from psilearn.baselines.networks import Network
-from psilearn.linalg import Array
 from psilearn.neural.device import seeded
-from psilearn.samples import Samples
 
 if TYPE_CHECKING:
     import torch
 
+    from psilearn.neural.epochs import History
     from psilearn.neural.perceptron import Perceptron
-    from psilearn.neural.training import History
 
 BLOCK = 4096  # outputs that are inferred together
 
@@ -139,11 +139,11 @@ class SPEN(Network):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for value in self._values():
-            checks.count(value, "energy_hidden")
-        checks.positive(self.energy_learning_rate, "energy_learning_rate")
-        checks.count(self.energy_epochs, "energy_epochs")
-        checks.count(self.steps, "steps")
-        if checks.positive(self.inference_rate, "inference_rate") > 1:
+            validation.check_count(value, "energy_hidden")
+        validation.check_positive(self.energy_learning_rate, "energy_learning_rate")
+        validation.check_count(self.energy_epochs, "energy_epochs")
+        validation.check_count(self.steps, "steps")
+        if validation.check_positive(self.inference_rate, "inference_rate") > 1:
             raise ValueError(f"inference_rate must be at most 1; got {self.inference_rate!r}.")
 
     def _settings(self, value: int) -> Epochs:
@@ -175,9 +175,9 @@ class SPEN(Network):
         import torch
 
         from psilearn.baselines.energies import GlobalTerm, LabelSpace, NumberSpace, hinge, infer
+        from psilearn.neural.batches import Rows
+        from psilearn.neural.epochs import Schedule, train
         from psilearn.neural.perceptron import outputs
-        from psilearn.neural.rows import Rows
-        from psilearn.neural.training import Schedule, train
 
         device = network.device
         width = network.last.in_features

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from psilearn.linalg import Array
+from psilearn._linalg import Array
 
 
 def best_threshold(Y: Array, scores: Array) -> float:

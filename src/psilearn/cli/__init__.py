@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from psilearn.cli.chemistry import candidates_app, metabolites_app
+from psilearn.chem.commands import candidates_app, metabolites_app
 
 app = typer.Typer(
     name="psilearn",
@@ -47,8 +47,8 @@ def demo(
     from rich.console import Console
     from rich.table import Table
 
-    from psilearn import demo as digits_demo
-    from psilearn.plots import one_a_class, plot_completions
+    from psilearn.experiments import digits_demo
+    from psilearn.plotting import one_a_class, plot_completions
 
     console = Console()
     digits = digits_demo.halves(seed)

@@ -15,9 +15,8 @@ from psilearn.datasets.loaders import (
     load_mediamill,
     load_usps,
 )
-from psilearn.datasets.metabolites import load_metabolites
 from psilearn.datasets.mulan import read_mulan
-from psilearn.datasets.rankings import read_orders_csv, read_ranks_csv
+from psilearn.datasets.ranking_files import read_orders_csv, read_ranks_csv
 from psilearn.datasets.xc import read_svmlight_multilabel, read_xc
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "load_eurlex4k",
     "load_label_ranking",
     "load_mediamill",
-    "load_metabolites",
     "load_usps",
     "read_mulan",
     "read_orders_csv",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn.datasets.rows import Rows, fault, read_lines
+from psilearn.datasets.sparse_rows import Rows, fault, read_lines
 
 _WORD = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_WORD}|[^\s'\"]\S*)\s*(.*)", re.IGNORECASE)

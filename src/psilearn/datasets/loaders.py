@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 
 from psilearn.datasets.catalogue import DATASETS, Dataset
 from psilearn.datasets.mulan import read_mulan
-from psilearn.datasets.rankings import read_orders_csv, read_ranks_csv
+from psilearn.datasets.ranking_files import read_orders_csv, read_ranks_csv
 from psilearn.datasets.xc import read_xc
 
 

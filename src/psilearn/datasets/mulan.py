@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from psilearn.datasets.arff import Arff, read_arff
-from psilearn.datasets.rows import binary
+from psilearn.datasets.sparse_rows import binary
 
 
 def read_mulan(arff: str | Path, xml: str | Path | None = None) -> Bunch:

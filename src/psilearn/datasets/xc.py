@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sklearn.utils import Bunch
 
-from psilearn import checks
-from psilearn.datasets.rows import Rows, binary, fault, read_lines
+from psilearn._utils import validation
+from psilearn.datasets.sparse_rows import Rows, binary, fault, read_lines
 
 
 def read_xc(path: str | Path) -> Bunch:
@@ -100,7 +100,7 @@ def read_svmlight_multilabel(
         features.refuse(columns == 0, "feature 0, but features are counted from 1; pass zero_based=True.")
     for size, name in ((n_features, "n_features"), (n_labels, "n_labels")):
         if size is not None:
-            checks.count(size, name)
+            validation.check_count(size, name)
     if n_features is None:
         n_features = int(columns.max(initial=first - 1)) + 1 - first
     if n_labels is None:

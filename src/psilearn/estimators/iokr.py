@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from psilearn.embed import LandmarkOutputs, SpannedOutputs
-from psilearn.estimators.base import OutputKernelRegression
-from psilearn.moments import Subspace
-from psilearn.regress import Regression
+from psilearn._linalg.moments import Subspace
+from psilearn.embedding import LandmarkOutputs, SpannedOutputs
+from psilearn.estimators.output_kernel_regression import OutputKernelRegression
+from psilearn.regression import Regression
 
 
 class IOKR(OutputKernelRegression):

@@ -6,11 +6,11 @@ from typing import Any, Self
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from psilearn import checks
-from psilearn.embed import LandmarkOutputs, OutputStream, SpannedOutputs
-from psilearn.estimators.base import OutputKernelRegression, known_candidates
-from psilearn.moments import MixedMoment, Subspace
-from psilearn.regress import Regression
+from psilearn._linalg.moments import MixedMoment, Subspace
+from psilearn._utils import validation
+from psilearn.embedding import LandmarkOutputs, OutputStream, SpannedOutputs
+from psilearn.estimators.output_kernel_regression import OutputKernelRegression, known_candidates
+from psilearn.regression import Regression
 
 
 def _needs_output_landmarks(estimator: Any) -> bool:
@@ -116,7 +116,7 @@ class KDE(OutputKernelRegression):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.n_components is not None:
-            checks.count(self.n_components, "n_components")
+            validation.check_count(self.n_components, "n_components")
 
     def _looks_at_unlabeled(self) -> bool:
         return True

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from psilearn import checks
-from psilearn.embed import LandmarkOutputs, SpannedOutputs
+from psilearn._linalg.moments import Subspace
+from psilearn._utils import validation
+from psilearn.embedding import LandmarkOutputs, SpannedOutputs
 from psilearn.estimators.kde import KDE
-from psilearn.moments import Subspace
-from psilearn.regress import Regression
+from psilearn.regression import Regression
 
 
 class OEL(KDE):
@@ -89,7 +89,7 @@ class OEL(KDE):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.fraction(self.supervision, "supervision")
+        validation.check_fraction(self.supervision, "supervision")
 
     def _looks_at_unlabeled(self) -> bool:
         return self.supervision < 1

@@ -28,6 +28,8 @@ NAMES = (
     "timing",
 )
 
+_MODULES = {"metabolites": "metabolite_identification"}
+
 __all__ = [
     "NAMES",
     "Context",
@@ -56,5 +58,7 @@ def find(name: str) -> Experiment:
     """
     if name not in NAMES:
         raise ValueError(f"There is no experiment {name!r}; there are {', '.join(NAMES)}.")
-    experiment: Experiment = import_module(f"psilearn.experiments.{name.replace('-', '_')}").EXPERIMENT
+    experiment: Experiment = import_module(
+        f"psilearn.experiments.{_MODULES.get(name, name.replace('-', '_'))}"
+    ).EXPERIMENT
     return experiment

@@ -16,12 +16,12 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import MinMaxScaler
 
 from psilearn import IOKR, OEL, OELCV, datasets
+from psilearn._linalg import Array
+from psilearn._utils.samples import Index
 from psilearn.experiments.experiment import Context, Experiment, Outcome, Part
 from psilearn.experiments.record import Metric, Row
 from psilearn.kernels import Gaussian, Kemeny
-from psilearn.linalg import Array
 from psilearn.metrics import Mean, kendall_tau
-from psilearn.samples import Index
 
 TAU = Metric("Kendall's τ", "higher", spread="s.d.")
 PAPER = {  # mean ± standard deviation over the 50 folds

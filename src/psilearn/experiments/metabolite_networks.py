@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import KernelPCA
 
-from psilearn.decode import CandidateSets
-from psilearn.decode.expanded import RankedInSets, place_truth
+from psilearn._linalg import Array
+from psilearn._utils.samples import Index
+from psilearn.chem.metabolites.parameter_choice import Examples
+from psilearn.decoding import CandidateSets
+from psilearn.decoding.expansions import RankedInSets, place_truth
 from psilearn.experiments.competitors import contend
 from psilearn.experiments.experiment import Context
 from psilearn.experiments.protocol import Data
 from psilearn.kernels import Kernel
-from psilearn.linalg import Array
-from psilearn.metabolites.selection import Examples
-from psilearn.samples import Index
 
 
 def networks_of_fold(

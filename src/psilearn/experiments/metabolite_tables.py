@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from psilearn.decode import Ranks
+from psilearn._linalg import Array
+from psilearn._utils.samples import Index
+from psilearn.decoding import Ranks
 from psilearn.experiments.competitors import NETWORKS
 from psilearn.experiments.record import Metric, Row
-from psilearn.linalg import Array
 from psilearn.metrics import Mean, top_k_accuracy
-from psilearn.plots import plot_curves
-from psilearn.samples import Index
+from psilearn.plotting import plot_curves
 
 LOSS = Metric("Gaussian-Tanimoto loss", "lower", 3)
 TOPS = {k: Metric(f"top-{k}, %", "higher", 1) for k in (1, 5, 10)}

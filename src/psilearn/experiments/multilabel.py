@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler, normalize
 
 from psilearn import datasets
+from psilearn._linalg import Array
+from psilearn._utils.samples import Index
 from psilearn.experiments.protocol import Data
 from psilearn.experiments.record import Metric
 from psilearn.kernels import Dice, Gaussian, Kernel
-from psilearn.linalg import Array
-from psilearn.samples import Index
 
 F1 = Metric("F1", "higher", 1)
 PERCENT = 100.0  # F1 is shown as in the paper

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from psilearn import IOKR, OEL
+from psilearn._utils.samples import concat, distinct, take
 from psilearn.experiments.experiment import Context, Experiment, Outcome, Part
 from psilearn.experiments.multilabel import F1, PERCENT, TITLES, load, output_kernels
 from psilearn.experiments.protocol import Choice, Grid, Measured, Method, choose, edge_notes, measure, paired_note, row
 from psilearn.experiments.record import Row
 from psilearn.kernels import Gaussian
 from psilearn.metrics import f1_score
-from psilearn.plots import plot_curves
-from psilearn.samples import concat, distinct, take
+from psilearn.plotting import plot_curves
 
 CONFIG: dict[str, Any] = {
     "pairs": 2000,

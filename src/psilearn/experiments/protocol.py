@@ -14,12 +14,12 @@ from sklearn.base import clone
 from sklearn.model_selection import ShuffleSplit
 
 from psilearn import IOKR, IOKRCV, OELCV
+from psilearn._utils.holdout import hold_out
+from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.experiments.experiment import Context
 from psilearn.experiments.record import Metric, Row
-from psilearn.held_out import hold_out
 from psilearn.kernels import Kernel
 from psilearn.metrics import Mean
-from psilearn.samples import Samples, n_samples, take
 
 Score = Callable[[Samples, Samples], Mean]  # of truth and prediction
 

@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from psilearn.files import plain, write_whole
+from psilearn._utils.files import plain, write_whole
 
 PACKAGES = ("psilearn", "numpy", "scipy", "scikit-learn")
 EXTRAS = ("torch",)  # named where they are installed

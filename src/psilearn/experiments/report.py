@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from psilearn import __version__
+from psilearn._utils.files import write_whole
 from psilearn.experiments.experiment import Experiment
 from psilearn.experiments.record import Record, Row
 from psilearn.experiments.runner import is_current
 from psilearn.experiments.tables import TRIAL, Block, Line, blocks, short_number, short_seconds, summary
-from psilearn.files import write_whole
 
 PAPER = "Learning Output Embeddings in Structured Prediction"
 MARKS = {"pass": "✓", "falls short": "✗"}

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from psilearn import __version__
+from psilearn._utils.files import plain, write_whole
 from psilearn.experiments.experiment import Context, Experiment, Outcome, Part, Say
 from psilearn.experiments.record import Record, environment, write_csv
-from psilearn.files import plain, write_whole
 
 NO_PICTURES = "No pictures: they need the extra psilearn[plot]; with it the part is run again."
 

@@ -9,8 +9,8 @@ from time import perf_counter
 from typing import Any
 
 from psilearn import IOKR, OEL
-from psilearn.backend import precision
-from psilearn.decode import nearest
+from psilearn._backend import precision
+from psilearn.decoding import nearest
 from psilearn.experiments import multilabel, usps
 from psilearn.experiments.experiment import Context, Experiment, Outcome, Part
 from psilearn.experiments.protocol import Data, parameters

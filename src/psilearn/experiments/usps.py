@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from psilearn import IOKR, KDE, OEL
+from psilearn._linalg import Array
 from psilearn.datasets import load_usps
 from psilearn.experiments.competitors import (
     WITHOUT_TORCH,
@@ -32,9 +33,8 @@ from psilearn.experiments.protocol import (
 )
 from psilearn.experiments.record import Metric, Row
 from psilearn.kernels import Gaussian
-from psilearn.linalg import Array
 from psilearn.metrics import kernel_loss
-from psilearn.plots import one_a_class, plot_completions, plot_convergence, plot_curves
+from psilearn.plotting import one_a_class, plot_completions, plot_convergence, plot_curves
 
 LOSS = Metric("RBF loss", "lower", 3)
 PAPER = {"SPEN": 0.801, "KDE": 0.764, "IOKR": 0.751, "OEL₀": 0.734, "OEL": 0.725}

@@ -4,12 +4,11 @@ They add and multiply (``0.5 * k1 + k2``, ``k1 * k2``), normalise (``k.normalize
 searched like any scikit-learn estimator.
 """
 
-from psilearn.kernels.base import Kernel, as_kernel
 from psilearn.kernels.binary import Dice, Tanimoto
 from psilearn.kernels.combine import Normalized, Product, Scaled, Sum, alignf, centred_alignment, uniform, weighted
+from psilearn.kernels.kernel import Kernel, as_kernel
 from psilearn.kernels.objects import Pairwise, Precomputed
-from psilearn.kernels.ranking import Hamming, Kemeny, Lehmer, RankingKernel
-from psilearn.kernels.spectra import PrecursorMass, ProbabilityProduct, spectrum_kernel
+from psilearn.kernels.ranking_kernels import Hamming, Kemeny, Lehmer, RankingKernel
 from psilearn.kernels.vector import Gaussian, GaussianTanimoto, Laplacian, Linear, Polynomial
 
 __all__ = [
@@ -26,8 +25,6 @@ __all__ = [
     "Pairwise",
     "Polynomial",
     "Precomputed",
-    "PrecursorMass",
-    "ProbabilityProduct",
     "Product",
     "RankingKernel",
     "Scaled",
@@ -36,7 +33,6 @@ __all__ = [
     "alignf",
     "as_kernel",
     "centred_alignment",
-    "spectrum_kernel",
     "uniform",
     "weighted",
 ]

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn.backend import array_namespace, is_tensor, off_device, on_host, working_dtype
-from psilearn.kernels import tensors
-from psilearn.kernels.base import Array, RowKernel, same_length
-from psilearn.kernels.products import dense, gemm_tiles, paired_inner_products, products, strips
-from psilearn.kernels.tensors import DeviceRows
-from psilearn.samples import Samples
+from psilearn._backend import array_namespace, is_tensor, off_device, on_host, working_dtype
+from psilearn._utils.samples import Samples
+from psilearn.kernels import device_rows
+from psilearn.kernels.device_rows import DeviceRows
+from psilearn.kernels.inner_products import dense, gemm_tiles, paired_inner_products, products, strips
+from psilearn.kernels.kernel import Array, RowKernel, same_length
 
 
 class _SetKernel(RowKernel):
@@ -64,7 +64,7 @@ class _SetKernel(RowKernel):
                 tiles.append([])
             tiles[-1].append(common)
 
-        tensors.counts(rows, others, self.packed, self._count_dtype(rows), finish)
+        device_rows.counts(rows, others, self.packed, self._count_dtype(rows), finish)
         xp = array_namespace(tiles[0][0])
         columns = [tile[0] if len(tile) == 1 else xp.concat(tile) for tile in tiles]
         return columns[0] if len(columns) == 1 else xp.concat(columns, axis=1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psilearn.backend import (
+from psilearn._backend import (
     array_namespace,
     asarray,
     computing_rows,
@@ -20,12 +20,12 @@ from psilearn.backend import (
     working_dtype,
     zeros,
 )
-from psilearn.kernels.products import slices, strips
-from psilearn.linalg import Array
-from psilearn.samples import Samples, describe, n_samples, take
+from psilearn._linalg import Array
+from psilearn._utils.samples import Samples, describe, n_samples, take
+from psilearn.kernels.inner_products import slices, strips
 
 if TYPE_CHECKING:
-    from psilearn.kernels.base import Kernel
+    from psilearn.kernels.kernel import Kernel
 
 
 def new_block(kernel: Kernel, A: Samples, B: Samples | None) -> Array:

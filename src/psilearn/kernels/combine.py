@@ -7,12 +7,12 @@ from operator import add
 import numpy as np
 from scipy.optimize import nnls
 
-from psilearn import checks
-from psilearn.backend import asarray, is_tensor, to_host
-from psilearn.kernels.base import Array, Kernel
+from psilearn._backend import asarray, is_tensor, to_host
+from psilearn._utils import validation
+from psilearn._utils.samples import Samples, n_samples
 from psilearn.kernels.blocks import gram, new_block, suited
-from psilearn.kernels.products import in_strips, like
-from psilearn.samples import Samples, n_samples
+from psilearn.kernels.inner_products import in_strips, like
+from psilearn.kernels.kernel import Array, Kernel
 
 
 class _Both(Kernel):
@@ -112,18 +112,18 @@ class Scaled(Kernel):
 
     def __call__(self, A: Samples, B: Samples | None = None) -> Array:
         """Return the scaled block."""
-        scale = checks.positive(self.scale, "scale")
+        scale = validation.check_positive(self.scale, "scale")
         block = new_block(self.kernel, A, B)
         block *= scale
         return block
 
     def diag(self, A: Samples) -> Array:
         """Return the scaled diagonal."""
-        return checks.positive(self.scale, "scale") * to_host(self.kernel.diag(A))
+        return validation.check_positive(self.scale, "scale") * to_host(self.kernel.diag(A))
 
     def paired(self, A: Samples, B: Samples) -> Array:
         """Return the scaled paired values."""
-        return checks.positive(self.scale, "scale") * self.kernel.paired(A, B)
+        return validation.check_positive(self.scale, "scale") * self.kernel.paired(A, B)
 
     @property
     def _on_device(self) -> bool:  # type: ignore[override]

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from psilearn.backend import working_dtype
-from psilearn.kernels.base import Array, Kernel, same_length
-from psilearn.kernels.products import strips
-from psilearn.samples import Index, Samples, n_samples
+from psilearn._backend import working_dtype
+from psilearn._utils.samples import Index, Samples, n_samples
+from psilearn.kernels.inner_products import strips
+from psilearn.kernels.kernel import Array, Kernel, same_length
 
 
 class Precomputed(Kernel):

@@ -9,10 +9,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
 
-from psilearn import checks
-from psilearn.backend import array_namespace, is_tensor, off_device, on_host, precision, to_host, working_dtype
-from psilearn.kernels.base import Array, Kernel, RowKernel, same_length
-from psilearn.kernels.products import (
+from psilearn._backend import array_namespace, is_tensor, off_device, on_host, precision, to_host, working_dtype
+from psilearn._linalg import row_products
+from psilearn._utils import validation
+from psilearn._utils.samples import Samples, n_samples, take
+from psilearn.kernels.device_rows import DeviceRows, squared_lengths
+from psilearn.kernels.inner_products import (
     TILE,
     each_thread,
     exponentiate,
@@ -23,9 +25,7 @@ from psilearn.kernels.products import (
     paired_inner_products,
     slices,
 )
-from psilearn.kernels.tensors import DeviceRows, squared_lengths
-from psilearn.linalg import row_products
-from psilearn.samples import Samples, n_samples, take
+from psilearn.kernels.kernel import Array, Kernel, RowKernel, same_length
 
 MEDIAN_ROWS = 1000  # objects that a median distance is taken over: half a million pairs
 
@@ -130,8 +130,8 @@ class Polynomial(Kernel):
         return Linear().check(A, name, allow_1d=allow_1d)
 
     def _power(self, products: Array) -> Array:
-        degree, gamma = checks.count(self.degree, "degree"), checks.positive(self.gamma, "gamma")
-        coef0 = checks.non_negative(self.coef0, "coef0")  # else the kernel is not positive semi-definite
+        degree, gamma = validation.check_count(self.degree, "degree"), validation.check_positive(self.gamma, "gamma")
+        coef0 = validation.check_non_negative(self.coef0, "coef0")  # else the kernel is not positive semi-definite
 
         def change(strip: Array, part: slice) -> None:
             strip *= gamma
@@ -177,7 +177,7 @@ class _WidthFromData(Kernel):
         if isinstance(self.gamma, str) and self.gamma != "median":
             raise ValueError(f'gamma of {type(self).__name__} must be a number > 0 or "median"; got {self.gamma!r}.')
         if self.gamma != "median":
-            return checks.positive(self.gamma, f"gamma of {type(self).__name__}")
+            return validation.check_positive(self.gamma, f"gamma of {type(self).__name__}")
         if not hasattr(self, "gamma_"):
             raise ValueError(
                 f"{type(self).__name__}(gamma='median') takes its width from data: call fit(A) first, or give a number."

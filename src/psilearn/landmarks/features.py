@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from psilearn.backend import array_namespace, asarray, is_tensor, to_host, working_dtype, zeros
-from psilearn.kernels.base import Kernel
+from psilearn._backend import array_namespace, asarray, is_tensor, to_host, working_dtype, zeros
+from psilearn._linalg import SINGLE, Array, NotPositiveSemidefiniteError, solve_lower, spanning_cholesky
+from psilearn._utils.progress import stage
+from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels.blocks import block, gram, resident
-from psilearn.linalg import SINGLE, Array, NotPositiveSemidefiniteError, solve_lower, spanning_cholesky
-from psilearn.progress import stage
-from psilearn.samples import Samples, n_samples, take
+from psilearn.kernels.kernel import Kernel
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from psilearn import checks
-from psilearn.backend import (
+from psilearn._backend import (
     array_namespace,
     asarray,
     computing_blocks,
@@ -19,11 +18,12 @@ from psilearn.backend import (
     working_dtype,
     zeros,
 )
-from psilearn.kernels.base import Kernel
+from psilearn._linalg import Array, ShiftedCholesky, row_products, solve_lower
+from psilearn._utils import validation
+from psilearn._utils.progress import stage
+from psilearn._utils.samples import Index, Samples, n_samples, take
 from psilearn.kernels.blocks import block, diagonal, resident
-from psilearn.linalg import Array, ShiftedCholesky, row_products, solve_lower
-from psilearn.progress import stage
-from psilearn.samples import Index, Samples, n_samples, take
+from psilearn.kernels.kernel import Kernel
 
 METHODS = ("uniform", "kmeans++", "leverage", "pivoted")
 OUTPUT_METHODS = (*METHODS, "labeled")
@@ -112,8 +112,8 @@ def as_landmarks(value: Any, name: str, method: str) -> Landmarks | None:
     """Return what a user gave for a landmark parameter: None, a number (chosen by ``method``) or :class:`Landmarks`."""
     if value is None:
         return None
-    landmarks = value if isinstance(value, Landmarks) else Landmarks(checks.count(value, name), method)
-    checks.count(landmarks.n, f"n of {name}")
+    landmarks = value if isinstance(value, Landmarks) else Landmarks(validation.check_count(value, name), method)
+    validation.check_count(landmarks.n, f"n of {name}")
     methods = OUTPUT_METHODS if name == "output_landmarks" else METHODS
     if landmarks.method not in methods:
         raise ValueError(f"method of {name} must be one of {', '.join(methods)}; got {landmarks.method!r}.")

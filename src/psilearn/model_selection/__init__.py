@@ -4,6 +4,6 @@ One eigendecomposition of K_x serves every λ (or a Cholesky factor each, where 
 every p, and c changes only weights in a problem that is nearly solved already.
 """
 
-from psilearn.model_selection.search import IOKRCV, KDECV, OELCV
+from psilearn.model_selection.searches import IOKRCV, KDECV, OELCV
 
 __all__ = ["IOKRCV", "KDECV", "OELCV"]

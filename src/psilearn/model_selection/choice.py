@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from psilearn.hashing import content_hash
+from psilearn._linalg import Array
+from psilearn._utils.hashing import content_hash
+from psilearn._utils.samples import Index
 from psilearn.kernels import Kernel
-from psilearn.linalg import Array
 from psilearn.model_selection import grids
-from psilearn.samples import Index
 
 
 @dataclass(frozen=True)

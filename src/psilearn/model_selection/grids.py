@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import ShuffleSplit, check_cv
 
+from psilearn._linalg import Array
+from psilearn._utils.samples import Index, Samples, n_samples
 from psilearn.kernels import Gaussian, Kernel, as_kernel
-from psilearn.linalg import Array
-from psilearn.samples import Index, Samples, n_samples
 from psilearn.theory import fit_decay, suggest
 
 WIDTH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # around the median heuristic

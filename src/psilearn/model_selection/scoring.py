@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from psilearn import metrics
+from psilearn._utils.samples import Samples
 from psilearn.kernels import Kernel
-from psilearn.samples import Samples
 
 NAMES = (
     '"mse", "loss", "f1", "hamming", "kendall_tau", "spearman_rho", "pairwise_accuracy", "top_1" (or another k), '

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from psilearn import backend
+from psilearn import _backend as backend
 
 
 def require_torch(who: str) -> None:

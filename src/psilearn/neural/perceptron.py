@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from psilearn.backend import row_blocks
-from psilearn.linalg import Array
+from psilearn._backend import row_blocks
+from psilearn._linalg import Array
+from psilearn._utils.samples import Samples
+from psilearn.neural.batches import Rows, Scale
 from psilearn.neural.device import find_device
-from psilearn.neural.rows import Rows, Scale
-from psilearn.neural.training import History, Schedule, train
-from psilearn.samples import Samples
+from psilearn.neural.epochs import History, Schedule, train
 
 Error = Callable[[Array, Array], float]  # of truth and prediction, to be made small
 

@@ -1,0 +1,114 @@
+"""Leading eigenvectors, dense or iterated."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError
+from scipy.linalg import eigh as lapack_eigh
+
+from psilearn._backend import array_namespace, asarray, eye, is_tensor
+from psilearn._linalg.array_ops import Array, non_negative
+
+RESIDUAL = 1e-10  # |Mv − μv| / μ₁ at which an iterated eigenpair counts as found
+DENSE_LIMIT = 2500  # up to this order a dense eigensolver is the faster one
+
+
+def eigh(M: Array, overwrite: bool = False) -> tuple[Array, Array]:
+    """Return all eigenvalues of a symmetric matrix, ascending, and its eigenvectors."""
+    if is_tensor(M):
+        values, vectors = array_namespace(M).linalg.eigh(M)
+        return values, vectors
+    return lapack_eigh(M, overwrite_a=overwrite, check_finite=False, driver="evd")
+
+
+def top_eigh(
+    matmat: Callable[[Array], Array], size: int, k: int, formed: Callable[[], Array] | None = None
+) -> tuple[Array, Array]:
+    """Return the k largest eigenvalues (descending) and eigenvectors of a positive semi-definite operator.
+
+    The operator is given by its product with a block, ``matmat((size, b)) → (size, b)``, and by what makes it a matrix
+    where there is a cheaper way than its product with the identity. Small problems, and those
+    where many of all eigenvectors are wanted, are solved densely; the others by :func:`block_krylov_eigh`, which
+    never forms the matrix. Both agree to the residual 1e-10·μ₁, so the answer does not depend on the random start.
+    """
+    pairs = None
+    if size > DENSE_LIMIT and 20 * k < size:
+        start = asarray(np.random.default_rng(0).standard_normal((size, k + max(10, k // 10))))
+        pairs = block_krylov_eigh(matmat, start, k)
+    if pairs is None:
+        pairs = dense_top_eigh(matmat(eye(size)) if formed is None else formed(), k)
+    values, vectors = pairs
+    xp = array_namespace(vectors)
+    largest = xp.argmax(xp.abs(vectors), axis=0, keepdims=True)
+    return non_negative(values), vectors * xp.sign(xp.take_along_axis(vectors, largest, axis=0))
+
+
+def dense_top_eigh(M: Array, k: int) -> tuple[Array, Array]:
+    """Return the k largest eigenvalues (descending) and eigenvectors of a symmetric matrix."""
+    size = len(M)
+    M = (M + M.T) / 2
+    if is_tensor(M):
+        values, vectors = eigh(M)
+        xp = array_namespace(M)
+        return xp.flip(values)[:k], xp.flip(vectors, axis=1)[:, :k]
+    values, vectors = np.empty(0), np.empty((size, 0))
+    if size > 1000 and 2 * k <= size:  # below that, divide and conquer finds all of them sooner
+        with suppress(LinAlgError):
+            values, vectors = lapack_eigh(M, subset_by_index=(size - k, size - 1), check_finite=False)
+    if len(values) < k:  # LAPACK's subsets (dsyevr) may fail, or lose some of a repeated eigenvalue
+        values, vectors = eigh(M)
+    return values[::-1][:k], vectors[:, ::-1][:, :k]
+
+
+def block_krylov_eigh(
+    matmat: Callable[[Any], Any], start: Any, k: int, depth: int = 6, max_restarts: int = 30
+) -> tuple[Any, Any] | None:
+    """Find the k largest eigenpairs by restarted block Krylov iteration from a random block.
+
+    Each cycle spans Q, MQ, …, M^(depth−1)Q, orthogonalised twice, and takes the Ritz pairs of that space; the leading
+    ones start the next cycle. All work is products of blocks, so it runs at the speed of the matrix product, on any
+    array-API backend. Memory: 2·depth blocks. Musco and Musco, *Randomized block Krylov methods*, 2015.
+
+    Parameters
+    ----------
+    matmat : callable, (size, b) → (size, b)
+    start : array (size, b), b > k
+        random; its namespace and device decide where the work is done.
+
+    Returns
+    -------
+    values (k,), vectors (size, k), or None where the residual 1e-10·μ₁ was not reached, or would not be.
+    """
+    xp = array_namespace(start)
+    size, width = start.shape
+    depth = max(1, min(depth, size // width))  # a basis has at most ``size`` columns
+    Q = xp.linalg.qr(start)[0]  # (size, b)
+    image = matmat(Q)
+    first = 0.0  # residual of the first cycle
+    for restart in range(max_restarts):
+        basis, images = [Q], [image]
+        for _ in range(depth - 1):
+            B = xp.concat(basis, axis=1)
+            # A hint of other random directions, lest a space that M does not leave any more give a block of zeros.
+            Q = images[-1] + 1e-14 * xp.linalg.matrix_norm(images[0]) * xp.roll(start, len(basis), axis=0)
+            for _ in range(2):
+                Q = xp.linalg.qr(Q - B @ (B.T @ Q))[0]
+            basis.append(Q)
+            images.append(matmat(Q))
+        B, MB = xp.concat(basis, axis=1), xp.concat(images, axis=1)
+        T = B.T @ MB
+        ritz, S = xp.linalg.eigh((T + T.T) / 2)
+        ritz, S = xp.flip(ritz)[:width], xp.flip(S, axis=1)[:, :width]
+        Q, image = B @ S, MB @ S
+        residual = xp.linalg.vector_norm(image[:, :k] - Q[:, :k] * ritz[:k], axis=0)
+        worst = float(xp.max(residual)) / max(float(ritz[0]), float(np.finfo(float).tiny))
+        if worst <= RESIDUAL:
+            return ritz[:k], Q[:, :k]
+        # Convergence is linear: where twice the pace so far would not suffice, a dense solver is the faster one.
+        first = first or worst
+        pace = np.log(first / worst) / max(restart, 1)
+        if restart > max_restarts // 6 and np.log(worst / RESIDUAL) > 2 * pace * (max_restarts - restart):
+            return None
+    return None

@@ -1,0 +1,1 @@
+"""Helpers that know nothing of kernels and estimators: samples, validation, files, hashes, progress."""

@@ -1,0 +1,175 @@
+"""Collections of objects, whatever they are made of.
+
+A collection is a 1-D or 2-D array or tensor (its rows), a CSR matrix (its rows) or any sequence (its items). Inputs,
+outputs and candidates are collections; only a kernel looks inside an object.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from psilearn._backend import array_namespace, is_tensor, off_device, put, rows_of
+
+Samples = Any
+Index = NDArray[np.intp]
+
+KEY_BYTES = 32  # rows of more bytes are known by a digest of them
+CHUNK_BYTES = 2**20  # rows that become keys at a time
+
+
+def n_samples(A: Samples) -> int:
+    """Return the number of objects in a collection."""
+    return int(A.shape[0]) if hasattr(A, "shape") else len(A)
+
+
+def is_empty(A: Samples) -> bool:
+    """Return whether something is a collection of no objects."""
+    return getattr(A, "ndim", 1) > 0 and (hasattr(A, "shape") or hasattr(A, "__len__")) and n_samples(A) == 0
+
+
+def n_columns(A: Samples) -> int | None:
+    """Return the width of a collection of rows; None where objects are not rows."""
+    return int(A.shape[1]) if getattr(A, "ndim", 0) == 2 else None
+
+
+def describe(A: Samples) -> str:
+    """Return the shape of a collection in words, for error messages."""
+    return f"shape {tuple(A.shape)}" if hasattr(A, "shape") else f"{len(A)} objects"
+
+
+def take(A: Samples, index: Index | slice) -> Samples:
+    """Return the chosen objects, in the form in which the collection came."""
+    if is_tensor(A) and not isinstance(index, slice):
+        return rows_of(A, index)
+    if hasattr(A, "shape") or isinstance(index, slice):
+        return A[index]
+    return [A[i] for i in index]
+
+
+def concat(parts: Sequence[Samples]) -> Samples:
+    """Return one collection of all objects; one CSR part makes the whole CSR."""
+    if len(parts) == 1:
+        return parts[0]
+    if is_tensor(parts[0]):
+        like = parts[0]
+        dense = [part.toarray() if sparse.issparse(part) else part for part in parts]
+        return array_namespace(like).concat([put(part, like.device) for part in dense])
+    parts = [off_device(part) for part in parts]
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.vstack([part if sparse.issparse(part) else sparse.csr_matrix(part) for part in parts], "csr")
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    return [item for part in parts for item in part]
+
+
+class Distinct(NamedTuple):
+    """The distinct objects of a collection, in the order in which they first appear."""
+
+    first: Index  # (d,)  where each distinct object first stands
+    inverse: Index  # (n,)  which distinct object each one is
+
+
+def distinct(A: Samples) -> Distinct:
+    """Find the distinct objects of a collection.
+
+    Rows are equal when all their entries are; other objects when they are hashable and equal, or are lists, sets,
+    dicts or arrays of equal things. Any other object that cannot be hashed is equal to itself alone.
+
+    A row of more than 32 bytes is known by its 128-bit BLAKE2b digest. Two different rows among n have one digest with
+    probability n²/2¹²⁹: less than 1e-25 for a million rows.
+    """
+    seen: dict[Hashable, int] = {}
+    first: list[int] = []
+    inverse = np.empty(n_samples(A), dtype=np.intp)
+    for i, key in enumerate(_keys(A)):
+        j = seen.setdefault(key, len(first))
+        if j == len(first):
+            first.append(i)
+        inverse[i] = j
+    return Distinct(np.array(first, dtype=np.intp), inverse)
+
+
+def match(A: Samples, B: Samples) -> Index:
+    """Return, for each object of A, the first place of an equal one in B; −1 where there is none."""
+    A, B = off_device(A), off_device(B)
+    if _are_plain(A, B):
+        # A float32 and the float64 it came from are one number.
+        dtype = B.dtype if np.issubdtype(B.dtype, np.floating) else np.result_type(A, B)
+        places: dict[Hashable, int] = {}
+        for i, key in enumerate(_row_keys(B, dtype)):
+            places.setdefault(key, i)
+        return np.fromiter((places.get(key, -1) for key in _row_keys(A, dtype)), np.intp, len(A))
+    first, inverse = distinct(concat([B, A]))  # an object of B stands before its equals of A
+    place = first[inverse[n_samples(B) :]]
+    return np.where(place < n_samples(B), place, -1)
+
+
+def _are_plain(*collections: Samples) -> bool:
+    """Return whether all are arrays of numbers or strings whose rows have one shape."""
+    arrays = all(isinstance(A, np.ndarray) and A.dtype != object for A in collections)
+    return arrays and len({A.shape[1:] for A in collections}) == 1
+
+
+def _keys(A: Samples) -> Iterable[Hashable]:
+    """Give something hashable for each object, equal for equal objects, one after the other."""
+    A = off_device(A)
+    if sparse.issparse(A):
+        return _csr_keys(A)
+    if _are_plain(A):
+        return _row_keys(A, A.dtype)
+    return _object_keys(A)
+
+
+def _row_keys(A: NDArray[Any], dtype: Any) -> Iterator[bytes]:
+    n_bytes = np.dtype(dtype).itemsize * int(np.prod(A.shape[1:], dtype=np.intp))
+    step = max(1, CHUNK_BYTES // max(1, n_bytes))
+    for start in range(0, len(A), step):
+        rows = np.ascontiguousarray(A[start : start + step], dtype=dtype)
+        if np.issubdtype(rows.dtype, np.inexact):
+            rows = rows + 0.0  # −0.0 and 0.0 are one number
+        if n_bytes == 0:
+            yield from [b""] * len(rows)
+        else:
+            yield from map(_digest, rows.reshape(len(rows), -1).view(f"V{n_bytes}").ravel().tolist())
+
+
+def _csr_keys(A: Any) -> Iterator[bytes]:
+    A = A.tocsr()
+    if not A.has_canonical_format or np.count_nonzero(A.data) < len(A.data):
+        A = A.copy()
+        A.sum_duplicates()
+        A.eliminate_zeros()
+    start = A.indptr[0]
+    for stop in A.indptr[1:]:
+        yield _digest(A.indices[start:stop].tobytes() + A.data[start:stop].tobytes())
+        start = stop
+
+
+def _digest(key: bytes) -> bytes:
+    return key if len(key) <= KEY_BYTES else blake2b(key, digest_size=16).digest()
+
+
+def _object_keys(A: Samples) -> Iterator[Hashable]:
+    items = list(A)  # all alive at once, so that no two share an id
+    for item in items:
+        yield _object_key(item)
+
+
+def _object_key(item: Any) -> Hashable:
+    if isinstance(item, np.ndarray):
+        return ("array", item.shape, tuple(map(_object_key, item.ravel().tolist())))
+    if isinstance(item, list | tuple):
+        return (type(item), tuple(map(_object_key, item)))
+    if isinstance(item, set | frozenset):
+        return ("set", frozenset(map(_object_key, item)))
+    if isinstance(item, dict):
+        return ("dict", frozenset((_object_key(key), _object_key(value)) for key, value in item.items()))
+    try:
+        hash(item)
+    except TypeError:
+        return ("id", id(item))
+    return ("value", item)

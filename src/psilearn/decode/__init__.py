@@ -1,7 +1,0 @@
-"""Decoding: the candidates nearest to a prediction in the output space, |z(x) − g(y)|² + r(y)²."""
-
-from psilearn.decode.candidates import CandidateSet
-from psilearn.decode.nearest import Ranks, TopK, nearest, rank_of_truth
-from psilearn.decode.sets import CandidateSets, as_candidates
-
-__all__ = ["CandidateSet", "CandidateSets", "Ranks", "TopK", "as_candidates", "nearest", "rank_of_truth"]

@@ -1,0 +1,124 @@
+"""Blocks that pass through a device: all rows, in order, halved where memory runs out."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from psilearn import OEL  # noqa: E402
+from psilearn._backend import computing, cut, find_device, halving, is_tensor, stream, to_host  # noqa: E402
+from psilearn.decoding import bounds as score  # noqa: E402
+from tests.problems import make  # noqa: E402
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
+on_devices = pytest.mark.parametrize("device", DEVICES)
+
+
+def full(size):
+    """Return work that a memory of so many rows suffices for."""
+
+    def work(block):
+        if len(block) > size:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
+        return to_host(block).copy()
+
+    return work
+
+
+def blocks(n, step):
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+
+@on_devices
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_block_that_is_too_large_is_halved(size, moved, device):
+    A = np.arange(46.0).reshape(23, 2)
+    with computing("float64", find_device(device)):
+        found = list(stream(cut(A, blocks(23, 9)), full(size), moved))
+    assert [row for rows, _ in found for row in range(23)[rows]] == list(range(23))
+    assert all(np.array_equal(block, A[rows]) for rows, block in found)
+    assert max(len(block) for _, block in found) <= min(size, 9)
+
+
+@on_devices
+def test_one_row_that_is_too_large_is_an_error(device):
+    with computing("float64", find_device(device)), pytest.raises(MemoryError, match="no memory for a single row"):
+        list(halving(slice(0, 4), lambda rows: full(0)(np.zeros(rows.stop - rows.start))))
+
+
+def test_in_numpy_memory_that_does_not_suffice_is_an_error():
+    def work(block):
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        list(stream(cut(np.zeros(4), blocks(4, 2)), work, True))
+
+
+@on_devices
+@pytest.mark.parametrize(
+    "form", ["array", "memory-mapped", "float16", "int32", "bool", "big-endian", "reversed", "list"]
+)
+def test_every_form_arrives(form, device, tmp_path):
+    A = np.random.default_rng(0).integers(0, 2, (1000, 7)).astype(float)
+    np.save(tmp_path / "A.npy", A)
+    forms = {
+        "array": A,
+        "memory-mapped": np.load(tmp_path / "A.npy", mmap_mode="r"),
+        "float16": A.astype(np.float16),
+        "int32": A.astype(np.int32),
+        "bool": A.astype(bool),
+        "big-endian": A.astype(">f8"),
+        "reversed": A[::-1],
+        "list": list(A),
+    }
+    with computing("float64", find_device(device)):
+        parts = list(stream(cut(forms[form], blocks(1000, 300)), lambda block: block, moved=True))
+    assert [rows for rows, _ in parts] == blocks(1000, 300)
+    assert all(is_tensor(block) for _, block in parts) == (form not in ("big-endian", "list"))
+    found = np.concatenate([np.asarray(to_host(block) if is_tensor(block) else block) for _, block in parts])
+    assert np.array_equal(found, A[::-1] if form == "reversed" else A)
+
+
+@on_devices
+@pytest.mark.parametrize("size", [1, 5, 13])
+def test_a_fit_and_its_predictions_go_on_where_memory_runs_out(size, device, monkeypatch):
+    problem = make("fingerprints")
+    options = {"n_components": 4, "input_landmarks": 15, "output_landmarks": 12}
+    expected = OEL(None, problem.kernel, **options).fit(problem.X, problem.Y, unlabeled=problem.unlabeled)
+    answers = expected.predict_topk(problem.X_test, 3, problem.candidates)
+    from psilearn.kernels.blocks import block as whole
+
+    def narrow(kernel, A, B, *others):
+        if B is not None and len(A) > size:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
+        return whole(kernel, A, B, *others)
+
+    for module in ("embedding.embedding", "landmarks.features", "regression.kernel_regression"):
+        monkeypatch.setattr(f"psilearn.{module}.block", narrow)
+    model = OEL(None, problem.kernel, device=device, **options)
+    model.fit(problem.X, problem.Y, unlabeled=problem.unlabeled)
+    found = model.predict_topk(problem.X_test, 3, problem.candidates)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-9)
+    assert np.array_equal(found.indices, answers.indices)
+
+
+@on_devices
+@pytest.mark.parametrize("when", ["lower", "_distances"])
+def test_a_search_goes_on_where_memory_runs_out(when, device, monkeypatch):
+    problem = make("tags")  # with many ties
+    expected = OEL(None, problem.kernel, n_components=3).fit(problem.X, problem.Y)
+    model = OEL(None, problem.kernel, n_components=3, device=device).fit(problem.X, problem.Y)
+    whole, left = getattr(score.Bounds, when), [3 if when == "lower" else 1]
+
+    def failing(self, *arguments):
+        if left[0]:
+            left[0] -= 1
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
+        return whole(self, *arguments)
+
+    monkeypatch.setattr(score.Bounds, when, failing)
+    found = model.predict_topk(problem.X_test, 5)
+    assert left == [0]
+    monkeypatch.undo()
+    assert np.array_equal(found.indices, expected.predict_topk(problem.X_test, 5).indices)

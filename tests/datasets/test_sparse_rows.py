@@ -1,0 +1,58 @@
+import gzip
+import os
+
+import pytest
+
+from psilearn.datasets import read_mulan, read_svmlight_multilabel, read_xc
+from psilearn.datasets.sparse_rows import read_lines
+
+READERS = [read_mulan, read_svmlight_multilabel, read_xc]
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"<!DOCTYPE html>\n<html>404</html>", "line 1: a web page or XML instead of data"),
+        (b"PK\x03\x04rest", "is a zip archive: unpack it"),
+        (b"Rar!\x1a\x07\x00", "is a rar archive: unpack it"),
+        ("@relation größe".encode("utf-16"), "line 1: not UTF-8 text"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "line 1: not UTF-8 text"),
+        (b"\x00\x01\x02", "line 1: binary content"),
+        (b"\x1f\x8b\x08\x00" + b"x" * 40, "the packed file is cut off or damaged"),
+    ],
+)
+def test_what_is_no_text_is_refused_by_every_reader(tmp_path, read, content, words):
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(ValueError, match=words) as caught:
+        read(tmp_path / "file")
+    assert str(tmp_path / "file") in str(caught.value)
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_what_is_no_file_is_refused_by_every_reader(tmp_path, read):
+    with pytest.raises(ValueError, match="is a folder"):
+        read(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"absent cannot be read"):
+        read(tmp_path / "absent")
+
+
+def test_a_closed_file_is_named(tmp_path):
+    (tmp_path / "file").write_text("1 1 1\n")
+    (tmp_path / "file").chmod(0)
+    if os.access(tmp_path / "file", os.R_OK):
+        pytest.skip("every file is open to this user")
+    with pytest.raises(PermissionError, match=r"file cannot be read"):
+        read_xc(tmp_path / "file")
+
+
+def test_lines_are_numbered_and_bare(tmp_path):
+    (tmp_path / "file").write_bytes("\ufeffa\r\n b\n\nc".encode())
+    assert list(read_lines(tmp_path / "file")) == [(1, "a"), (2, " b"), (3, ""), (4, "c")]
+
+
+def test_a_packed_file_that_is_cut_off_is_refused_at_its_line(tmp_path):
+    (tmp_path / "file").write_bytes(gzip.compress(b"1 1 1\n" * 10_000)[:-20])
+    with pytest.raises(ValueError, match=r"file, line \d+: the packed file is cut off"):
+        list(read_lines(tmp_path / "file"))

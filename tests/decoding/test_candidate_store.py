@@ -1,0 +1,261 @@
+"""Kept and saved candidate sets: saved and loaded is as built; what is not a whole set of this model is refused."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import sklearn
+from scipy import sparse
+
+from psilearn import KDE
+from psilearn._backend import precision
+from psilearn._utils.hashing import content_hash
+from psilearn.decoding import CandidateSet, nearest
+from psilearn.decoding import candidate_store as store_module
+from psilearn.embedding import Embedding
+from psilearn.kernels import Dice, Gaussian, Linear, Pairwise, Precomputed
+from tests.problems import make
+
+RNG = np.random.default_rng(0)
+Y = RNG.standard_normal((40, 5)).round(1)
+Z = RNG.standard_normal((6, 3))
+E = Embedding(Linear(), np.eye(5), np.eye(5)[:, :3])
+
+
+def same(a, b, embedding=E, queries=Z):
+    x, y = (nearest(queries, one, embedding, 4) for one in (a, b))
+    np.testing.assert_array_equal(x.indices, y.indices)
+    np.testing.assert_array_equal(x.distances, y.distances)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    CandidateSet.build(Y, E).save(tmp_path / "set")
+    return tmp_path / "set"
+
+
+@pytest.mark.parametrize("working_memory", [1024, 1e-3])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, sparse.csr_array, np.asfortranarray, list])
+def test_saved_and_loaded_is_as_built(tmp_path, form, working_memory):
+    outputs = form(Y)
+    given = outputs if form is list else None
+    kernel = Embedding(Linear(), np.eye(5), E.basis)
+    with sklearn.config_context(working_memory=working_memory):
+        built = CandidateSet.build(outputs, kernel)
+        mapped = CandidateSet.build(outputs, kernel, tmp_path / "mapped")
+        built.save(tmp_path / "saved")
+        loaded = [CandidateSet.load(tmp_path / name, kernel, given) for name in ("mapped", "saved")]
+    assert isinstance(mapped.g, np.memmap) and isinstance(loaded[0].g, np.memmap)
+    for other in (mapped, *loaded, CandidateSet(outputs, kernel, built.squared_norms)):
+        same(built, other)
+        assert other.hash == built.hash and len(other) == 40
+    if form is not list:
+        assert type(loaded[0].outputs) in (type(outputs), np.memmap)
+        difference = loaded[0].outputs - outputs
+        assert abs(difference).max() == 0
+    assert loaded[0].distinct().hash == built.distinct().hash
+    np.testing.assert_allclose(loaded[1].points(), built.points())
+
+
+def test_every_kind_of_output_is_kept(problem, tmp_path):
+    model = KDE(Gaussian(0.5), problem.kernel, 1e-3, 3).fit(problem.X, problem.Y)
+    queries = model.embed(problem.X_test)
+    built = CandidateSet.build(problem.candidates, model.embedding_, tmp_path / "set")
+    given = problem.candidates if isinstance(problem.candidates, list) else None
+    loaded = CandidateSet.load(tmp_path / "set", model.embedding_, given)
+    same(built, loaded, model.embedding_, queries)
+    found = nearest(queries, loaded, model.embedding_, 1).nearest
+    np.testing.assert_allclose(
+        problem.kernel.paired(found, found), problem.kernel.diag(model.predict(problem.X_test, problem.candidates))
+    )
+
+
+def test_the_working_precision_is_stored(tmp_path):
+    with precision(np.float32):
+        built = CandidateSet.build(Y, E, tmp_path / "set")
+        assert E(Y).dtype == CandidateSet.build(Y, E).g.dtype == np.float32
+    loaded = CandidateSet.load(tmp_path / "set", E)
+    assert loaded.g.dtype == np.float32 and E(Y).dtype == np.float64
+    same(built, loaded)
+    np.testing.assert_allclose(loaded.g, E(Y), rtol=1e-6)
+
+
+@pytest.mark.parametrize("outputs", [np.zeros((1, 5)), sparse.csr_matrix((3, 5))])
+def test_empty_embeddings_and_matrices(tmp_path, outputs):
+    nothing = Embedding(Linear(), np.zeros((0, 5)), np.zeros((0, 0)))
+    CandidateSet.build(outputs, nothing, tmp_path / "set")
+    loaded = CandidateSet.load(tmp_path / "set", nothing)
+    assert loaded.g.shape == (outputs.shape[0], 0)
+    np.testing.assert_array_equal(nearest(np.zeros((2, 0)), loaded, nothing, 1).indices, 0)
+
+
+def test_outputs_that_are_not_stored_must_be_given(tmp_path):
+    words = ["abc", "abd", "xyz", "abc"]
+    kernel = Embedding(Pairwise(lambda a, b: float(len(set(a) & set(b)))), words[:3], np.eye(3))
+    CandidateSet.build(words, kernel, tmp_path / "set")
+    with pytest.raises(ValueError, match=r"were not stored.*outputs="):
+        CandidateSet.load(tmp_path / "set", kernel)
+    assert CandidateSet.load(tmp_path / "set", kernel, tuple(words)).outputs == tuple(words)
+    for other in (words[::-1], words[:3]):
+        with pytest.raises(ValueError, match="The given outputs are not those of"):
+            CandidateSet.load(tmp_path / "set", kernel, other)
+
+
+def test_a_set_of_another_model_is_refused(saved):
+    with pytest.raises(ValueError, match="embedded by another model"):
+        CandidateSet.load(saved, Embedding(Linear(), np.eye(5), -np.eye(5)[:, :3]))
+
+
+@pytest.mark.parametrize("name", ["g.npy", "squared_norms.npy", "outputs.npy"])
+def test_damaged_files_are_refused(saved, name):
+    whole = (saved / name).read_bytes()
+    (saved / name).write_bytes(whole[:-8])
+    with pytest.raises(ValueError, match=f"{name} has .* bytes instead of .*: it was cut off"):
+        CandidateSet.load(saved, E)
+    (saved / name).write_bytes(b"x" * len(whole))
+    with pytest.raises(ValueError, match=f"{name} is not a readable .npy file"):
+        CandidateSet.load(saved, E)
+    array = np.load(saved.parent / "set" / "squared_norms.npy") if name == "g.npy" else None
+    np.save(saved / name, np.zeros((2, 2)) if array is None else array)
+    with pytest.raises(ValueError, match="cut off or changed"):
+        CandidateSet.load(saved, E)
+    (saved / name).unlink()
+    with pytest.raises(ValueError, match=f"{name} is missing"):
+        CandidateSet.load(saved, E)
+
+
+def test_changed_outputs_are_refused(saved):
+    outputs = np.load(saved / "outputs.npy")
+    np.save(saved / "outputs.npy", outputs + 1)
+    with pytest.raises(ValueError, match=r"outputs stored in .* were changed"):
+        CandidateSet.load(saved, E)
+    np.save(saved / "outputs.npy", np.ascontiguousarray(outputs.reshape(5, 40)))
+    with pytest.raises(ValueError, match=r"holds shape \(5, 40\)"):
+        CandidateSet.load(saved, E)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 2}, "version 2 of the format"),
+        ({"format": "something"}, "holds 'something', not a CandidateSet"),
+        ({"files": {}}, "damaged"),
+        ({"outputs": {"kind": "array", "shape": [3, 5]}}, "contradicts itself"),
+        (None, "not the manifest"),
+    ],
+)
+def test_other_manifests_are_refused(saved, change, message):
+    manifest = json.loads((saved / "manifest.json").read_text())
+    text = "[1, 2" if change is None else json.dumps({**manifest, **change})
+    (saved / "manifest.json").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        CandidateSet.load(saved, E)
+
+
+def test_no_folder_is_overwritten_and_no_half_is_taken_for_a_whole(saved, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="no saved CandidateSet"):
+        CandidateSet.load(tmp_path, E)
+    with pytest.raises(FileExistsError, match="already"):
+        CandidateSet.build(Y, E, saved)
+    with pytest.raises(FileExistsError, match="other files"):
+        CandidateSet.build(Y, E, tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileExistsError, match="is a file"):
+        CandidateSet.build(Y, E, tmp_path / "file")
+
+    class Broken(Linear):
+        def __call__(self, A, B=None):
+            if broken:
+                raise RuntimeError("stop")
+            return super().__call__(A, B)
+
+    broken, half = True, Embedding(Broken(), np.eye(5), E.basis)
+    with pytest.raises(RuntimeError):
+        CandidateSet.build(Y, half, tmp_path / "half")
+    with pytest.raises(ValueError, match="unfinished CandidateSet"):
+        CandidateSet.load(tmp_path / "half", half)
+    broken = False
+    same(CandidateSet.build(Y, half, tmp_path / "half"), CandidateSet.load(tmp_path / "half", half), half)
+    full = type("", (), {"free": 10})
+    monkeypatch.setattr(store_module.shutil, "disk_usage", lambda _: full)
+    with pytest.raises(OSError, match="only 10 are free"):
+        CandidateSet.build(Y, E, tmp_path / "large")
+
+
+def test_a_hash_is_of_contents_alone():
+    tags = (Y > 0.5).astype(float)
+    csr = sparse.csr_matrix(tags)
+    shuffled = csr.copy()
+    for i in range(40):  # columns of a row in another order
+        row = slice(shuffled.indptr[i], shuffled.indptr[i + 1])
+        shuffled.indices[row], shuffled.data[row] = shuffled.indices[row][::-1].copy(), shuffled.data[row][::-1].copy()
+    shuffled.has_sorted_indices = False
+    explicit = sparse.csr_matrix(np.ones((40, 5))).multiply(2).tocsr()
+    explicit.data = 1.0 * tags.ravel()
+    for a, b in [
+        (tags, np.asfortranarray(tags)),
+        (tags, np.repeat(tags, 2, axis=0)[::2]),
+        (tags, tags.astype(">f8")),
+        (tags, np.where(tags == 0, -0.0, tags)),
+        (csr, shuffled),
+        (csr, explicit),
+        (["a", ("b", 1)], ("a", ("b", 1.0))),
+        ([{"x": {3, 1, 2}, "y": None}], [{"y": None, "x": frozenset([1, 2, 3])}]),
+        ([np.arange(3), b"x", True], [np.arange(3.0), b"x", np.bool_(1)]),
+    ]:
+        assert content_hash(a) == content_hash(b)
+        with sklearn.config_context(working_memory=1e-4):
+            assert content_hash(a) == content_hash(b)
+    different = [
+        tags,
+        tags[::-1],
+        tags.T,
+        tags[:-1],
+        csr,
+        csr[::-1],
+        list(tags),
+        ["ab", "c"],
+        ["a", "bc"],
+        [("a", "bc")],
+    ]
+    assert len({content_hash(a) for a in different}) == len(different)
+    with pytest.raises(TypeError, match="no contents that can be hashed"):
+        content_hash([object()])
+
+
+def test_fingerprints_tell_embeddings_apart_and_survive_a_process():
+    F = np.eye(4)
+    kernels = [
+        Linear(),
+        Gaussian(0.1),
+        Gaussian(0.2),
+        Gaussian(0.1) + Linear(),
+        Dice(),
+        Precomputed(F),
+        Precomputed(2 * F),
+    ]
+    prints = [Embedding(kernel, np.eye(4), F).fingerprint for kernel in kernels]
+    prints += [Embedding(Linear(), np.eye(4)[::-1], F).fingerprint, Embedding(Linear(), np.eye(4), -F).fingerprint]
+    assert len(set(prints)) == len(prints)
+    median = Gaussian()
+    before = Embedding(median, np.eye(4), F).fingerprint
+    assert Embedding(median.fit(Y), np.eye(4), F).fingerprint != before  # the fitted width counts
+    assert Embedding(Pairwise(min), [object()], F).fingerprint == Embedding(Pairwise(min), [object()], F).fingerprint
+    code = (
+        "import numpy as np; from psilearn.embedding import Embedding; from psilearn.kernels import Pairwise;"
+        "print(Embedding(Pairwise(min), [{'a', 'b', 'c'}], np.eye(1)).fingerprint)"
+    )
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
+    assert runs[0].stdout == runs[1].stdout
+    assert runs[0].stdout.strip() == Embedding(Pairwise(min), [{"c", "b", "a"}], np.eye(1)).fingerprint
+
+
+def test_a_model_keeps_its_fingerprint_through_a_pickle():
+    import pickle
+
+    problem = make("vectors")
+    model = KDE(Gaussian(0.5), problem.kernel, 1e-3, 3).fit(problem.X, problem.Y)
+    candidates = CandidateSet.build(problem.candidates, model.embedding_)
+    candidates.require(pickle.loads(pickle.dumps(model)).embedding_)
