@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn._backend import require_memory
+from psilearn._backend import NUMPY
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import Index, Samples
@@ -201,7 +201,7 @@ def all_rankings(n_items: int) -> Index:
     K = validation.check_count(n_items, "n_items")
     if K > MOST:
         raise ValueError(f"All {K}! rankings of {K} items are too many to list. Give candidates.")
-    require_memory((2, factorial(K), K), f"All {K}! rankings of {K} items", "Rank fewer items, or give candidates.")
+    NUMPY.require_memory((2, factorial(K), K), f"All {K}! rankings of {K} items", "Rank fewer items, or give candidates.")
     ranks = np.ones((1, 1), dtype=np.intp)
     for k in range(2, K + 1):  # first item: rank f; the others: a ranking of k − 1 items that skips f
         ranks = np.concatenate([np.insert(ranks + (ranks >= f), 0, f, axis=1) for f in range(1, k + 1)])

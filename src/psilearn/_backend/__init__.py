@@ -1,77 +1,45 @@
-"""What the machine offers and the user asked for: device, precision, arrays that are there, memory for a step.
+"""Arrays, devices, precision and memory. NumPy computes unless a device is requested; torch is imported only then.
 
-NumPy is the backend unless a device is asked for; torch is imported only then. Code outside this room, ``linalg`` and
-``kernels`` works on arrays of either kind by operators, by :func:`array_namespace` and by what is offered here.
+Code outside of this package, ``_linalg`` and ``kernels`` handles arrays and tensors alike: with operators, with
+:func:`array_namespace` and with the functions here.
 """
 
 from array_api_compat import array_namespace
 
-from psilearn._backend.budget import (
-    available_bytes,
-    block_rows,
-    computing_blocks,
-    computing_rows,
-    moved_bytes,
-    require_bytes,
-    require_memory,
-    row_blocks,
-)
-from psilearn._backend.compute import (
-    computing,
-    device_for,
-    device_of,
-    find_device,
-    on_host,
-    precision,
-    takes_tf32,
-    tensor_cores,
-    working_device,
-    working_dtype,
-)
+from psilearn._backend.budget import block_rows, host_available_bytes, iter_blocks, iter_slices, working_bytes
+from psilearn._backend.compute import NUMPY, Compute, computing, current_compute, find_device, resolve_compute
 from psilearn._backend.device_arrays import (
-    asarray,
-    eye,
-    in_form_of,
+    device_of,
     is_tensor,
-    off_device,
-    put,
-    rows_of,
-    to_host,
-    zeros,
+    like_input,
+    take_rows,
+    tensor_to_numpy,
+    to_device,
+    to_numpy,
 )
-from psilearn._backend.streaming import cut, halving, release, stream
+from psilearn._backend.streaming import halve_if_needed, row_blocks, stream
 
 __all__ = [
+    "NUMPY",
+    "Compute",
     "array_namespace",
-    "asarray",
-    "available_bytes",
     "block_rows",
     "computing",
-    "computing_blocks",
-    "computing_rows",
-    "cut",
-    "device_for",
+    "current_compute",
     "device_of",
-    "eye",
     "find_device",
-    "halving",
-    "in_form_of",
+    "halve_if_needed",
+    "host_available_bytes",
     "is_tensor",
-    "moved_bytes",
-    "off_device",
-    "on_host",
-    "precision",
-    "put",
-    "release",
-    "require_bytes",
-    "require_memory",
+    "iter_blocks",
+    "iter_slices",
+    "like_input",
+    "resolve_compute",
     "row_blocks",
-    "rows_of",
     "stream",
-    "takes_tf32",
-    "tensor_cores",
-    "to_host",
-    "working_device",
-    "working_dtype",
-    "zeros",
+    "take_rows",
+    "tensor_to_numpy",
+    "to_device",
+    "to_numpy",
+    "working_bytes",
 ]

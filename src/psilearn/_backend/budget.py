@@ -1,4 +1,6 @@
-"""How much memory a step may take, on the machine and on a device, and a refusal where it would not suffice."""
+"""How much memory is available, and blocks of rows that fit into it."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,95 +8,44 @@ from typing import Any
 
 from sklearn import get_config
 
-from psilearn._backend.compute import working_device
 
-DEVICE_SHARE = 4  # a block takes one part in so many of the free memory of a GPU,
-DEVICE_BLOCK = 2**34  # and not more than 16 GiB,
-DEVICE_ROWS = 8  # and so many times the rows that a CPU takes at once
-
-
-def block_rows(bytes_per_row: int, n_rows: int) -> int:
-    """Return how many rows fit into scikit-learn's ``working_memory`` (MiB); at least one."""
-    budget = int(get_config()["working_memory"] * 2**20)
-    return max(1, min(n_rows, budget // max(1, bytes_per_row)))
+def working_bytes() -> int:
+    """Return scikit-learn's ``working_memory`` in bytes."""
+    return int(get_config()["working_memory"] * 2**20)
 
 
-def row_blocks(n_rows: int, bytes_per_row: int, most: int | None = None) -> Iterator[slice]:
-    """Cut ``range(n_rows)`` into slices of at most ``most`` rows that each fit into ``working_memory``."""
-    step = block_rows(bytes_per_row, n_rows if most is None else min(n_rows, most))
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
+def block_rows(bytes_per_row: int, n_rows: int, budget: int | None = None) -> int:
+    """Return how many rows fit into ``budget`` bytes (by default ``working_memory``), at least one."""
+    return max(1, min(n_rows, (working_bytes() if budget is None else budget) // max(1, bytes_per_row)))
 
 
-def computing_rows(bytes_per_row: int, n_rows: int) -> int:
-    """Return how many rows fit where the work is done: a part of the GPU's free memory, else ``working_memory``."""
-    device = working_device()
-    if device is None or device.type != "cuda":
-        return block_rows(bytes_per_row, n_rows)
-    budget = min(_device_free(device) // DEVICE_SHARE, DEVICE_BLOCK)
-    return max(1, min(n_rows, budget // max(1, bytes_per_row)))
+def iter_slices(n: int, step: int) -> Iterator[slice]:
+    """Split ``range(n)`` into consecutive slices of at most ``step``."""
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
 
 
-def computing_blocks(n_rows: int, bytes_per_row: int, most: int | None = None) -> Iterator[slice]:
-    """Cut ``range(n_rows)`` as :func:`row_blocks` does, into blocks that fit where the work is done."""
-    device = working_device()
-    if most is not None and device is not None and device.type == "cuda":
-        most *= DEVICE_ROWS
-    step = computing_rows(bytes_per_row, n_rows if most is None else min(n_rows, most))
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
+def iter_blocks(n_rows: int, bytes_per_row: int, max_rows: int | None = None) -> Iterator[slice]:
+    """Split ``range(n_rows)`` into slices of at most ``max_rows`` rows that each fit into ``working_memory``."""
+    return iter_slices(n_rows, block_rows(bytes_per_row, n_rows if max_rows is None else min(n_rows, max_rows)))
 
 
-def moved_bytes(A: Any) -> int:
-    """Return what a row of an array takes while it is moved to a GPU: two rows in pinned memory, one or two there."""
-    device = working_device()
-    if device is None or device.type != "cuda" or not hasattr(A, "strides"):
-        return 0
-    return 4 * int(A.itemsize) * int(A.size // max(1, len(A)))
+def host_available_bytes() -> int | None:
+    """Return the memory that the process can still allocate, or None if the system does not report it.
 
-
-def available_bytes() -> int | None:
-    """Return the memory that can be taken now, or None where the system does not say.
-
-    On a GPU its free memory. Else the least of what the machine has free and what the control group of the process (a
-    container, a batch job) is still allowed.
+    The smaller one of the free memory of the machine and what the control group of the process (a container, a batch
+    job) still allows.
     """
-    device = working_device()
-    if device is not None and device.type == "cuda":
-        return _device_free(device)
-    known = [free for free in (_machine_free(), _group_free()) if free is not None]
+    known = [free for free in (_machine_free(), _cgroup_free()) if free is not None]
     return min(known, default=None)
 
 
-def require_memory(shape: tuple[int, ...], what: str, remedy: str, itemsize: int = 8) -> None:
-    """Stop before an allocation that cannot succeed, and say how many bytes it is and what to change."""
-    needed: Any = itemsize
-    for size in shape:
-        needed *= size
-    require_bytes(needed, f"{what} of shape {shape}", remedy)
-
-
-def require_bytes(needed: int, what: str, remedy: str) -> None:
-    """Stop before work that takes more memory than there is, and say how many bytes it is and what to change."""
-    free = available_bytes()
-    if free is not None and needed > free:
-        raise MemoryError(
-            f"{what} needs {needed:,} bytes ({needed / 2**30:.1f} GiB), but only {free:,} bytes are "
-            f"available{_where()}. {remedy}"
-        )
-
-
-def _where() -> str:
-    device = working_device()
-    return f" on {device}" if device is not None and device.type == "cuda" else ""
-
-
-def _device_free(device: Any) -> int:
-    """Return what the GPU has free, and what torch keeps of it without use."""
+def gpu_available_bytes(device: Any) -> int:
+    """Return the free memory of a GPU, including what torch has reserved without using it."""
     import torch
 
-    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return int(torch.cuda.mem_get_info(device)[0] + kept)
+    reserved = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(torch.cuda.mem_get_info(device)[0] + reserved)
 
 
 def _machine_free() -> int | None:
@@ -104,8 +55,8 @@ def _machine_free() -> int | None:
     return None
 
 
-def _group_free() -> int | None:
-    """Return limit − use of the control group, version 2 or 1; the page cache, which yields, does not count as use."""
+def _cgroup_free() -> int | None:
+    """Return limit − usage of the control group, version 2 or 1; the page cache is reclaimable and does not count."""
     for folder, limit, used, cache in (
         ("/sys/fs/cgroup", "memory.max", "memory.current", "file"),
         ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache"),

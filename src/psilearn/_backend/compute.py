@@ -1,161 +1,237 @@
-"""Where, and in which precision, the work inside a ``with`` block is done."""
+"""Where numbers are computed and in which precision: a value that is passed to the objects that compute."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from threading import Lock
-from typing import Any, NamedTuple
+from math import prod
+from typing import Any
 
 import numpy as np
-from array_api_compat import is_torch_array
 
-TF32 = "tf32"  # float32 whose matrix products may take the matrix units of a GPU where that changes no answer
+from psilearn._backend.budget import (
+    block_rows,
+    gpu_available_bytes,
+    host_available_bytes,
+    iter_slices,
+)
+from psilearn._backend.device_arrays import device_of, to_device, to_numpy
+from psilearn._backend.torch_precision import full_precision, tensor_cores
+
+TF32 = "tf32"  # float32 whose matrix products may use the tensor cores of a GPU where that changes no answer
+GPU_SHARE = 4  # a block takes at most one part in four of the free memory of a GPU,
+MAX_GPU_BLOCK_BYTES = 2**34  # at most 16 GiB,
+GPU_ROWS_FACTOR = 8  # and at most eight times as many rows as on a CPU
 
 
-class _Work(NamedTuple):
-    dtype: Any = np.float64
+@dataclass(frozen=True)
+class Compute:
+    """A precision and a device.
+
+    Blocks of kernel values, embeddings and predictions are computed in ``dtype``. Sums over many rows, factorizations
+    and eigenvectors are float64 whatever the dtype is.
+    """
+
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    device: Any = None  # torch.device; None computes with NumPy
     tf32: bool = False
-    device: Any = None  # of torch; None is NumPy
 
+    @classmethod
+    def of(cls, dtype: Any, device: Any = None) -> Compute:
+        """Return the value for a dtype ("float64", "float32", "tf32" or a NumPy dtype) and a torch device or None."""
+        is_tf32 = isinstance(dtype, str) and dtype == TF32
+        return cls(np.dtype(np.float32 if is_tf32 else dtype), device, is_tf32)
 
-_IN_NUMPY = _Work()
-_WORK: ContextVar[_Work] = ContextVar("psilearn_work", default=_IN_NUMPY)
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a GPU computes."""
+        return self.device is not None and self.device.type == "cuda"
 
+    @property
+    def uses_tf32(self) -> bool:
+        """Whether products inside :meth:`tensor_cores` have factors of 11 bits."""
+        return self.tf32 and self.on_gpu
 
-@contextmanager
-def precision(dtype: Any) -> Iterator[None]:
-    """Compute blocks of kernels and embeddings in this dtype, float64, float32 or "tf32", inside the ``with`` block.
+    @property
+    def itemsize(self) -> int:
+        """Bytes per number of a block."""
+        return self.dtype.itemsize
 
-    What is summed over many rows, factored or decomposed stays in float64 whatever the precision is.
-    """
-    with _working(_named(dtype, _WORK.get().device)):
-        yield
+    def with_dtype(self, dtype: Any) -> Compute:
+        """Return the same device with another precision."""
+        return self if self.dtype == dtype else replace(self, dtype=np.dtype(dtype), tf32=False)
 
+    def on_numpy(self) -> Compute:
+        """Return the same precision with NumPy."""
+        return self if self.device is None else replace(self, device=None)
 
-@contextmanager
-def computing(dtype: Any, device: Any) -> Iterator[None]:
-    """Compute in this dtype and on this device of torch, as :func:`find_device` gives it; None is NumPy.
-
-    It holds for this thread alone: not for threads and processes that are started inside.
-    """
-    with _working(_named(dtype, device)):
-        if device is None or device.type != "cuda":
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Prepare torch for this computation: full precision, one thread at a time on a GPU, clear memory errors."""
+        if self.device is None:
             yield
             return
+        with full_precision(exclusive=self.on_gpu):
+            if not self.on_gpu:
+                yield
+                return
+            import torch
+
+            try:
+                yield
+            except torch.cuda.OutOfMemoryError as error:
+                raise MemoryError(
+                    f"{self.device} has no memory left: {str(error).splitlines()[0]} Use landmarks or fewer of them, "
+                    f'a smaller n_components, dtype="float32", or device=None.'
+                ) from error
+
+    @contextmanager
+    def tensor_cores(self, exact: bool = False) -> Iterator[None]:
+        """Allow float32 products on the tensor cores of a GPU inside the block.
+
+        Only if "tf32" was requested, or if the caller knows that it is ``exact``: that its factors have at most 11
+        significant bits, as zeros and ones have.
+        """
+        with tensor_cores(self.on_gpu and (exact or self.tf32)):
+            yield
+
+    def asarray(self, array: Any, dtype: Any = None) -> Any:
+        """Return an array on the device, in its own dtype or in another."""
+        if self.device is not None:
+            return to_device(array, self.device, dtype)
+        return np.asarray(array if isinstance(array, np.ndarray) else to_numpy(array), dtype=dtype)
+
+    def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Any:
+        """Return zeros on the device."""
+        if self.device is None:
+            return np.zeros(shape, dtype)
         import torch
 
-        try:
-            yield
-        except torch.cuda.OutOfMemoryError as error:
+        return torch.zeros(shape, dtype=getattr(torch, np.dtype(dtype).name), device=self.device)
+
+    def eye(self, rows: int, columns: int | None = None) -> Any:
+        """Return the first columns of the identity in float64 on the device."""
+        return self.asarray(np.eye(rows, columns))
+
+    def block_rows(self, bytes_per_row: int, n_rows: int) -> int:
+        """Return how many rows fit into a share of the free memory of the GPU, or else into ``working_memory``."""
+        if not self.on_gpu:
+            return block_rows(bytes_per_row, n_rows)
+        budget = min(gpu_available_bytes(self.device) // GPU_SHARE, MAX_GPU_BLOCK_BYTES)
+        return block_rows(bytes_per_row, n_rows, budget)
+
+    def iter_blocks(self, n_rows: int, bytes_per_row: int, max_rows: int | None = None) -> Iterator[slice]:
+        """Split ``range(n_rows)`` into slices of at most ``max_rows`` rows (more on a GPU) that fit into memory."""
+        if max_rows is not None and self.on_gpu:
+            max_rows *= GPU_ROWS_FACTOR
+        step = self.block_rows(bytes_per_row, n_rows if max_rows is None else min(n_rows, max_rows))
+        return iter_slices(n_rows, step)
+
+    def transfer_bytes(self, A: Any) -> int:
+        """Return the bytes per row while an array is copied to a GPU: two rows in pinned memory, up to two there."""
+        if not self.on_gpu or not hasattr(A, "strides"):
+            return 0
+        return 4 * int(A.itemsize) * int(A.size // max(1, len(A)))
+
+    def available_bytes(self) -> int | None:
+        """Return the memory that can be allocated now on the GPU, or else on the machine; None if unknown."""
+        return gpu_available_bytes(self.device) if self.on_gpu else host_available_bytes()
+
+    def require_memory(self, shape: tuple[int, ...], what: str, remedy: str, itemsize: int = 8) -> None:
+        """Raise MemoryError before an allocation that cannot succeed, with its size in bytes and a remedy."""
+        self.require_bytes(itemsize * prod(shape), f"{what} of shape {shape}", remedy)
+
+    def require_bytes(self, needed: int, what: str, remedy: str) -> None:
+        """Raise MemoryError before work that needs more memory than there is, with its size in bytes and a remedy."""
+        free = self.available_bytes()
+        if free is not None and needed > free:
+            place = f" on {self.device}" if self.on_gpu else ""
             raise MemoryError(
-                f"{device} has no memory left: {str(error).splitlines()[0]} Take landmarks or fewer of them, a lower "
-                f'n_components, dtype="float32", or device=None.'
-            ) from error
+                f"{what} needs {needed:,} bytes ({needed / 2**30:.1f} GiB), but only {free:,} bytes are "
+                f"available{place}. {remedy}"
+            )
+
+    def free_cached_memory(self) -> None:
+        """Return GPU memory that torch holds without using it to the system."""
+        if self.on_gpu:
+            import torch
+
+            with torch.cuda.device(self.device):
+                torch.cuda.empty_cache()
+
+
+NUMPY = Compute()
+_AMBIENT: ContextVar[Compute | None] = ContextVar("psilearn_compute", default=None)
 
 
 @contextmanager
-def on_host() -> Iterator[None]:
-    """Compute in NumPy inside the ``with`` block, in the precision of the moment."""
-    with _working(_WORK.get()._replace(device=None)):
-        yield
+def computing(dtype: Any = "float64", device: Any = None) -> Iterator[Compute]:
+    """Set the precision and the device of everything that is called inside the ``with`` block without its own.
 
+    It applies to public calls: kernels, estimators with ``device=None``, functions that take candidates. It holds for
+    the current thread, not for threads and processes that are started inside the block.
 
-def _named(dtype: Any, device: Any) -> _Work:
-    tf32 = isinstance(dtype, str) and dtype == TF32
-    return _Work(np.dtype(np.float32 if tf32 else dtype), tf32, device)
+    Parameters
+    ----------
+    dtype : {"float64", "float32", "tf32"} or numpy dtype, default="float64"
+        Precision of blocks of kernel values, embeddings and predictions.
+    device : {"cpu", "cuda"} or torch.device, default=None
+        The torch device. None computes with NumPy.
 
+    Yields
+    ------
+    Compute
+        The precision and the device as one value.
 
-@contextmanager
-def _working(work: _Work) -> Iterator[None]:
-    token = _WORK.set(work)
-    try:
-        with _full_precision() if work.device is not None else nullcontext():
-            yield
-    finally:
-        _WORK.reset(token)
+    See Also
+    --------
+    psilearn.OEL : Its parameters ``dtype`` and ``device`` set the same for one model.
 
-
-class _Products:
-    """How torch multiplies float32 matrices: one setting for the whole process, ours while somebody is inside.
-
-    The first who enters, of all threads, notes what the program around has set, and the last who leaves restores it.
+    Examples
+    --------
+    >>> import psilearn
+    >>> from psilearn.kernels import Linear
+    >>> with psilearn.computing("float32"):
+    ...     print(Linear()([[1.0, 2.0]]).dtype)
+    float32
     """
-
-    def __init__(self) -> None:
-        self.lock, self.inside = Lock(), 0
-        self.before: Any = None
-
-    def enter(self) -> None:
-        """Take full precision."""
-        import torch
-
-        with self.lock:
-            if not self.inside:
-                try:
-                    self.before = torch.get_float32_matmul_precision()
-                except RuntimeError:  # the program has used torch's newer setting, which the older cannot express
-                    self.before = torch.backends.cuda.matmul.fp32_precision
-                torch.set_float32_matmul_precision("highest")
-            self.inside += 1
-
-    def leave(self) -> None:
-        """Give the program its setting back."""
-        import torch
-
-        with self.lock:
-            self.inside -= 1
-            if not self.inside and self.before in ("highest", "high", "medium"):
-                torch.set_float32_matmul_precision(self.before)
-            elif not self.inside:
-                torch.backends.cuda.matmul.fp32_precision = self.before
-
-
-_PRODUCTS = _Products()
-
-
-@contextmanager
-def _full_precision() -> Iterator[None]:
-    """Multiply float32 matrices in full, whatever the program around has set; nor does its autocast reach inside."""
-    import torch
-
-    _PRODUCTS.enter()
+    compute = Compute.of(dtype, find_device(device))
+    token = _AMBIENT.set(compute)
     try:
-        with torch.autocast("cuda", enabled=False), torch.autocast("cpu", enabled=False):
-            yield
+        with compute.active():
+            yield compute
     finally:
-        _PRODUCTS.leave()
+        _AMBIENT.reset(token)
 
 
-def working_dtype() -> np.dtype[Any]:
-    """Return the dtype of blocks: float64 outside :func:`precision`."""
-    return np.dtype(_WORK.get().dtype)
+def current_compute(*arrays: Any) -> Compute:
+    """Return the value of the surrounding :func:`computing` block, or float64 on the device of the first tensor.
 
-
-def working_device() -> Any:
-    """Return the device of torch that computes; None where NumPy does."""
-    return _WORK.get().device
-
-
-def device_of(*arrays: Any) -> Any:
-    """Return the device of the first tensor among these; None where there is none."""
-    return next((array.device for array in arrays if is_torch_array(array)), None)
-
-
-def device_for(device: Any, *given: Any) -> Any:
-    """Return where to compute: on the device that a user named, where tensors are given, or where it is done already.
-
-    The last is the device of a surrounding ``with computing(dtype, device)``, if there is one.
+    Called by public entry points only: everything below them receives a :class:`Compute`.
     """
-    return find_device(device) or find_device(device_of(*given), "device of the tensors") or working_device()
+    ambient = _AMBIENT.get()
+    if ambient is not None:
+        return ambient
+    device = device_of(*arrays)
+    return NUMPY if device is None else Compute(device=find_device(device, "device of the tensors"))
 
 
-def find_device(device: Any, name: str = "device", others: bool = False) -> Any:
-    """Return the device of torch that a user named, or None; refuse what is not there.
+def resolve_compute(dtype: Any, device: Any, *arrays: Any) -> Compute:
+    """Return the precision of a model on the device that it names, that its tensors are on, or that surrounds it."""
+    found = find_device(device) or find_device(device_of(*arrays), "device of the tensors")
+    if found is None:
+        ambient = _AMBIENT.get()
+        found = None if ambient is None else ambient.device
+    return Compute.of(dtype, found)
 
-    "cpu" or "cuda"; with ``others`` any that torch knows, for work that needs no float64.
+
+def find_device(device: Any, name: str = "device", any_type: bool = False) -> Any:
+    """Return the torch device with the given name, or None for None; raise if it does not exist.
+
+    "cpu" and "cuda" are accepted; with ``any_type`` every device that torch knows, for work that needs no float64.
     """
     if device is None:
         return None
@@ -168,36 +244,10 @@ def find_device(device: Any, name: str = "device", others: bool = False) -> Any:
         found = torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise ValueError(message) from error
-    if found.type not in ("cpu", "cuda") and not others:
+    if found.type not in ("cpu", "cuda") and not any_type:
         raise ValueError(message)
     if found.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"{name}={device!r} asks for a GPU, but torch finds none on this machine: leave {name} out.")
+        raise ValueError(f"{name}={device!r} requires a GPU, but torch finds none on this machine: leave {name} out.")
     if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
         raise ValueError(f"{name}={device!r}: torch finds {torch.cuda.device_count()} GPUs, counted from 0.")
     return found
-
-
-@contextmanager
-def tensor_cores(exact: bool = False) -> Iterator[None]:
-    """Let float32 products of tensors take TF32 inside the ``with`` block, where "tf32" was asked for.
-
-    Factors of 11 significant bits, sums in float32: with ``exact`` the caller knows that its factors have no more bits,
-    such as zeros and ones, so that nothing is lost and any precision may do it.
-    """
-    device = working_device()
-    if device is None or device.type != "cuda" or not (exact or _WORK.get().tf32):
-        yield
-        return
-    import torch
-
-    torch.set_float32_matmul_precision("high")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision("highest")
-
-
-def takes_tf32() -> bool:
-    """Return whether products inside :func:`tensor_cores` have factors of 11 bits here."""
-    work = _WORK.get()
-    return work.tf32 and work.device is not None and work.device.type == "cuda"

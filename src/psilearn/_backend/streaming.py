@@ -1,122 +1,116 @@
-"""Data that pass through a device in blocks: copied ahead of the work, and halved where memory runs out."""
+"""Blocks of rows that pass through a device: copied ahead of the work, and halved if memory runs out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from psilearn._backend.compute import working_device
-from psilearn._backend.device_arrays import NATIVE, put
+from psilearn._backend.compute import Compute
+from psilearn._backend.device_arrays import has_torch_dtype, to_device
 
-Part = tuple[slice, Any]  # consecutive rows, and the objects that stand there
-
-
-def cut(A: Any, blocks: Iterable[slice]) -> Iterator[Part]:
-    """Yield blocks of rows of a collection."""
-    for rows in blocks:
-        yield rows, A[rows]
+Block = tuple[slice, Any]  # consecutive rows, and the objects at these rows
+Result = TypeVar("Result")
 
 
-def stream(parts: Iterable[Part], work: Callable[[Any], Any], moved: bool) -> Iterator[tuple[slice, Any]]:
-    """Yield rows and ``work(block)`` of each part.
+def row_blocks(A: Any, rows: Iterable[slice]) -> Iterator[Block]:
+    """Yield slices of a collection together with the objects there."""
+    for part in rows:
+        yield part, A[part]
 
-    On a device, dense rows are there before the work sees them where they are to be ``moved``: the next block is copied
-    through pinned memory, from arrays and from mapped files, while the work on this one goes on. A block for which the
-    memory of the device does not suffice is halved, as often as needed, and comes as several: so the work itself must
-    change nothing.
+
+def stream(
+    blocks: Iterable[Block], work: Callable[[Any], Result], compute: Compute, copy_ahead: bool
+) -> Iterator[tuple[slice, Result]]:
+    """Yield rows and ``work(block)`` for each block.
+
+    With ``copy_ahead``, dense rows are on the device before the work sees them: the next block is copied through
+    pinned memory, from arrays and memory-mapped files, while the work on the current one continues. A block that does
+    not fit into the memory of the device is halved as often as needed and yields several results, so ``work`` must not
+    have side effects.
     """
-    device = working_device()
-    if device is None:
-        for rows, block in parts:
+    if compute.device is None:
+        for rows, block in blocks:
             yield rows, work(block)
         return
-    for rows, block in _ahead(parts, device) if moved else parts:
-        inside = halving(slice(0, rows.stop - rows.start), lambda part, block=block: work(block[part]))  # type: ignore[misc]
-        for part, result in inside:
+    for rows, block in _copy_ahead(blocks, compute) if copy_ahead else blocks:
+
+        def work_on(part: slice, block: Any = block) -> Result:
+            return work(block[part])
+
+        for part, result in halve_if_needed(slice(0, rows.stop - rows.start), work_on, compute):
             yield slice(rows.start + part.start, rows.start + part.stop), result
 
 
-def halving(rows: slice, work: Callable[[slice], Any]) -> Iterator[tuple[slice, Any]]:
-    """Yield rows and ``work(rows)``; where the memory of a device runs out, the same for each half of the rows."""
-    waiting = [rows]
-    while waiting:
-        part = waiting.pop()
-        size = part.stop - part.start
-        suffices, result = _attempt(work, part, last=size <= 1)
-        if suffices:
-            yield part, result
-        else:
-            middle = part.start + size // 2
-            waiting += [slice(middle, part.stop), slice(part.start, middle)]
-
-
-def _attempt(work: Callable[[slice], Any], part: slice, last: bool) -> tuple[bool, Any]:
-    device = working_device()
-    if device is None:
-        return True, work(part)
-    import torch
-
-    try:
-        return True, work(part)
-    except torch.cuda.OutOfMemoryError as error:
-        if last:
-            raise MemoryError(f"{device} has no memory for a single row: {str(error).splitlines()[0]}") from error
-        # what the failed work held is let go of with the exception
-    release(device)
-    return False, None
-
-
-def release(device: Any) -> None:
-    """Give memory of the device that is free, but kept by torch for later, back to the system."""
-    if device is not None and device.type == "cuda":
-        import torch
-
-        with torch.cuda.device(device):
-            torch.cuda.empty_cache()
-
-
-def _ahead(parts: Iterable[Part], device: Any) -> Iterator[Part]:
-    """Yield the parts with dense rows on the device, each copied while the one before is worked on."""
-    if device.type != "cuda":
-        for rows, block in parts:
-            yield rows, put(block, device) if _is_plain(block) else block
+def halve_if_needed(
+    rows: slice, work: Callable[[slice], Result], compute: Compute
+) -> Iterator[tuple[slice, Result]]:
+    """Yield rows and ``work(rows)``; if the memory of the GPU runs out, the same for each half of the rows."""
+    if not compute.on_gpu:
+        yield rows, work(rows)
         return
     import torch
 
-    copies, present = torch.cuda.Stream(device), torch.cuda.current_stream(device)
+    pending = [rows]
+    while pending:
+        part = pending.pop()
+        size = part.stop - part.start
+        try:
+            result = work(part)
+        except torch.cuda.OutOfMemoryError as error:
+            if size <= 1:
+                message = f"{compute.device} has no memory for a single row: {str(error).splitlines()[0]}"
+                raise MemoryError(message) from error
+        else:
+            yield part, result
+            continue
+        compute.free_cached_memory()  # the memory of the failed attempt was released with the exception
+        middle = part.start + size // 2
+        pending += [slice(middle, part.stop), slice(part.start, middle)]
+
+
+def _copy_ahead(blocks: Iterable[Block], compute: Compute) -> Iterator[Block]:
+    """Yield the blocks with dense rows on the device, each copied while the work on the one before continues."""
+    device = compute.device
+    if not compute.on_gpu:
+        for rows, block in blocks:
+            yield rows, to_device(block, device) if _is_copyable(block) else block
+        return
+    import torch
+
+    copies, current = torch.cuda.Stream(device), torch.cuda.current_stream(device)
 
     def copy(rows: slice, block: Any) -> tuple[slice, Any, Any]:
-        if not _is_plain(block):
+        if not _is_copyable(block):
             return rows, block, None
         try:
-            like = torch.from_numpy(np.empty(0, block.dtype))
-            pinned = torch.empty(block.shape, dtype=like.dtype, device="cpu", pin_memory=True)
+            empty = torch.from_numpy(np.empty(0, block.dtype))
+            pinned = torch.empty(block.shape, dtype=empty.dtype, device="cpu", pin_memory=True)
             np.copyto(pinned.numpy(), block)
             with torch.cuda.stream(copies):
                 return rows, pinned.to(device, non_blocking=True), copies.record_event()
-        except RuntimeError:  # no memory for it, here or there: the work moves it, in halves if need be
+        except RuntimeError:  # not enough memory on either side: the work itself moves the rows, in halves if needed
             return rows, block, None
 
-    def arrived(rows: slice, block: Any, event: Any) -> Part:
+    def wait_for(rows: slice, block: Any, event: Any) -> Block:
         if event is not None:
-            present.wait_event(event)
-            block.record_stream(present)
+            current.wait_event(event)
+            block.record_stream(current)
         return rows, block
 
     with ThreadPoolExecutor(1) as pool:
-        waiting = None
-        for rows, block in parts:
-            following = pool.submit(copy, rows, block)
-            if waiting is not None:
-                yield arrived(*waiting.result())
-            waiting = following
-        if waiting is not None:
-            yield arrived(*waiting.result())
+        pending = None
+        for rows, block in blocks:
+            submitted = pool.submit(copy, rows, block)
+            if pending is not None:
+                yield wait_for(*pending.result())
+            pending = submitted
+        if pending is not None:
+            yield wait_for(*pending.result())
 
 
-def _is_plain(block: Any) -> bool:
-    """Return whether a block is an array of numbers as torch has them."""
-    return isinstance(block, np.ndarray) and block.dtype.isnative and block.dtype.char in NATIVE
+def _is_copyable(block: Any) -> bool:
+    """Return whether a block is an array that torch can hold as it is."""
+    return isinstance(block, np.ndarray) and has_torch_dtype(block)

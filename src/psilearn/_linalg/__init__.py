@@ -1,20 +1,20 @@
-"""Plain linear algebra, in NumPy and on tensors: no kernel, no estimator, no data.
+"""Linear algebra on NumPy arrays and torch tensors, without kernels and estimators.
 
-Three problems carry the library: a shifted positive definite system (ridge), a rank-revealing factor of a Gram matrix
-(coordinates) and the leading eigenvectors of a second-moment matrix (the learned embedding). Each is solved where the
-matrix is: by LAPACK for arrays, by torch for tensors.
+The library needs three problems: a shifted positive definite system (ridge regression), a rank-revealing factor of a
+Gram matrix (coordinates) and the leading eigenvectors of a second moment (the learned embedding). LAPACK solves them
+for arrays, torch for tensors.
 """
 
 from psilearn._linalg.array_ops import (
     Array,
-    add_product,
+    add_gram,
     add_to_diagonal,
-    at_most,
-    least,
-    non_negative,
+    clip_above,
+    argsmallest,
+    clip_negative,
     row_products,
     squared_norm,
-    where_true,
+    nonzero_pairs,
 )
 from psilearn._linalg.cholesky import (
     INDEFINITE,
@@ -30,24 +30,29 @@ from psilearn._linalg.cholesky import (
     spanning_cholesky,
 )
 from psilearn._linalg.eigen import DENSE_LIMIT, block_krylov_eigh, dense_top_eigh, eigh, top_eigh
+from psilearn._linalg.moments import GramSum, Moment, Subspace, mixed_moment
 
 __all__ = [
     "DENSE_LIMIT",
     "INDEFINITE",
     "SINGLE",
     "Array",
+    "GramSum",
+    "Moment",
+    "Subspace",
+    "mixed_moment",
     "NotPositiveSemidefiniteError",
     "PivotedCholesky",
     "ShiftedCholesky",
     "SpanningCholesky",
-    "add_product",
+    "add_gram",
     "add_to_diagonal",
-    "at_most",
+    "clip_above",
     "block_krylov_eigh",
     "dense_top_eigh",
     "eigh",
-    "least",
-    "non_negative",
+    "argsmallest",
+    "clip_negative",
     "pivoted_cholesky",
     "row_products",
     "shifted_factor",
@@ -56,5 +61,5 @@ __all__ = [
     "spanning_cholesky",
     "squared_norm",
     "top_eigh",
-    "where_true",
+    "nonzero_pairs",
 ]

@@ -1,4 +1,4 @@
-"""Small things that arrays and tensors do under different names."""
+"""Small operations that NumPy arrays and torch tensors have under different names."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from psilearn._backend import is_tensor
 
-Array = NDArray[np.float64]  # or a tensor, where a device computes
+Array = NDArray[np.float64]  # or a tensor, where a torch device computes
 
-CHUNK = 2**27  # numbers of a tensor that are made float64 at once
+MAX_FLOAT64_NUMBERS = 2**27  # of a tensor, converted to float64 at a time
 
 
 def row_products(A: Any, B: Any) -> Any:
@@ -19,7 +19,7 @@ def row_products(A: Any, B: Any) -> Any:
     if is_tensor(A):
         import torch
 
-        step = max(1, CHUNK // max(1, A.shape[1]))  # so many rows in float64 at once
+        step = max(1, MAX_FLOAT64_NUMBERS // max(1, A.shape[1]))
         parts = [(A[i : i + step].double() * B[i : i + step].double()).sum(1) for i in range(0, max(1, len(A)), step)]
         return torch.cat(parts)
     if not A.shape[1]:
@@ -27,12 +27,12 @@ def row_products(A: Any, B: Any) -> Any:
     return np.einsum("ij,ij->i", A, B, dtype=np.float64)
 
 
-def non_negative(values: Any) -> Any:
+def clip_negative(values: Any) -> Any:
     """Return max(values, 0)."""
     return values.clamp(min=0) if is_tensor(values) else np.maximum(values, 0)
 
 
-def at_most(values: Any, bound: float) -> Any:
+def clip_above(values: Any, bound: float) -> Any:
     """Return min(values, bound)."""
     return values.clamp(max=bound) if is_tensor(values) else np.minimum(values, bound)
 
@@ -47,7 +47,7 @@ def squared_norm(A: Any) -> float:
 
 
 def add_to_diagonal(M: Any, values: Any) -> Any:
-    """Add values (n,) to the diagonal of a matrix (n, n) in place, and return it."""
+    """Add values (n,) to the diagonal of a matrix (n, n) in place, and return the matrix."""
     if is_tensor(M):
         M.diagonal().add_(values)
     else:
@@ -56,23 +56,23 @@ def add_to_diagonal(M: Any, values: Any) -> Any:
     return M
 
 
-def add_product(total: Any, F: Any) -> None:
-    """Add F Fᵀ to a tensor in place: in one step where both are of one precision, else the product is made first."""
+def add_gram(total: Any, F: Any) -> None:
+    """Add F Fᵀ to a tensor in place: fused if both have the same precision, else through a temporary product."""
     if F.dtype == total.dtype:
         total.addmm_(F, F.T)
     else:
         total += F @ F.T
 
 
-def least(values: Any, k: int) -> Any:
-    """Return the columns of the k least entries of each row, (n, k), in any order."""
+def argsmallest(values: Any, k: int) -> Any:
+    """Return the columns of the k smallest entries of each row, (n, k), in any order."""
     if is_tensor(values):
         return values.argmin(1, keepdim=True) if k == 1 else values.topk(k, 1, largest=False, sorted=False).indices
     return values.argmin(axis=1)[:, None] if k == 1 else np.argpartition(values, k - 1, axis=1)[:, :k]
 
 
-def where_true(mask: Any) -> tuple[Any, Any]:
-    """Return rows and columns of what is true in a mask (n, m), row by row."""
+def nonzero_pairs(mask: Any) -> tuple[Any, Any]:
+    """Return the rows and columns of the true entries of a mask (n, m), row by row."""
     if is_tensor(mask):
         i, j = mask.nonzero(as_tuple=True)
         return i, j

@@ -8,7 +8,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from scipy.linalg.blas import dtrsm, strsm
 from scipy.linalg.lapack import dpotrf, dpstrf
 
-from psilearn._backend import array_namespace, is_tensor, rows_of
+from psilearn._backend import array_namespace, is_tensor, take_rows
 from psilearn._linalg import torch_cholesky
 from psilearn._linalg.array_ops import Array
 
@@ -68,7 +68,7 @@ class PivotedCholesky(NamedTuple):
     @property
     def triangle(self) -> Array:
         """The (r, r) lower triangle of the spanning rows."""
-        return rows_of(self.factor, self.pivots)
+        return take_rows(self.factor, self.pivots)
 
 
 def pivoted_cholesky(K: Array, tolerance: float = 0.0, overwrite: bool = False) -> PivotedCholesky:

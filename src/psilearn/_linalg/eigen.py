@@ -1,4 +1,4 @@
-"""Leading eigenvectors, dense or iterated."""
+"""Leading eigenvectors, by a dense solver or by iteration."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -8,11 +8,11 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.linalg import eigh as lapack_eigh
 
-from psilearn._backend import array_namespace, asarray, eye, is_tensor
-from psilearn._linalg.array_ops import Array, non_negative
+from psilearn._backend import Compute, array_namespace, is_tensor
+from psilearn._linalg.array_ops import Array, clip_negative
 
-RESIDUAL = 1e-10  # |Mv − μv| / μ₁ at which an iterated eigenpair counts as found
-DENSE_LIMIT = 2500  # up to this order a dense eigensolver is the faster one
+RESIDUAL = 1e-10  # |Mv − μv| / μ₁ at which an eigenpair has converged
+DENSE_LIMIT = 2500  # a dense eigensolver is faster up to this order
 
 
 def eigh(M: Array, overwrite: bool = False) -> tuple[Array, Array]:
@@ -24,25 +24,25 @@ def eigh(M: Array, overwrite: bool = False) -> tuple[Array, Array]:
 
 
 def top_eigh(
-    matmat: Callable[[Array], Array], size: int, k: int, formed: Callable[[], Array] | None = None
+    matmat: Callable[[Array], Array], size: int, k: int, compute: Compute, to_matrix: Callable[[], Array] | None = None
 ) -> tuple[Array, Array]:
     """Return the k largest eigenvalues (descending) and eigenvectors of a positive semi-definite operator.
 
-    The operator is given by its product with a block, ``matmat((size, b)) → (size, b)``, and by what makes it a matrix
-    where there is a cheaper way than its product with the identity. Small problems, and those
-    where many of all eigenvectors are wanted, are solved densely; the others by :func:`block_krylov_eigh`, which
-    never forms the matrix. Both agree to the residual 1e-10·μ₁, so the answer does not depend on the random start.
+    The operator is given by its product with a block, ``matmat((size, b)) → (size, b)``, and optionally by a function
+    that forms its matrix more cheaply than the product with the identity. Small problems, and those that need a large
+    share of all eigenvectors, are solved densely; the others by :func:`block_krylov_eigh`, which never forms the
+    matrix. Both agree to the residual 1e-10·μ₁, so the answer does not depend on the random start.
     """
     pairs = None
     if size > DENSE_LIMIT and 20 * k < size:
-        start = asarray(np.random.default_rng(0).standard_normal((size, k + max(10, k // 10))))
+        start = compute.asarray(np.random.default_rng(0).standard_normal((size, k + max(10, k // 10))))
         pairs = block_krylov_eigh(matmat, start, k)
     if pairs is None:
-        pairs = dense_top_eigh(matmat(eye(size)) if formed is None else formed(), k)
+        pairs = dense_top_eigh(matmat(compute.eye(size)) if to_matrix is None else to_matrix(), k)
     values, vectors = pairs
     xp = array_namespace(vectors)
     largest = xp.argmax(xp.abs(vectors), axis=0, keepdims=True)
-    return non_negative(values), vectors * xp.sign(xp.take_along_axis(vectors, largest, axis=0))
+    return clip_negative(values), vectors * xp.sign(xp.take_along_axis(vectors, largest, axis=0))
 
 
 def dense_top_eigh(M: Array, k: int) -> tuple[Array, Array]:
@@ -54,7 +54,7 @@ def dense_top_eigh(M: Array, k: int) -> tuple[Array, Array]:
         xp = array_namespace(M)
         return xp.flip(values)[:k], xp.flip(vectors, axis=1)[:, :k]
     values, vectors = np.empty(0), np.empty((size, 0))
-    if size > 1000 and 2 * k <= size:  # below that, divide and conquer finds all of them sooner
+    if size > 1000 and 2 * k <= size:  # below, divide and conquer finds all of them faster
         with suppress(LinAlgError):
             values, vectors = lapack_eigh(M, subset_by_index=(size - k, size - 1), check_finite=False)
     if len(values) < k:  # LAPACK's subsets (dsyevr) may fail, or lose some of a repeated eigenvalue
@@ -68,18 +68,18 @@ def block_krylov_eigh(
     """Find the k largest eigenpairs by restarted block Krylov iteration from a random block.
 
     Each cycle spans Q, MQ, …, M^(depth−1)Q, orthogonalised twice, and takes the Ritz pairs of that space; the leading
-    ones start the next cycle. All work is products of blocks, so it runs at the speed of the matrix product, on any
+    ones start the next cycle. All work consists of products of blocks, so it runs at the speed of the matrix product on any
     array-API backend. Memory: 2·depth blocks. Musco and Musco, *Randomized block Krylov methods*, 2015.
 
     Parameters
     ----------
     matmat : callable, (size, b) → (size, b)
     start : array (size, b), b > k
-        random; its namespace and device decide where the work is done.
+        A random block; it is computed with the namespace and on the device of this array.
 
     Returns
     -------
-    values (k,), vectors (size, k), or None where the residual 1e-10·μ₁ was not reached, or would not be.
+    values (k,), vectors (size, k), or None if the residual 1e-10·μ₁ was not reached or will not be.
     """
     xp = array_namespace(start)
     size, width = start.shape
@@ -91,7 +91,7 @@ def block_krylov_eigh(
         basis, images = [Q], [image]
         for _ in range(depth - 1):
             B = xp.concat(basis, axis=1)
-            # A hint of other random directions, lest a space that M does not leave any more give a block of zeros.
+            # A small random part keeps the block from vanishing when the space is invariant under M.
             Q = images[-1] + 1e-14 * xp.linalg.matrix_norm(images[0]) * xp.roll(start, len(basis), axis=0)
             for _ in range(2):
                 Q = xp.linalg.qr(Q - B @ (B.T @ Q))[0]
@@ -106,9 +106,9 @@ def block_krylov_eigh(
         worst = float(xp.max(residual)) / max(float(ritz[0]), float(np.finfo(float).tiny))
         if worst <= RESIDUAL:
             return ritz[:k], Q[:, :k]
-        # Convergence is linear: where twice the pace so far would not suffice, a dense solver is the faster one.
+        # Convergence is linear: if twice the rate so far is not enough, a dense solver is faster.
         first = first or worst
-        pace = np.log(first / worst) / max(restart, 1)
-        if restart > max_restarts // 6 and np.log(worst / RESIDUAL) > 2 * pace * (max_restarts - restart):
+        rate = np.log(first / worst) / max(restart, 1)
+        if restart > max_restarts // 6 and np.log(worst / RESIDUAL) > 2 * rate * (max_restarts - restart):
             return None
     return None

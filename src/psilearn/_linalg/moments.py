@@ -1,7 +1,8 @@
-"""Second moments Σ vvᵀ: summed over blocks, mixed, and their leading directions."""
+"""Second moments Σ vvᵀ: summed over blocks, mixed, and their leading eigenvectors."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -9,26 +10,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.blas import dsyrk, ssyrk
 
-from psilearn._backend import array_namespace, asarray, is_tensor, to_host, working_device, zeros
-from psilearn._linalg import Array, add_product, top_eigh
+from psilearn._backend import NUMPY, Compute, array_namespace, is_tensor, to_numpy
+from psilearn._linalg.array_ops import Array, add_gram
+from psilearn._linalg.eigen import top_eigh
 from psilearn._utils.progress import stage
 
 
 class Subspace(NamedTuple):
-    """Orthonormal directions in output coordinates, and the moment that each of them carries."""
+    """Orthonormal directions in output coordinates, and the eigenvalue of each of them."""
 
     eigenvalues: Array  # (p,)  descending
-    directions: Array | None  # (r, p); None keeps all r coordinates as they are
+    directions: Array | None  # (r, p); None keeps all r coordinates
 
 
 @dataclass(frozen=True)
-class MixedMoment:
-    """M = Σₖ Sₖᵀ diag(wₖ) Sₖ + matrix, a second moment as weighted sets of rows and what is summed already.
+class Moment:
+    """M = Σₖ Sₖᵀ diag(wₖ) Sₖ + matrix, a second moment given as weighted sets of rows and a matrix.
 
-    For OEL it is the paper's M_c = c/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ + (1−c)/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ. It is never formed unless asked for.
+    The matrix (r, r) is formed only by :meth:`to_matrix`: products and eigenvectors use the rows.
     """
 
-    parts: tuple[tuple[Array, Array | float], ...] = ()  # pairs of rows (s, r) and weights (s,) or one weight
+    parts: tuple[tuple[Array, Array | float], ...] = ()  # pairs of rows (s, r) and weights (s,), or one weight
     matrix: Array | None = None  # (r, r)
 
     @property
@@ -36,13 +38,13 @@ class MixedMoment:
         """r, the number of coordinates."""
         return self.parts[0][0].shape[1] if self.matrix is None else len(self.matrix)
 
-    def __rmul__(self, factor: float) -> MixedMoment:
+    def __rmul__(self, factor: float) -> Moment:
         parts = tuple((rows, factor * weights) for rows, weights in self.parts)
-        return MixedMoment(parts, None if self.matrix is None else factor * self.matrix)
+        return Moment(parts, None if self.matrix is None else factor * self.matrix)
 
-    def __add__(self, other: MixedMoment) -> MixedMoment:
-        matrices = [asarray(moment.matrix) for moment in (self, other) if moment.matrix is not None]
-        return MixedMoment(self.parts + other.parts, sum(matrices[1:], start=matrices[0]) if matrices else None)
+    def __add__(self, other: Moment) -> Moment:
+        matrices = [moment.matrix for moment in (self, other) if moment.matrix is not None]
+        return Moment(self.parts + other.parts, sum(matrices[1:], start=matrices[0]) if matrices else None)
 
     def __matmul__(self, V: Array) -> Array:
         product = array_namespace(V).zeros_like(V) if self.matrix is None else self.matrix @ V
@@ -52,75 +54,94 @@ class MixedMoment:
             product += rows.T @ weighted
         return product
 
-    def placed(self) -> MixedMoment:
-        """Return the same moment where the work is done."""
-        parts = tuple((asarray(rows), w if isinstance(w, float) else asarray(w)) for rows, w in self.parts)
-        return MixedMoment(parts, None if self.matrix is None else asarray(self.matrix))
+    def to_device(self, compute: Compute) -> Moment:
+        """Return the same moment with its arrays on the device."""
+        return self if compute.device is None else self._map(compute.asarray)
 
-    def parked(self) -> MixedMoment:
-        """Return the same moment in NumPy: nothing of it on a device."""
-        parts = tuple((to_host(rows), w if isinstance(w, float) else to_host(w)) for rows, w in self.parts)
-        return MixedMoment(parts, None if self.matrix is None else to_host(self.matrix))
+    def to_numpy(self) -> Moment:
+        """Return the same moment with NumPy arrays."""
+        return self._map(to_numpy)
 
-    def summed(self) -> MixedMoment:
-        """Return the same moment, summed already."""
-        return MixedMoment(matrix=self.formed())
+    def as_matrix(self) -> Moment:
+        """Return the same moment as one matrix, r² numbers."""
+        return Moment(matrix=self.to_matrix())
 
-    def formed(self) -> Array:
-        """Return M as a matrix of its own, (r, r)."""
-        total = zeros((self.size, self.size)) if self.matrix is None else 1.0 * self.matrix
-        for rows, weights in self.parts:
+    def to_matrix(self) -> Array:
+        """Return M as a new matrix, (r, r)."""
+        if self.matrix is not None:
+            total = 1.0 * self.matrix
+        else:
+            first, weights = self.parts[0]
+            total = (first.T * weights) @ first
+        for rows, weights in self.parts[self.matrix is None :]:
             total += (rows.T * weights) @ rows
         return total
 
-    def top(self, n_components: int | None) -> Subspace:
+    def top(self, n_components: int | None, compute: Compute = NUMPY) -> Subspace:
         """Return the leading eigenvectors, at most ``n_components`` and at most the rank of M."""
         wanted = self.size if n_components is None else min(n_components, self.size)
         if wanted == 0:
-            return Subspace(np.empty(0), zeros((self.size, 0)))
-        placed = self.placed()
+            return Subspace(np.empty(0), compute.zeros((self.size, 0)))
+        moment = self.to_device(compute)
         with stage(f"{wanted:,} leading directions of {self.size:,}"):
-            eigenvalues, directions = top_eigh(placed.__matmul__, self.size, wanted, placed.formed)
-        eigenvalues = to_host(eigenvalues)
+            eigenvalues, directions = top_eigh(moment.__matmul__, self.size, wanted, compute, moment.to_matrix)
+        eigenvalues = to_numpy(eigenvalues)
         rank = int(np.sum(eigenvalues > self.size * np.finfo(float).eps * eigenvalues[0]))
         return Subspace(eigenvalues[:rank], directions[:, :rank])
 
+    def _map(self, convert: Callable[[Any], Any]) -> Moment:
+        parts = tuple((convert(rows), w if isinstance(w, float) else convert(w)) for rows, w in self.parts)
+        return Moment(parts, None if self.matrix is None else convert(self.matrix))
+
+
+def mixed_moment(supervised: Moment | None, unsupervised: Callable[[], Moment], supervision: float) -> Moment:
+    """Return M_c = c·supervised + (1−c)·unsupervised, the moment whose leading eigenvectors are OEL's embedding.
+
+    The paper's M_c = c/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ + (1−c)/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ. A moment with weight zero is not computed, and the
+    supervised one may be None where c = 0.
+    """
+    c = float(supervision)
+    if c == 0 or supervised is None:
+        return unsupervised()
+    return c * supervised if c == 1 else c * supervised + (1 - c) * unsupervised()
+
 
 class GramSum:
-    """Σ F Fᵀ over blocks F (r, b) of columns, summed in float64; half of the flops of a product.
+    """Σ F Fᵀ over blocks F (r, b) of columns, summed in float64, with half of the flops of a product.
 
-    r² numbers, and where blocks are float32 as many float32 numbers beside them: a block's own sum is single precision,
-    the sum of blocks is not, so the error does not grow with their number.
+    r² numbers, and as many float32 numbers if blocks are float32: the sum of one block is single precision, the sum of
+    the blocks is not, so that the error does not grow with their number.
     """
 
-    def __init__(self, size: int) -> None:
-        on_device = working_device() is not None
-        # at least the lower triangle; all of a tensor
-        self.lower: Any = zeros((size, size)) if on_device else np.zeros((size, size), order="F")
-        self._part: Any = None
+    def __init__(self, size: int, compute: Compute = NUMPY) -> None:
+        self.compute = compute
+        # the lower triangle of an array; all of a tensor
+        self.lower: Any = np.zeros((size, size), order="F") if compute.device is None else compute.zeros((size, size))
+        self._block_sum: Any = None
 
     def add(self, F: Any) -> None:
-        """Add the product of one block (r, b); an array in Fortran order, or a tensor."""
+        """Add the product of one block (r, b): an array in Fortran order, or a tensor."""
         if 0 in F.shape:
             return
         if is_tensor(F):
-            add_product(self.lower, F)
+            add_gram(self.lower, F)
         elif F.dtype == np.float32:
-            self._part = ssyrk(1.0, F, c=self._part, lower=1, overwrite_c=1)
-            self.lower += self._part
+            self._block_sum = ssyrk(1.0, F, c=self._block_sum, lower=1, overwrite_c=1)
+            self.lower += self._block_sum
         else:
             self.lower = dsyrk(1.0, F, beta=1.0, c=self.lower, lower=1, overwrite_c=1)
 
     def merge(self, other: GramSum) -> None:
-        """Add what another one has summed, here or in NumPy."""
-        self.lower += asarray(other.symmetric()) if is_tensor(self.lower) else other.lower
+        """Add another sum, on this device or in NumPy."""
+        self.lower += self.compute.asarray(other.symmetric()) if is_tensor(self.lower) else other.lower
 
-    def parked(self) -> GramSum:
-        """Return the same sum in NumPy: nothing of it on a device."""
-        parked = copy(self)
+    def to_numpy(self) -> GramSum:
+        """Return the same sum as a NumPy array."""
+        converted = copy(self)
+        converted.compute = self.compute.on_numpy()
         if is_tensor(self.lower):
-            parked.lower = np.asfortranarray(np.tril(to_host(self.lower)))
-        return parked
+            converted.lower = np.asfortranarray(np.tril(to_numpy(self.lower)))
+        return converted
 
     def trace(self) -> float:
         """Return Σ |F|²."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from psilearn._backend import off_device, row_blocks
 from psilearn._utils.samples import Samples, n_columns, n_samples
@@ -35,12 +36,12 @@ def digest(A: Samples, strict: bool) -> bytes:
 
 
 def _pieces(A: Samples, strict: bool) -> Iterator[bytes]:
-    A = off_device(A)
+    A = tensor_to_numpy(A)
     if sparse.issparse(A):
         A = A.tocsr()
         yield f"csr {A.shape} {A.dtype.newbyteorder('<').str};".encode()
         streams = [hashlib.sha256() for _ in range(3)]  # row lengths, columns, values: blocks leave no trace
-        for rows in row_blocks(A.shape[0], 64 * (1 + A.nnz // max(1, A.shape[0]))):
+        for rows in iter_blocks(A.shape[0], 64 * (1 + A.nnz // max(1, A.shape[0]))):
             part = A[rows].copy()
             part.sum_duplicates()  # sorts the columns too
             part.eliminate_zeros()
@@ -50,7 +51,7 @@ def _pieces(A: Samples, strict: bool) -> Iterator[bytes]:
         yield from (stream.digest() for stream in streams)
     elif isinstance(A, np.ndarray) and not A.dtype.hasobject:
         yield f"array {A.shape} {A.dtype.newbyteorder('<').str};".encode()
-        for rows in row_blocks(len(A), 3 * A.dtype.itemsize * (n_columns(A) or 1)):
+        for rows in iter_blocks(len(A), 3 * A.dtype.itemsize * (n_columns(A) or 1)):
             yield _plain(A[rows]).tobytes()
     else:
         yield f"objects {n_samples(A)};".encode()
@@ -91,8 +92,8 @@ def encode(item: Any, strict: bool) -> bytes:
     elif isinstance(item, dict):
         pairs = (encode(key, strict) + encode(value, strict) for key, value in item.items())
         kind, body = "dict", b"".join(sorted(pairs))
-    elif isinstance(item, Kernel):
-        kind = f"kernel {type(item).__module__}.{type(item).__qualname__}"
+    elif isinstance(item, BaseEstimator):
+        kind = f"estimator {type(item).__module__}.{type(item).__qualname__}"
         body = encode({name: value for name, value in vars(item).items() if not name.startswith("_")}, strict=False)
     elif strict:
         raise TypeError(

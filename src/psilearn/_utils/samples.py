@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from psilearn._backend import array_namespace, is_tensor, off_device, put, rows_of
+from psilearn._backend import array_namespace, is_tensor, take_rows, tensor_to_numpy, to_device
 
 Samples = Any
 Index = NDArray[np.intp]
@@ -36,7 +36,7 @@ def n_columns(A: Samples) -> int | None:
     return int(A.shape[1]) if getattr(A, "ndim", 0) == 2 else None
 
 
-def describe(A: Samples) -> str:
+def describe_shape(A: Samples) -> str:
     """Return the shape of a collection in words, for error messages."""
     return f"shape {tuple(A.shape)}" if hasattr(A, "shape") else f"{len(A)} objects"
 
@@ -44,7 +44,7 @@ def describe(A: Samples) -> str:
 def take(A: Samples, index: Index | slice) -> Samples:
     """Return the chosen objects, in the form in which the collection came."""
     if is_tensor(A) and not isinstance(index, slice):
-        return rows_of(A, index)
+        return take_rows(A, index)
     if hasattr(A, "shape") or isinstance(index, slice):
         return A[index]
     return [A[i] for i in index]
@@ -57,8 +57,8 @@ def concat(parts: Sequence[Samples]) -> Samples:
     if is_tensor(parts[0]):
         like = parts[0]
         dense = [part.toarray() if sparse.issparse(part) else part for part in parts]
-        return array_namespace(like).concat([put(part, like.device) for part in dense])
-    parts = [off_device(part) for part in parts]
+        return array_namespace(like).concat([to_device(part, like.device) for part in dense])
+    parts = [tensor_to_numpy(part) for part in parts]
     if any(sparse.issparse(part) for part in parts):
         return sparse.vstack([part if sparse.issparse(part) else sparse.csr_matrix(part) for part in parts], "csr")
     if all(isinstance(part, np.ndarray) for part in parts):
@@ -95,7 +95,7 @@ def distinct(A: Samples) -> Distinct:
 
 def match(A: Samples, B: Samples) -> Index:
     """Return, for each object of A, the first place of an equal one in B; −1 where there is none."""
-    A, B = off_device(A), off_device(B)
+    A, B = tensor_to_numpy(A), tensor_to_numpy(B)
     if _are_plain(A, B):
         # A float32 and the float64 it came from are one number.
         dtype = B.dtype if np.issubdtype(B.dtype, np.floating) else np.result_type(A, B)
@@ -116,7 +116,7 @@ def _are_plain(*collections: Samples) -> bool:
 
 def _keys(A: Samples) -> Iterable[Hashable]:
     """Give something hashable for each object, equal for equal objects, one after the other."""
-    A = off_device(A)
+    A = tensor_to_numpy(A)
     if sparse.issparse(A):
         return _csr_keys(A)
     if _are_plain(A):

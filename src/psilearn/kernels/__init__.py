@@ -1,17 +1,20 @@
-"""Kernels: small parameter objects; ``k(A, B)`` gives a block, ``k.diag(A)`` its diagonal.
+"""Kernels: parameter objects with ``kernel(A, B)``, ``kernel.gram(A)`` and ``kernel.diag(A)``.
 
-They add and multiply (``0.5 * k1 + k2``, ``k1 * k2``), normalise (``k.normalized()``) and are cloned, inspected and
-searched like any scikit-learn estimator.
+They can be added and multiplied (``0.5 * k1 + k2``, ``k1 * k2``) and normalized (``k.normalized()``), and they can be
+cloned, inspected and searched like any scikit-learn estimator.
 """
 
-from psilearn.kernels.binary import Dice, Tanimoto
-from psilearn.kernels.combine import Normalized, Product, Scaled, Sum, alignf, centred_alignment, uniform, weighted
-from psilearn.kernels.kernel import Kernel, as_kernel
+from psilearn.kernels.binary import Dice, GaussianTanimoto, Tanimoto
+from psilearn.kernels.combine import Aligned, alignf, centered_alignment, uniform, weighted
+from psilearn.kernels.conversion import as_kernel, as_output_kernel
+from psilearn.kernels.kernel import Kernel, Normalized, Product, Scaled, Sum
 from psilearn.kernels.objects import Pairwise, Precomputed
 from psilearn.kernels.ranking_kernels import Hamming, Kemeny, Lehmer, RankingKernel
-from psilearn.kernels.vector import Gaussian, GaussianTanimoto, Laplacian, Linear, Polynomial
+from psilearn.kernels.row_kernel import RowKernel
+from psilearn.kernels.vector import Gaussian, Laplacian, Linear, Polynomial
 
 __all__ = [
+    "Aligned",
     "Dice",
     "Gaussian",
     "GaussianTanimoto",
@@ -27,12 +30,14 @@ __all__ = [
     "Precomputed",
     "Product",
     "RankingKernel",
+    "RowKernel",
     "Scaled",
     "Sum",
     "Tanimoto",
     "alignf",
     "as_kernel",
-    "centred_alignment",
+    "as_output_kernel",
+    "centered_alignment",
     "uniform",
     "weighted",
 ]

@@ -1,199 +1,38 @@
-"""Kernels made of kernels: what ``+``, ``*`` and ``normalized()`` return, and sums with equal or aligned weights."""
+"""Sums of several kernels, with equal weights, given weights, or weights that align them with an output kernel."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
 from operator import add
+from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import nnls
+from sklearn.base import clone
 
-from psilearn._backend import asarray, is_tensor, to_host
-from psilearn._utils import validation
+from psilearn._backend import Compute, to_numpy
+from psilearn._linalg import Array
 from psilearn._utils.samples import Samples, n_samples
-from psilearn.kernels.blocks import gram, new_block, suited
-from psilearn.kernels.inner_products import in_strips, like
-from psilearn.kernels.kernel import Array, Kernel
-
-
-class _Both(Kernel):
-    """A kernel made of two kernels on the same objects."""
-
-    _makes_blocks = True
-
-    def __init__(self, left: Kernel, right: Kernel) -> None:
-        self.left = left
-        self.right = right
-
-    @property
-    def _on_device(self) -> bool:  # type: ignore[override]
-        return self.left._on_device and self.right._on_device
-
-    def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
-        """Demand what both kernels demand."""
-        return self.right.check(self.left.check(A, name, allow_1d=allow_1d), name, allow_1d=allow_1d)
-
-    def check_alike(self, A: Samples, name: str, B: Samples, other: str) -> None:
-        """Refuse what either kernel refuses to compare."""
-        self.left.check_alike(A, name, B, other)
-        self.right.check_alike(A, name, B, other)
-
-
-def _matching(kernel: Kernel, A: Samples, B: Samples | None, block: Array) -> Array:
-    """Return k(A, B) where another block is."""
-    K = kernel(suited(kernel, A), suited(kernel, B))
-    return like(K, block) if is_tensor(block) else asarray(K)
-
-
-class Sum(_Both):
-    """k(a, b) = left(a, b) + right(a, b); its feature space is the direct sum of theirs.
-
-    Examples
-    --------
-    >>> from psilearn.kernels import Linear, Tanimoto
-    >>> 0.5 * Linear() + Tanimoto()
-    Sum(left=Scaled(kernel=Linear(), scale=0.5), right=Tanimoto())
-    """
-
-    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
-        """Return the sum of both blocks."""
-        block = new_block(self.left, A, B)
-        block += _matching(self.right, A, B, block)
-        return block
-
-    def diag(self, A: Samples) -> Array:
-        """Return the sum of both diagonals."""
-        return to_host(self.left.diag(A)) + to_host(self.right.diag(A))
-
-    def paired(self, A: Samples, B: Samples) -> Array:
-        """Return the sum of both paired values."""
-        return self.left.paired(A, B) + self.right.paired(A, B)
-
-
-class Product(_Both):
-    """k(a, b) = left(a, b) · right(a, b); its feature space is the tensor product of theirs (Schur's theorem).
-
-    Examples
-    --------
-    >>> from psilearn.kernels import Dice, Tanimoto
-    >>> (Dice() * Tanimoto())([[1, 1, 0]], [[0, 1, 1]]).round(4)
-    array([[0.1667]])
-    """
-
-    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
-        """Return the product of both blocks."""
-        block = new_block(self.left, A, B)
-        block *= _matching(self.right, A, B, block)
-        return block
-
-    def diag(self, A: Samples) -> Array:
-        """Return the product of both diagonals."""
-        return to_host(self.left.diag(A)) * to_host(self.right.diag(A))
-
-    def paired(self, A: Samples, B: Samples) -> Array:
-        """Return the product of both paired values."""
-        return self.left.paired(A, B) * self.right.paired(A, B)
-
-
-class Scaled(Kernel):
-    """k(a, b) = scale · kernel(a, b), scale > 0.
-
-    Examples
-    --------
-    >>> from psilearn.kernels import Linear
-    >>> (3 * Linear())([[2.0]])
-    array([[12.]])
-    """
-
-    _makes_blocks = True
-
-    def __init__(self, kernel: Kernel, scale: float) -> None:
-        self.kernel = kernel
-        self.scale = scale
-
-    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
-        """Return the scaled block."""
-        scale = validation.check_positive(self.scale, "scale")
-        block = new_block(self.kernel, A, B)
-        block *= scale
-        return block
-
-    def diag(self, A: Samples) -> Array:
-        """Return the scaled diagonal."""
-        return validation.check_positive(self.scale, "scale") * to_host(self.kernel.diag(A))
-
-    def paired(self, A: Samples, B: Samples) -> Array:
-        """Return the scaled paired values."""
-        return validation.check_positive(self.scale, "scale") * self.kernel.paired(A, B)
-
-    @property
-    def _on_device(self) -> bool:  # type: ignore[override]
-        return self.kernel._on_device
-
-    def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
-        """Demand what the kernel demands."""
-        return self.kernel.check(A, name, allow_1d=allow_1d)
-
-    def check_alike(self, A: Samples, name: str, B: Samples, other: str) -> None:
-        """Refuse what the kernel refuses to compare."""
-        self.kernel.check_alike(A, name, B, other)
-
-
-class Normalized(Kernel):
-    """k(a, b) = kernel(a, b) / √(kernel(a, a) · kernel(b, b)): the cosine in the feature space.
-
-    An object of length zero stays at zero: its similarity to everything, itself included, is 0.
-
-    Examples
-    --------
-    >>> from psilearn.kernels import Linear
-    >>> Linear().normalized()([[3.0, 4.0]], [[1.0, 0.0]])
-    array([[0.6]])
-    """
-
-    _makes_blocks = True
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-
-    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
-        """Return the block of cosines."""
-        scales = self._inverse_lengths(A)
-        block = new_block(self.kernel, A, B)
-        column, row = like(scales, block)[:, None], like(scales if B is None else self._inverse_lengths(B), block)
-
-        def change(strip: Array, part: slice) -> None:
-            strip *= column[part]
-            strip *= row
-
-        return in_strips(block, change)
-
-    def diag(self, A: Samples) -> Array:
-        """Return 1, or 0 for an object of length zero."""
-        return (to_host(self.kernel.diag(A)) > 0).astype(np.float64)
-
-    def paired(self, A: Samples, B: Samples) -> Array:
-        """Return the cosine of each pair."""
-        return self.kernel.paired(A, B) * self._inverse_lengths(A) * self._inverse_lengths(B)
-
-    @property
-    def _on_device(self) -> bool:  # type: ignore[override]
-        return self.kernel._on_device
-
-    def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
-        """Demand what the kernel demands."""
-        return self.kernel.check(A, name, allow_1d=allow_1d)
-
-    def check_alike(self, A: Samples, name: str, B: Samples, other: str) -> None:
-        """Refuse what the kernel refuses to compare."""
-        self.kernel.check_alike(A, name, B, other)
-
-    def _inverse_lengths(self, A: Samples) -> Array:
-        diagonal = to_host(self.kernel.diag(A))
-        return np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1)), 0.0)
-
+from psilearn.kernels.kernel import Kernel, Scaled
 
 def uniform(kernels: Sequence[Kernel]) -> Kernel:
     """Return the mean of several kernels.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        The kernels, at least one.
+
+    Returns
+    -------
+    Kernel
+        The mean.
+
+    See Also
+    --------
+    weighted : A sum with given weights.
+    alignf : A sum with weights that are learned.
 
     Examples
     --------
@@ -205,27 +44,165 @@ def uniform(kernels: Sequence[Kernel]) -> Kernel:
 
 
 def weighted(kernels: Sequence[Kernel], weights: Sequence[float] | Array) -> Kernel:
-    """Return Σ wₗ kₗ; kernels of weight 0 are left out."""
+    """Return the weighted sum Σ wₗ kₗ; kernels of weight 0 are left out.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        The kernels, at least one.
+    weights : sequence of float
+        One weight per kernel, at least 0, and at least one of them greater than 0.
+
+    Returns
+    -------
+    Kernel
+        The sum.
+
+    See Also
+    --------
+    uniform : The mean of several kernels.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Linear, Tanimoto, weighted
+    >>> weighted([Linear(), Tanimoto()], [2.0, 0.0])
+    Scaled(kernel=Linear(), scale=2.0)
+    """
     if not len(kernels) or len(kernels) != len(weights):
-        raise ValueError(f"One weight a kernel is needed, and one kernel at least; got {len(kernels)} kernels.")
+        raise ValueError(
+            f"One weight per kernel and at least one kernel are required; got {len(kernels)} kernels and "
+            f"{len(weights)} weights."
+        )
     if not np.isfinite(weights).all() or min(weights) < 0 or max(weights) <= 0:
         raise ValueError(f"Weights must be ≥ 0, and one of them > 0; got {list(map(float, weights))}.")
     return reduce(add, [Scaled(kernel, float(w)) for w, kernel in zip(weights, kernels, strict=True) if w > 0])
 
 
-def alignf(kernels: Sequence[Kernel], X: Samples, y: Samples, output_kernel: Kernel) -> Kernel:
-    """Return Σ wₗ kₗ with the weights that align it best with an output kernel (ALIGNF).
+class Aligned(Kernel):
+    """The kernel Σ wₗ kₗ with the weights that align it best with an output kernel (ALIGNF).
 
-    w ≥ 0 maximises the centred alignment ⟨Σ wₗ Kₗ, K_y⟩ / |Σ wₗ Kₗ| on the examples, where K is centred in feature
-    space, and sums to one. It looks at the outputs: give it training data only. Cost: each kernel matrix once, and
-    l²n² flops; memory: l + 2 matrices of n² numbers.
+    ``fit(A, y)`` learns weights w ≥ 0 that maximize the centered alignment ⟨Σ wₗ Kₗ, K_y⟩ / |Σ wₗ Kₗ| on the examples,
+    where K is centered in feature space, and that sum to one. It uses the outputs: fit it on training data only. Cost:
+    each kernel matrix once, and l²n² flops for l kernels. Memory: l + 2 matrices of n² numbers.
 
     Parameters
     ----------
-    kernels : list of l kernels
-        normalise them first where their scales differ: ``kernel.normalized()``.
-    X, y : n training examples
+    kernels : sequence of Kernel
+        The kernels. Normalize them first if their scales differ: ``kernel.normalized()``.
     output_kernel : Kernel
+        The kernel on the outputs.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (l,)
+        The learned weights.
+
+    See Also
+    --------
+    alignf : The fitted sum as a plain kernel.
+    uniform : The mean of several kernels.
+
+    References
+    ----------
+    Cortes, Mohri and Rostamizadeh, *Algorithms for learning kernels based on centered alignment*, JMLR 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.kernels import Aligned, Gaussian, Linear
+    >>> X = np.array([[0.0, 3.0], [1.0, 1.0], [2.0, 2.0], [3.0, 0.0]])
+    >>> Aligned([Linear(), Gaussian(50.0)], Linear()).fit(X, X[:, :1]).weights_
+    array([1., 0.])
+    """
+
+    _returns_new_block = True
+
+    def __init__(self, kernels: Sequence[Kernel], output_kernel: Kernel) -> None:
+        self.kernels = kernels
+        self.output_kernel = output_kernel
+
+    @property
+    def supports_torch(self) -> bool:  # type: ignore[override]
+        """Whether all kernels support torch."""
+        return all(kernel.supports_torch for kernel in self.kernels)
+
+    def fit(self, A: Samples, y: Samples | None = None) -> Self:
+        """Learn the weights.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of n objects
+            The training inputs.
+        y : array, CSR matrix or sequence of n outputs, default=None
+            The training outputs. They are required.
+
+        Returns
+        -------
+        Aligned
+            The kernel itself.
+
+        See Also
+        --------
+        alignf : The fitted sum as a plain kernel.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.kernels import Aligned, Linear
+        >>> X = np.array([[0.0, 3.0], [1.0, 1.0], [2.0, 2.0]])
+        >>> Aligned([Linear()], Linear()).fit(X, X).weights_
+        array([1.])
+        """
+        if y is None:
+            raise ValueError("Aligned learns its weights from inputs and outputs: call fit(A, y).")
+        self.weights_ = _aligned_weights(self.kernels, A, y, self.output_kernel)
+        return self
+
+    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
+        return self._sum()(A, None if B is A else B, compute=compute)
+
+    def _diag(self, A: Any) -> Any:
+        return self._sum().diag(A)
+
+    def _paired(self, A: Any, B: Any) -> Any:
+        return self._sum().paired(A, B)
+
+    def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
+        return A
+
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
+        for kernel in self.kernels:
+            A = kernel.check(A, name, allow_1d=allow_1d)
+        return A
+
+    def _sum(self) -> Kernel:
+        if not hasattr(self, "weights_"):
+            raise ValueError("Aligned is not fitted: call fit(A, y) with training data first.")
+        return weighted(self.kernels, self.weights_)
+
+
+def alignf(kernels: Sequence[Kernel], X: Samples, y: Samples, output_kernel: Kernel) -> Kernel:
+    """Return the sum of kernels with the weights that align it best with an output kernel (ALIGNF).
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        The kernels. Normalize them first if their scales differ: ``kernel.normalized()``.
+    X : array, CSR matrix or sequence of n objects
+        The training inputs.
+    y : array, CSR matrix or sequence of n outputs
+        The training outputs.
+    output_kernel : Kernel
+        The kernel on the outputs.
+
+    Returns
+    -------
+    Kernel
+        The weighted sum. Kernels of weight 0 are left out.
+
+    See Also
+    --------
+    Aligned : The same as a kernel that learns its weights in ``fit``.
 
     References
     ----------
@@ -239,18 +216,25 @@ def alignf(kernels: Sequence[Kernel], X: Samples, y: Samples, output_kernel: Ker
     >>> alignf([Linear(), Gaussian(50.0)], X, X[:, :1], Linear())
     Scaled(kernel=Linear(), scale=1.0)
     """
+    return weighted(kernels, _aligned_weights(kernels, X, y, output_kernel))
+
+
+def _aligned_weights(kernels: Sequence[Kernel], X: Samples, y: Samples, output_kernel: Kernel) -> Array:
     if not isinstance(output_kernel, Kernel) or not len(kernels):
-        raise ValueError("alignf takes a list of kernels, at least one, and an output kernel of psilearn.kernels.")
+        raise ValueError("An alignment requires a list of kernels, at least one, and an output kernel.")
     if n_samples(X) != n_samples(y):
-        raise ValueError(f"X and y must have one row an example: X has {n_samples(X)}, y has {n_samples(y)}.")
+        raise ValueError(f"X and y must have one row per example: X has {n_samples(X)}, y has {n_samples(y)}.")
     remedy = "Align on fewer examples."
-    target = centred(gram(output_kernel.fit(y), output_kernel.check(y, "y"), "output_kernel", remedy))
-    matrices = [centred(gram(kernel.fit(X), kernel.check(X, "X"), "kernels", remedy)) for kernel in kernels]
-    return weighted(kernels, alignf_weights(matrices, target))
+    outputs = clone(output_kernel).fit(y)
+    target = centered(to_numpy(outputs.gram(outputs.check(y, "y"), remedy=remedy)))
+    matrices = [
+        centered(to_numpy(kernel.fit(X, y).gram(kernel.check(X, "X"), remedy=remedy))) for kernel in kernels
+    ]
+    return alignf_weights(matrices, target)
 
 
 def alignf_weights(matrices: Sequence[Array], target: Array) -> Array:
-    """Return ALIGNF's weights, which sum to one, of centred kernel matrices (n, n) against a centred target (n, n).
+    """Return ALIGNF's weights, which sum to one, of centered kernel matrices (n, n) against a centered target (n, n).
 
     With M = ⟨Kₗ, Kₘ⟩ and a = ⟨Kₗ, K_y⟩ they are proportional to argmin_{v≥0} vᵀMv − 2vᵀa.
     """
@@ -268,14 +252,38 @@ def alignf_weights(matrices: Sequence[Array], target: Array) -> Array:
     return v / v.sum()
 
 
-def centred_alignment(K: Array, L: Array) -> float:
-    """Return ⟨K, L⟩ / |K||L| of kernel matrices (n, n), centred in feature space: their correlation."""
-    K, L = centred(np.array(K, dtype=np.float64)), centred(np.array(L, dtype=np.float64))
+def centered_alignment(K: Array, L: Array) -> float:
+    """Compute the correlation ⟨K, L⟩ / |K||L| of two kernel matrices that are centered in feature space.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        A kernel matrix.
+    L : array of shape (n, n)
+        Another kernel matrix on the same objects.
+
+    Returns
+    -------
+    float
+        The alignment, at most 1.
+
+    See Also
+    --------
+    alignf : Weights that maximize the alignment.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.kernels import centered_alignment
+    >>> round(centered_alignment(np.eye(3), 2 * np.eye(3)), 12)
+    1.0
+    """
+    K, L = centered(np.array(K, dtype=np.float64)), centered(np.array(L, dtype=np.float64))
     return float(np.vdot(K, L) / (np.linalg.norm(K) * np.linalg.norm(L)))
 
 
-def centred(K: Array) -> Array:
-    """Subtract the mean in feature space, in place."""
+def centered(K: Array) -> Array:
+    """Subtract the mean in feature space from a kernel matrix (n, n), in place."""
     rows = K.mean(axis=0)
     K -= rows
     K -= rows[:, None] - rows.mean()

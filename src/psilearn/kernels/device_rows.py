@@ -1,4 +1,4 @@
-"""Rows on a device of torch: CSR rows, packed bits, and the inner products of all of them."""
+"""Rows on a torch device: dense rows, CSR rows and packed bits, and their inner products."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn._backend import computing_rows, put, tensor_cores
+from psilearn._backend import Compute, iter_slices, to_device
 from psilearn._linalg import row_products
 
-SPARSE = 0.005  # share of nonzeros below which a product of CSR rows is not made dense
-TALL = 16384  # rows of bits that are unpacked together, at the most
+SPARSE_DENSITY = 0.005  # share of nonzeros below which a product of CSR rows stays sparse
+MAX_UNPACKED_ROWS = 16384  # rows of bits that are unpacked at a time
 
 
 @dataclass(frozen=True)
 class DeviceRows:
-    """CSR rows on a device, for one call of a kernel; torch's own CSR tensors have no rows to take."""
+    """CSR rows on a device during one call of a kernel; torch's CSR tensors cannot be sliced by rows."""
 
-    tensor: Any  # of torch, in the layout sparse_csr
-    host: Any  # the same rows in SciPy
+    tensor: Any  # torch tensor with the layout sparse_csr
+    host: Any  # the same rows as a SciPy matrix
 
     @classmethod
     def of(cls, rows: Any, device: Any) -> DeviceRows:
-        """Move CSR rows; entries that stand in one place are added up before."""
+        """Move CSR rows to a device; duplicate entries are summed first."""
         import torch
 
         if not rows.has_canonical_format:
             rows = rows.copy()
             rows.sum_duplicates()
-        indptr, indices = (put(part, device, np.int64) for part in (rows.indptr, rows.indices))
+        indptr, indices = (to_device(part, device, np.int64) for part in (rows.indptr, rows.indices))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that such tensors are young
-            made = torch.sparse_csr_tensor(indptr, indices, put(rows.data, device), rows.shape, check_invariants=False)
-        return cls(made, rows)
+            warnings.simplefilter("ignore", UserWarning)  # that sparse CSR support is in beta
+            tensor = torch.sparse_csr_tensor(indptr, indices, to_device(rows.data, device), rows.shape, check_invariants=False)
+        return cls(tensor, rows)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -50,25 +50,25 @@ class DeviceRows:
         return float(self.tensor.values().numel() / max(1, n * d))
 
     def dense(self, dtype: Any) -> Any:
-        """Return the rows with their zeros, in a dtype of torch."""
+        """Return the rows as a dense tensor of a torch dtype."""
         return self.tensor.to(dtype).to_dense()
 
     def squared_lengths(self) -> Any:
-        """Return |a|² of each row in float64, summed on the host, where the order of the terms is always the same."""
+        """Return |a|² of each row in float64, summed with NumPy, where the order of the terms is always the same."""
         squares = self.host.astype(np.float64)
         squares.data **= 2
-        return put(np.asarray(squares.sum(axis=1)).ravel(), self.tensor.device)
+        return to_device(np.asarray(squares.sum(axis=1)).ravel(), self.tensor.device)
 
     def times(self, columns: Any) -> Any:
-        """Return the product with a dense (d, b) block; on the CPU by SciPy, which has it on every machine."""
+        """Return the product with a dense (d, b) block; on the CPU by SciPy, which supports it on every platform."""
         if self.tensor.device.type == "cpu":
-            return put(self.host.astype(str(columns.dtype).removeprefix("torch.")) @ columns.numpy(), "cpu")
+            return to_device(self.host.astype(str(columns.dtype).removeprefix("torch.")) @ columns.numpy(), "cpu")
         return self.tensor.to(columns.dtype) @ columns
 
 
-def on_device(rows: Any, device: Any) -> Any:
+def rows_on_device(rows: Any, device: Any) -> Any:
     """Return rows, dense or CSR, on a device."""
-    return DeviceRows.of(rows, device) if sparse.issparse(rows) else put(rows, device)
+    return DeviceRows.of(rows, device) if sparse.issparse(rows) else to_device(rows, device)
 
 
 def squared_lengths(rows: Any) -> Any:
@@ -76,30 +76,30 @@ def squared_lengths(rows: Any) -> Any:
     return rows.squared_lengths() if isinstance(rows, DeviceRows) else row_products(rows, rows)
 
 
-def inner_products(A: Any, B: Any, dtype: Any) -> Any:
-    """Return A Bᵀ for dense or CSR rows on a device, dense, in this dtype of NumPy.
+def inner_products(A: Any, B: Any, compute: Compute) -> Any:
+    """Return A Bᵀ for dense or CSR rows on a device, dense, in the requested precision.
 
-    CSR rows are made dense, which the matrix units repay from half a percent of nonzeros on; below that, and where
-    there is no room for their zeros, CSR rows are multiplied with dense panels of the other side.
+    CSR rows are converted to dense ones, which pays off from half a percent of nonzeros on. Below that, and if memory
+    does not suffice for dense rows, CSR rows are multiplied with dense panels of the other side.
     """
     import torch
 
-    kind = getattr(torch, np.dtype(dtype).name)
+    dtype = getattr(torch, compute.dtype.name)
     if not isinstance(A, DeviceRows) and not isinstance(B, DeviceRows):
-        return A.to(kind) @ B.to(kind).T
+        return A.to(dtype) @ B.to(dtype).T
     (a, d), b = A.shape, B.shape[0]
-    room = computing_rows(d * np.dtype(dtype).itemsize, a + b)  # for dense rows
-    stored = max(part.density for part in (A, B) if isinstance(part, DeviceRows))
-    if a + b <= room and stored > SPARSE:
-        return _dense(A, kind) @ _dense(B, kind).T
+    max_dense_rows = compute.block_rows(d * compute.itemsize, a + b)
+    density = max(rows.density for rows in (A, B) if isinstance(rows, DeviceRows))
+    if a + b <= max_dense_rows and density > SPARSE_DENSITY:
+        return _dense(A, dtype) @ _dense(B, dtype).T
     if not isinstance(A, DeviceRows):
-        return inner_products(B, A, dtype).T
-    if b <= room:
-        return A.times(_dense(B, kind).T)
-    block = torch.empty((a, b), dtype=kind, device=A.tensor.device)
-    for part in (slice(start, min(start + room, b)) for start in range(0, b, room)):
+        return inner_products(B, A, compute).T
+    if b <= max_dense_rows:
+        return A.times(_dense(B, dtype).T)
+    block = torch.empty((a, b), dtype=dtype, device=A.tensor.device)
+    for part in iter_slices(b, max_dense_rows):
         panel = DeviceRows.of(B.host[part], A.tensor.device) if isinstance(B, DeviceRows) else B[part]
-        block[:, part] = A.times(_dense(panel, kind).T)
+        block[:, part] = A.times(_dense(panel, dtype).T)
     return block
 
 
@@ -107,40 +107,40 @@ def _dense(rows: Any, dtype: Any) -> Any:
     return rows.dense(dtype) if isinstance(rows, DeviceRows) else rows.to(dtype)
 
 
-def counts(A: Any, B: Any, packed: bool, dtype: Any, finish: Callable[[Any, slice, slice, Any, Any], None]) -> None:
-    """Hand |A∩B| over in tiles of rows and columns, exact, with |A| and |B|; of CSR rows in one.
+def intersection_sizes(
+    A: Any, B: Any, packed: bool, compute: Compute, finish: Callable[[Any, slice, slice, Any, Any], None]
+) -> None:
+    """Pass |A∩B| to ``finish`` in exact tiles of rows and columns, with |A| and |B|; for CSR rows in one tile.
 
-    A product of zeros and ones is exact in TF32 with sums in float32, below 2²⁴ columns: the matrix units of a GPU
-    count whatever the precision is.
+    A product of zeros and ones is exact in TF32 with float32 sums, below 2²⁴ columns, so that the tensor cores of a GPU
+    can be used whatever the precision is.
 
     Parameters
     ----------
     A, B : 0/1 rows, dense or CSR, or bytes of eight of them, on a device
     packed : bool
-    dtype :
-        of NumPy, float32 or float64, in which counts are exact.
+    compute : Compute
+        With a dtype in which the counts are exact.
     finish : function of (counts, rows, columns, sizes of A (a,), sizes of B (b,))
     """
     import torch
 
-    with tensor_cores(exact=True):
+    with compute.tensor_cores(exact=True):
         if isinstance(A, DeviceRows) or isinstance(B, DeviceRows):
             rows, columns = slice(0, A.shape[0]), slice(0, B.shape[0])
-            finish(inner_products(A, B, dtype), rows, columns, squared_lengths(A), squared_lengths(B))
+            finish(inner_products(A, B, compute), rows, columns, squared_lengths(A), squared_lengths(B))
             return
-        kind = getattr(torch, np.dtype(dtype).name)
-        step = computing_rows(8 * A.shape[1] * (8 if packed else 1), TALL)
-        for j in range(0, B.shape[0], step):
-            columns = slice(j, min(j + step, B.shape[0]))
-            right = _bits(B, columns, packed, kind)
-            for i in range(0, A.shape[0], step):
-                rows = slice(i, min(i + step, A.shape[0]))
-                left = right if A is B and rows == columns else _bits(A, rows, packed, kind)
+        dtype = getattr(torch, compute.dtype.name)
+        step = compute.block_rows(8 * A.shape[1] * (8 if packed else 1), MAX_UNPACKED_ROWS)
+        for columns in iter_slices(B.shape[0], step):
+            right = _bits(B, columns, packed, dtype)
+            for rows in iter_slices(A.shape[0], step):
+                left = right if A is B and rows == columns else _bits(A, rows, packed, dtype)
                 finish(left @ right.T, rows, columns, left.sum(1), right.sum(1))
 
 
 def _bits(rows: Any, part: slice, packed: bool, dtype: Any) -> Any:
-    """Return some sets as dense 0/1 rows."""
+    """Return a slice of the sets as dense 0/1 rows."""
     import torch
 
     if not packed:

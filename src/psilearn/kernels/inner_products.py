@@ -1,8 +1,10 @@
 """Inner products A Bᵀ of dense or CSR rows, tile by tile, and passes over a block that stay in the cache.
 
-A tile goes to ``finish(tile, i, j)``, which may overwrite it and puts what it makes of it where rows i and columns j
-stand: only the finished block is ever whole. Tiles may come from several threads, in any order.
+A tile is passed to ``finish(tile, i, j)``, which may overwrite it and writes its result to rows i and columns j: only
+the finished block is ever stored as a whole. Tiles may come from several threads, in any order.
 """
+
+from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
@@ -13,7 +15,7 @@ import numpy as np
 from joblib import cpu_count
 from scipy import sparse
 
-from psilearn._backend import block_rows, is_tensor, put, row_blocks, to_host, working_dtype
+from psilearn._backend import Compute, block_rows, is_tensor, iter_blocks, iter_slices, to_device, to_numpy
 from psilearn._linalg import Array
 from psilearn.kernels import device_rows
 from psilearn.kernels.device_rows import DeviceRows
@@ -21,37 +23,32 @@ from psilearn.kernels.device_rows import DeviceRows
 Finish = Callable[[Array, slice, slice], None]
 Panel = Callable[[slice], Array]
 
-TILE = 1024  # rows and columns of a tile: a product of tiles runs at the speed of a large one
-STRIP_BYTES = 2**19  # of a block: a strip, a temporary like it and what is read stay in a core's second cache
-
-
-def slices(n: int, step: int) -> Iterator[slice]:
-    """Cut ``range(n)`` into slices of at most ``step``."""
-    for start in range(0, n, step):
-        yield slice(start, min(start + step, n))
+TILE = 1024  # rows and columns of a tile: a product of tiles is as fast as a large one
+STRIP_BYTES = 2**19  # of a block: a strip, a temporary of its size and its operands stay in a core's second-level cache
+MIN_STRIPS_FOR_THREADS = 32
 
 
 def strips(n_rows: int, bytes_per_row: int) -> Iterator[slice]:
-    """Cut rows into slices that stay in the cache."""
-    return slices(n_rows, max(1, STRIP_BYTES // max(1, bytes_per_row)))
+    """Split rows into slices that stay in the cache."""
+    return iter_slices(n_rows, max(1, STRIP_BYTES // max(1, bytes_per_row)))
 
 
 def in_strips(block: Array, change: Callable[[Array, slice], None]) -> Array:
-    """Call ``change(strip, rows)`` on strips of rows that stay in the cache, and return the block that it changed.
+    """Call ``change(strip, rows)`` on strips of rows that stay in the cache, and return the changed block.
 
-    A tensor is one strip: a GPU has nothing to gain by small ones.
+    A tensor is one strip: a GPU gains nothing from small ones.
     """
-    if is_tensor(block):
+    if is_tensor(block) or block.nbytes <= STRIP_BYTES:
         change(block, slice(0, len(block)))
         return block
     parts = list(strips(len(block), block.strides[0]))
-    each_thread(lambda part: change(block[part], part), parts, len(parts) > 32)
+    each_thread(lambda part: change(block[part], part), parts, len(parts) > MIN_STRIPS_FOR_THREADS)
     return block
 
 
 def each_thread(task: Callable[[slice], None], parts: list[slice], worthwhile: bool = True) -> None:
-    """Do the task on each part, in threads where there is work for them; NumPy and SciPy let them run side by side."""
-    workers = min(threads(), len(parts)) if worthwhile else 1
+    """Run the task on each part, in threads if worthwhile; NumPy and SciPy release the interpreter lock."""
+    workers = min(n_threads(), len(parts)) if worthwhile else 1
     if workers <= 1:
         for part in parts:
             task(part)
@@ -60,8 +57,8 @@ def each_thread(task: Callable[[slice], None], parts: list[slice], worthwhile: b
         list(pool.map(task, parts))
 
 
-def threads() -> int:
-    """Return how many threads may run: the cores, or less where OMP_NUM_THREADS says so, as in a worker process."""
+def n_threads() -> int:
+    """Return how many threads may run: the number of cores, or OMP_NUM_THREADS if smaller, as in a worker process."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
     return min(cpu_count(), int(limit)) if limit.isdigit() and int(limit) > 0 else cpu_count()
 
@@ -79,32 +76,32 @@ def dense(rows: Any, part: slice, dtype: Any) -> Array:
     return (panel.toarray() if sparse.issparse(panel) else panel).astype(dtype, copy=False)
 
 
-def inner_products(A: Any, B: Any) -> Array:
-    """Return A Bᵀ as a dense (len(A), len(B)) block of the working dtype, for dense or CSR rows."""
-    dtype = working_dtype()
-    if _any_on_device(A, B):
-        return device_rows.inner_products(A, B, dtype)
+def inner_products(A: Any, B: Any, compute: Compute) -> Array:
+    """Return A Bᵀ as a dense (len(A), len(B)) block of the requested precision, for dense or CSR rows."""
+    if is_on_device(A, B):
+        return device_rows.inner_products(A, B, compute)
+    dtype = compute.dtype
     if not sparse.issparse(A) and not sparse.issparse(B):
         rows = cast(A, dtype)
         return np.asarray(rows @ (rows if B is A else cast(B, dtype)).T)
     block = np.empty((A.shape[0], B.shape[0]), dtype)
 
-    def put(tile: Array, i: slice, j: slice) -> None:
+    def store(tile: Array, i: slice, j: slice) -> None:
         block[i, j] = tile
 
-    products(A, B, dtype, put)
+    products(A, B, dtype, store)
     return block
 
 
 def products(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
-    """Hand A Bᵀ over in tiles, by the route that should be the fastest.
+    """Compute A Bᵀ in tiles, by the route with the lowest estimated cost.
 
-    Nanoseconds on one core in float32, from products of 2048 × 8192 rows with 0.1 to 10 % nonzeros; twice that in
-    float64. With f = Σₖ nₖ(A) nₖ(B) products of nonzeros (nₖ: nonzeros of column k):
+    Costs in nanoseconds on one core in float32, measured on products of 2048 × 8192 rows with 0.1 to 10 % nonzeros;
+    twice that in float64. With f = Σₖ nₖ(A) nₖ(B) products of nonzeros (nₖ: nonzeros of column k):
 
     - dense tiles: 0.016 abd;
-    - CSR rows times dense panels: 0.25 nnz(A) b, 2bd to lay out the panels and 3ab to put the result in place;
-    - CSR times CSR: 40 for each entry of the result that is not zero, at most min(f, ab), and 5f. One thread.
+    - CSR rows times dense panels: 0.25 nnz(A) b, 2bd to lay out the panels and 3ab to store the result;
+    - CSR times CSR: 40 for each nonzero entry of the result, at most min(f, ab), and 5f. One thread.
     """
     (a, d), b = A.shape, B.shape[0]
     costs: dict[Any, float] = {_by_tiles: 0.016 * a * b * d}
@@ -114,24 +111,24 @@ def products(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
         costs[_by_panels_of_A] = 0.25 * B.nnz * a + 2 * a * d + 3 * a * b
     if sparse.issparse(A) and sparse.issparse(B):
         f = float(np.bincount(A.indices, minlength=d) @ np.bincount(B.indices, minlength=d))
-        costs[_by_sparse] = threads() * (40 * min(f, a * b) + 5 * f) * 4 / np.dtype(dtype).itemsize
+        costs[_by_sparse] = n_threads() * (40 * min(f, a * b) + 5 * f) * 4 / np.dtype(dtype).itemsize
     min(costs, key=lambda route: costs[route])(A, B, dtype, finish)
 
 
 def gemm_tiles(left: Panel, right: Panel, shape: tuple[int, int], width: int, finish: Finish) -> None:
-    """Hand over left(i) right(j)ᵀ, where ``left`` and ``right`` make dense panels (rows, width) on demand."""
+    """Compute left(i) right(j)ᵀ in tiles, where ``left`` and ``right`` return dense panels (rows, width)."""
     most = block_rows(8 * (2 * width + TILE), max(shape))
-    # Few rows take more columns, and few columns more rows: threads of BLAS meet at the end of each product.
+    # Few rows take more columns, and few columns more rows: BLAS threads synchronize after each product.
     long = max(TILE, min(TILE**2 // max(1, min(shape)), 2**23 // max(1, width)))
     tall, wide = (min(most, TILE if size == min(shape) else long) for size in shape)
-    for j in slices(shape[1], wide):
+    for j in iter_slices(shape[1], wide):
         columns = right(j).T
-        for i in slices(shape[0], tall):
+        for i in iter_slices(shape[0], tall):
             finish(left(i) @ columns, i, j)
 
 
 def _by_tiles(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
-    """Dense tiles of both sides, as many threads as BLAS takes."""
+    """Dense tiles of both sides, with the threads of BLAS."""
     shape, width = (A.shape[0], B.shape[0]), A.shape[1]
     gemm_tiles(lambda i: dense(A, i, dtype), lambda j: dense(B, j, dtype), shape, width, finish)
 
@@ -140,12 +137,12 @@ def _by_panels(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
     """CSR rows of A times dense panels of Bᵀ."""
     rows, everything = cast(A, dtype), slice(0, A.shape[0])
     bytes_per_column = 2 * np.dtype(dtype).itemsize * sum(A.shape)  # a panel twice while it is laid out, and its tile
-    width = min(TILE, block_rows(threads() * bytes_per_column, B.shape[0]))
+    width = min(TILE, block_rows(n_threads() * bytes_per_column, B.shape[0]))
 
-    def one(j: slice) -> None:
+    def multiply(j: slice) -> None:
         finish(rows @ np.ascontiguousarray(dense(B, j, dtype).T), everything, j)
 
-    each_thread(one, list(slices(B.shape[0], width)))
+    each_thread(multiply, list(iter_slices(B.shape[0], width)))
 
 
 def _by_panels_of_A(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
@@ -154,9 +151,9 @@ def _by_panels_of_A(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
 
 
 def _by_sparse(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
-    """CSR times CSR, a CSR matrix that is made dense: where the result has few entries."""
+    """CSR times CSR, converted to dense: for results with few entries."""
     rows, columns = cast(A, dtype), cast(B, dtype).T.tocsr()
-    for i in row_blocks(A.shape[0], 32 * B.shape[0]):  # an entry: its value, its column, room to sort, its dense place
+    for i in iter_blocks(A.shape[0], 32 * B.shape[0]):  # per entry: value, column, sorting space, dense value
         finish((rows[i] @ columns).toarray(), i, slice(0, B.shape[0]))
 
 
@@ -177,71 +174,59 @@ def paired_inner_products(A: Any, B: Any) -> Array:
     return values
 
 
-def squared_distances(products: Array, left: Array, right: Array) -> Array:
+def to_squared_distances(products: Array, left: Array, right: Array) -> Array:
     """Turn ⟨a, b⟩ into max(|a|² + |b|² − 2⟨a, b⟩, 0) in place; ``left`` and ``right`` are |a|² and |b|²."""
-    column, row = like(left, products)[:, None], like(right, products)
+    column, row = match_block(left, products)[:, None], match_block(right, products)
 
     def change(strip: Array, part: slice) -> None:
         strip *= -2
         strip += column[part]
         strip += row
-        cut_below(strip)
+        clip_below_zero(strip)
 
     return in_strips(products, change)
 
 
-def gaussians(products: Array, left: Array, right: Array, gamma: float) -> Array:
+def to_gaussians(products: Array, left: Array, right: Array, gamma: float) -> Array:
     """Turn ⟨a, b⟩ into exp(−γ|a − b|²) = exp(min(2γ⟨a, b⟩ − γ|a|² − γ|b|², 0)) in place."""
-    column, row = like(gamma * left, products)[:, None], like(gamma * right, products)
+    column, row = match_block(gamma * left, products)[:, None], match_block(gamma * right, products)
 
     def change(strip: Array, part: slice) -> None:
         strip *= 2 * gamma
         strip -= column[part]
         strip -= row
-        cut_above(strip)
-        exponentiate(strip)
+        if is_tensor(strip):
+            strip.clamp_(max=0).exp_()
+        else:
+            np.minimum(strip, 0, out=strip)
+            np.exp(strip, out=strip)
 
     return in_strips(products, change)
 
 
-def like(numbers: Any, block: Any) -> Any:
-    """Return numbers in the dtype of a block, where the block is."""
+def match_block(numbers: Any, block: Any) -> Any:
+    """Return numbers in the dtype and on the device of a block."""
     if is_tensor(block):
-        return put(numbers, block.device).to(block.dtype)
-    return to_host(numbers).astype(block.dtype)
+        return to_device(numbers, block.device).to(block.dtype)
+    return to_numpy(numbers).astype(block.dtype)
 
 
-def cut_below(strip: Any) -> None:
-    """Raise what is below zero to zero, in place."""
+def clip_below_zero(strip: Any) -> None:
+    """Replace negative numbers by zero, in place."""
     if is_tensor(strip):
         strip.clamp_(min=0)
     else:
         np.maximum(strip, 0, out=strip)
 
 
-def cut_above(strip: Any) -> None:
-    """Lower what is above zero to zero, in place."""
-    if is_tensor(strip):
-        strip.clamp_(max=0)
-    else:
-        np.minimum(strip, 0, out=strip)
-
-
-def exponentiate(strip: Any) -> None:
-    """Turn numbers into their exponentials, in place."""
-    if is_tensor(strip):
-        strip.exp_()
-    else:
-        np.exp(strip, out=strip)
-
-
 def fill_diagonal(block: Any, value: float) -> None:
-    """Set the diagonal of a block."""
+    """Set the diagonal of a block, in place."""
     if is_tensor(block):
         block.fill_diagonal_(value)
     else:
         np.fill_diagonal(block, value)
 
 
-def _any_on_device(*rows: Any) -> bool:
-    return any(isinstance(some, DeviceRows) or is_tensor(some) for some in rows)
+def is_on_device(*rows: Any) -> bool:
+    """Return whether any of the rows are tensors or CSR rows on a device."""
+    return any(isinstance(part, DeviceRows) or is_tensor(part) for part in rows)

@@ -1,41 +1,56 @@
-"""What every kernel is, and what makes one out of what a user gives."""
+"""The base class of all kernels, and sums, products, multiples and normalizations of kernels."""
 
 from __future__ import annotations
 
-import re
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_array
+from sklearn.base import BaseEstimator
 
 from psilearn._backend import (
-    array_namespace,
+    NUMPY,
+    Compute,
+    current_compute,
     device_of,
     is_tensor,
-    off_device,
-    precision,
-    to_host,
-    working_device,
+    iter_slices,
+    tensor_to_numpy,
+    to_device,
+    to_numpy,
 )
 from psilearn._linalg import Array
-from psilearn._utils.samples import Samples, describe, n_columns, n_samples, take
-from psilearn.kernels.blocks import new_block
-from psilearn.kernels.device_rows import on_device
-from psilearn.kernels.inner_products import fill_diagonal, slices, squared_distances
+from psilearn._utils import validation
+from psilearn._utils.samples import Samples, describe_shape, n_columns, n_samples, take
+from psilearn.kernels.gram_matrix import check_block, check_symmetric_matrix, symmetric_matrix
+from psilearn.kernels.inner_products import fill_diagonal, in_strips, match_block, to_squared_distances
+
+PAIRED_BLOCK = 64  # rows of the blocks whose diagonals are k(aᵢ, bᵢ)
 
 
 class Kernel(BaseEstimator):
     """A positive semi-definite similarity k(a, b) = ⟨ψ(a), ψ(b)⟩ of two objects.
 
-    A subclass stores its parameters in ``__init__`` and defines ``__call__`` and ``diag``; everything else has a
-    default. ``check`` is the only place where the library looks whether an object suits, ``check_alike`` whether two
-    collections suit each other.
+    A subclass stores its parameters in ``__init__`` and implements ``_block`` and ``_diag``:
 
-    Blocks come in :func:`psilearn._backend.working_dtype`; ``diag`` and ``paired``, a number an object, in float64 and
-    in NumPy. A kernel that says ``_on_device`` takes tensors of torch as rows and computes where they are; any other
-    one gets what is in NumPy, and its blocks are moved.
+    - ``_block(A, B, compute)`` returns k(A, B), shape (len(A), len(B)). A and B are validated collections, and ``B is
+      A`` for a symmetric block. ``compute.dtype`` is the requested precision; any other one is converted.
+    - ``_diag(A)`` returns k(a, a), shape (len(A),).
+
+    It may also override ``_paired(A, B)``, which returns k(aᵢ, bᵢ); ``_check(A, name, allow_1d)``, which validates a
+    collection; ``_check_same_kind(A, name, B, other)``, which compares two of them; and ``fit``. A kernel that computes
+    with torch tensors sets ``supports_torch = True``; any other one receives NumPy arrays, and its blocks are moved to
+    the device.
+
+    Attributes
+    ----------
+    supports_torch : bool
+        Whether rows may be torch tensors, in which case blocks are tensors too.
+
+    See Also
+    --------
+    Pairwise : A kernel from a Python function of two objects.
+    Precomputed : A kernel from a matrix.
 
     Examples
     --------
@@ -43,176 +58,447 @@ class Kernel(BaseEstimator):
 
     >>> import numpy as np
     >>> class Letters(Kernel):
-    ...     def __call__(self, A, B=None):
-    ...         B = A if B is None else B
-    ...         return np.array([[len(set(a) & set(b)) for b in B] for a in A], dtype=float)
-    ...     def diag(self, A):
-    ...         return np.array([len(set(a)) for a in A], dtype=float)
+    ...     def _block(self, A, B, compute):
+    ...         return np.array([[len(set(a) & set(b)) for b in B] for a in A])
+    ...     def _diag(self, A):
+    ...         return np.array([len(set(a)) for a in A])
     >>> Letters()(["tea", "cat"], ["eat", "dog"])
     array([[3., 0.],
            [2., 0.]])
     """
 
-    _makes_blocks = False  # whether a block is a new array each time, free to be overwritten
-    _on_device = False  # whether rows may be tensors, and blocks are then tensors too
+    supports_torch: bool = False
+    _returns_new_block = False  # whether each call of _block returns a new array, which may be overwritten
+    _is_stored = False  # whether values are looked up in a matrix, so that symmetry can be checked everywhere
 
-    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
-        """Return the block k(A, B) of shape (len(A), len(B)); k(A, A) without B."""
-        raise TypeError(
-            f"{type(self).__name__} defines no __call__(A, B=None): a kernel must return the block k(A, B)."
-        )
+    def __call__(self, A: Samples, B: Samples | None = None, *, compute: Compute | None = None) -> Array:
+        """Compute the block k(A, B).
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of objects
+            The rows of the block.
+        B : array, CSR matrix or sequence of objects, default=None
+            The columns of the block. None stands for A.
+        compute : Compute, default=None
+            Precision and device. By default float64, on the device of the first tensor, or as set by
+            :func:`psilearn.computing`.
+
+        Returns
+        -------
+        array of shape (len(A), len(B))
+            The values, all finite, as a new array or tensor.
+
+        See Also
+        --------
+        Kernel.gram : The symmetric matrix k(A, A), checked and in float64.
+        Kernel.diag : The diagonal of k(A, A).
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Linear
+        >>> Linear()([[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]])
+        array([[11., 17.]])
+        """
+        if compute is None:
+            compute = current_compute(A, B)
+        left = self._prepare(A, "A", compute)
+        right = left if B is None else self._prepare(B, "B", compute)
+        if B is not None:
+            self._check_pair(left, right)
+        return self._evaluate(left, right, compute)
+
+    def gram(self, A: Samples, *, compute: Compute | None = None, remedy: str = "Use fewer objects.") -> Array:
+        """Compute the symmetric matrix k(A, A) in float64.
+
+        Each pair is evaluated once, in panels of rows. The matrix is checked: finite, symmetric, and with the diagonal
+        that :meth:`diag` returns. Memory: n² float64 numbers and a panel within ``working_memory``.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of n objects
+            The objects.
+        compute : Compute, default=None
+            Precision of the panels, and device. By default float64, on the device of the first tensor, or as set by
+            :func:`psilearn.computing`.
+        remedy : str, default="Use fewer objects."
+            What the error suggests if memory does not suffice.
+
+        Returns
+        -------
+        array of shape (n, n)
+            The matrix in float64.
+
+        See Also
+        --------
+        Kernel.__call__ : A block k(A, B).
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Linear
+        >>> Linear().gram([[1.0, 2.0], [0.0, 1.0]])
+        array([[5., 2.],
+               [2., 1.]])
+        """
+        compute = current_compute(A) if compute is None else compute
+        n = n_samples(A)
+        compute.require_memory((2, n, n), f"The Gram matrix of {self!r} over {n} objects, with its factor,", remedy)
+        A = self.to_device(A, compute)
+
+        def block(rows: slice, columns: slice) -> Array:
+            left = self._prepare(take(A, rows), "A", compute)
+            right = left if columns == rows else self._prepare(take(A, columns), "A", compute)
+            return self._evaluate(left, right, compute, rows.start, columns.start)
+
+        is_stored = any(getattr(part, "_is_stored", False) for part in (self, *self.get_params().values()))
+        K, gap = symmetric_matrix(block, n, compute, is_stored)
+        check_symmetric_matrix(K, gap, self.diag(A), compute.dtype, self)
+        return K
 
     def diag(self, A: Samples) -> Array:
-        """Return k(a, a) for each object, shape (len(A),), without the block."""
-        raise TypeError(f"{type(self).__name__} defines no diag(A): a kernel must return k(a, a) for each object.")
+        """Compute k(a, a) for each object.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of n objects
+            The objects.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The squared lengths |ψ(a)|² in float64.
+
+        See Also
+        --------
+        Kernel.gram : The whole matrix.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Linear
+        >>> Linear().diag([[1.0, 2.0], [0.0, 1.0]])
+        array([5., 1.])
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are reported below
+            values = np.asarray(to_numpy(self._diag(self._prepare(A, "A", _where(A)))), dtype=np.float64)
+        if values.shape != (n_samples(A),) or not np.isfinite(values.sum()):
+            raise ValueError(
+                f"{self!r}: diag must return one finite number per object; got shape {values.shape} with "
+                f"{int(np.sum(~np.isfinite(values)))} values that are not finite, for {describe_shape(A)}."
+            )
+        return values
 
     def paired(self, A: Samples, B: Samples) -> Array:
-        """Return k(aᵢ, bᵢ) for each i, shape (len(A),).
+        """Compute k(aᵢ, bᵢ) for each i.
 
-        This default evaluates 64×64 blocks and keeps their diagonals; kernels that can do better override it.
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of n objects
+            The first object of each pair.
+        B : array, CSR matrix or sequence of n objects
+            The second object of each pair.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The values in float64.
+
+        See Also
+        --------
+        Kernel.paired_squared_distances : |ψ(aᵢ) − ψ(bᵢ)|².
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Linear
+        >>> Linear().paired([[1.0, 2.0]], [[3.0, 4.0]])
+        array([11.])
         """
-        same_length(A, B)
-        steps = slices(n_samples(A), 64)
-        with precision(np.float64):
-            return np.concatenate([np.diagonal(to_host(self(take(A, step), take(B, step)))) for step in steps])
+        if n_samples(A) != n_samples(B):
+            raise ValueError(
+                f"Pairs require collections of the same length; A has {n_samples(A)} objects, B has {n_samples(B)}."
+            )
+        compute = Compute(device=device_of(A)) if is_tensor(A) and is_tensor(B) else NUMPY
+        left, right = self._prepare(A, "A", compute), self._prepare(B, "B", compute)
+        self._check_pair(left, right)
+        return np.asarray(to_numpy(self._paired(left, right)), dtype=np.float64)
 
-    def squared_distances(self, A: Samples, B: Samples | None = None) -> Array:
-        """Return |ψ(a) − ψ(b)|² = k(a,a) + k(b,b) − 2k(a,b) as a block."""
-        distances = squared_distances(*self._distance_parts(A, B))
-        if B is None:
-            fill_diagonal(distances, 0)
-        return distances
+    def squared_distances(self, A: Samples, B: Samples | None = None, *, compute: Compute | None = None) -> Array:
+        """Compute |ψ(a) − ψ(b)|² = k(a,a) + k(b,b) − 2k(a,b) as a block.
 
-    def _distance_parts(self, A: Samples, B: Samples | None) -> tuple[Array, Array, Array]:
-        """Return k(a,b) as a block that may be overwritten, k(a,a) and k(b,b)."""
-        diagonal = self.diag(A)
-        return new_block(self, A, B), diagonal, diagonal if B is None else self.diag(B)
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of objects
+            The rows of the block.
+        B : array, CSR matrix or sequence of objects, default=None
+            The columns of the block. None stands for A.
+        compute : Compute, default=None
+            Precision and device, as in :meth:`__call__`.
+
+        Returns
+        -------
+        array of shape (len(A), len(B))
+            The squared distances, at least 0.
+
+        See Also
+        --------
+        Kernel.paired_squared_distances : The same for pairs of objects.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Linear
+        >>> Linear().squared_distances([[0.0], [3.0]])
+        array([[0., 9.],
+               [9., 0.]])
+        """
+        compute = current_compute(A, B) if compute is None else compute
+        left = self._prepare(A, "A", compute)
+        right = left if B is None else self._prepare(B, "B", compute)
+        if B is not None:
+            self._check_pair(left, right)
+        return self._squared_distances(left, right, compute)
 
     def paired_squared_distances(self, A: Samples, B: Samples) -> Array:
-        """Return |ψ(aᵢ) − ψ(bᵢ)|² for each i."""
+        """Compute |ψ(aᵢ) − ψ(bᵢ)|² for each i.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of n objects
+            The first object of each pair.
+        B : array, CSR matrix or sequence of n objects
+            The second object of each pair.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The squared distances in float64, at least 0.
+
+        See Also
+        --------
+        Kernel.squared_distances : The same for all pairs.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Linear
+        >>> Linear().paired_squared_distances([[0.0]], [[3.0]])
+        array([9.])
+        """
         return np.maximum(self.diag(A) + self.diag(B) - 2 * self.paired(A, B), 0)
 
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
-        """Return the collection if this kernel can work on it; else raise an error that calls it ``name``.
+        """Validate a collection of objects.
 
-        Values are not changed: predictions are drawn from what this returns. The default accepts any sequence or
-        array with at least one object; kernels on rows demand two dimensions unless ``allow_1d``.
+        Values are not changed: predictions are taken from what this method returns.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of objects
+            The objects.
+        name : str, default="A"
+            What errors call the collection.
+        allow_1d : bool, default=True
+            Whether kernels on rows accept a 1-D array, as rows of one number.
+
+        Returns
+        -------
+        array, CSR matrix or sequence
+            The collection in a form that the kernel can work on: sparse matrices as CSR, data frames as arrays, tensors
+            as arrays unless the kernel supports torch.
+
+        See Also
+        --------
+        Kernel.check_same_kind : Validate that two collections can be compared.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Linear
+        >>> Linear().check([[1.0, 2.0]], "X")
+        array([[1., 2.]])
         """
-        refuse_empty(A, name)
-        if sparse.issparse(A):
-            return A.tocsr()
-        return A.to_numpy() if hasattr(A, "iloc") else A
+        return self._check(A if self.supports_torch else tensor_to_numpy(A), name, allow_1d)
 
-    def check_alike(self, A: Samples, name: str, B: Samples, other: str) -> None:
-        """Refuse to compare checked collections of different kinds: here, rows of different widths."""
-        if n_columns(A) != n_columns(B):
-            raise ValueError(
-                f"{name} must be of the same width as {other}: {name} has {describe(A)}, {other} has {describe(B)}."
-            )
+    def check_same_kind(self, A: Samples, name: str, B: Samples, other: str) -> None:
+        """Raise if two validated collections cannot be compared, for example because their widths differ.
 
-    def fit(self, A: Samples) -> Self:
-        """Set what this kernel takes from data, such as a median width, and return the kernel."""
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of objects
+            A validated collection.
+        name : str
+            What errors call A.
+        B : array, CSR matrix or sequence of objects
+            Another validated collection.
+        other : str
+            What errors call B.
+
+        See Also
+        --------
+        Kernel.check : Validate one collection.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.kernels import Linear
+        >>> Linear().check_same_kind(np.ones((2, 3)), "Y", np.ones((5, 3)), "the candidates")
+        """
+        self._check_same_kind(A, name, B, other)
+
+    def fit(self, A: Samples, y: Samples | None = None) -> Self:
+        """Learn what the kernel takes from data, such as a median width or weights.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of n objects
+            The objects.
+        y : array, CSR matrix or sequence of n outputs, default=None
+            The outputs of the objects, for kernels that are learned with them.
+
+        Returns
+        -------
+        Kernel
+            The kernel itself.
+
+        See Also
+        --------
+        Gaussian : Its ``gamma="median"`` is learned by ``fit``.
+        Aligned : Its weights are learned by ``fit``.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Gaussian
+        >>> Gaussian(gamma="median").fit([[0.0], [1.0], [2.0]]).gamma_
+        1.0
+        """
         for part in self.get_params(deep=False).values():
             if isinstance(part, Kernel):
-                part.fit(A)
+                part.fit(A, y)
         return self
 
-    def normalized(self) -> Kernel:
-        """Return k(a,b) / √(k(a,a) k(b,b))."""
-        from psilearn.kernels.combine import Normalized
+    def to_device(self, A: Samples, compute: Compute) -> Samples:
+        """Return dense rows on the device if the kernel computes there, so that many blocks move them once.
 
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of objects
+            The objects.
+        compute : Compute
+            Precision and device.
+
+        Returns
+        -------
+        array, CSR matrix or sequence
+            A tensor for dense rows of numbers, and any other collection unchanged.
+
+        See Also
+        --------
+        psilearn.computing : Set the device of public calls.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn._backend import NUMPY
+        >>> from psilearn.kernels import Linear
+        >>> Linear().to_device(np.ones((1, 2)), NUMPY)
+        array([[1., 1.]])
+        """
+        if compute.device is None or not self.supports_torch or not isinstance(A, np.ndarray):
+            return A
+        return to_device(A, compute.device) if A.dtype.kind in "bifu" else A
+
+    def normalized(self) -> Kernel:
+        """Return the cosine k(a, b) / √(k(a, a) k(b, b)) as a kernel.
+
+        Returns
+        -------
+        Normalized
+            The kernel of cosines.
+
+        See Also
+        --------
+        Normalized : The class of the returned kernel.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Linear
+        >>> Linear().normalized()([[3.0, 4.0]], [[1.0, 0.0]])
+        array([[0.6]])
+        """
         return Normalized(self)
 
     def __add__(self, other: Kernel) -> Kernel:
-        from psilearn.kernels.combine import Sum
-
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __radd__(self, other: Any) -> Kernel:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # sum() starts with 0
 
     def __mul__(self, other: Kernel | float) -> Kernel:
-        from psilearn.kernels.combine import Product, Scaled
-
         if isinstance(other, Kernel):
             return Product(self, other)
         return Scaled(self, other) if isinstance(other, int | float) else NotImplemented
 
     __rmul__ = __mul__
 
+    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
+        raise TypeError(f"{type(self).__name__} must implement _block(A, B, compute), which returns k(A, B).")
 
-class RowKernel(Kernel):
-    """A kernel on rows of numbers: dense arrays, CSR matrices, and 1-D arrays as single numbers."""
+    def _diag(self, A: Any) -> Any:
+        raise TypeError(f"{type(self).__name__} must implement _diag(A), which returns k(a, a) for each object.")
 
-    _accepts_sparse = True
-    _accepts_nan = False
+    def _paired(self, A: Any, B: Any) -> Any:
+        """Return k(aᵢ, bᵢ) from the diagonals of small blocks."""
+        parts = [
+            np.diagonal(to_numpy(self._block(take(A, step), take(B, step), NUMPY)))
+            for step in iter_slices(n_samples(A), PAIRED_BLOCK)
+        ]
+        return np.concatenate(parts)
 
-    def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
-        """Demand finite numbers; keep the form and the dtype in which they came."""
-        return check_rows(
-            A,
-            name,
-            f"does not suit {type(self).__name__}, a kernel on rows of numbers",
-            "For other objects give a kernel that understands them, or a function k(a, b).",
-            accept_sparse="csr" if self._accepts_sparse else False,
-            ensure_2d=not allow_1d,
-            ensure_all_finite="allow-nan" if self._accepts_nan else True,
-        )
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
+        """Accept any sequence or array with at least one object."""
+        check_not_empty(A, name)
+        if sparse.issparse(A):
+            return A.tocsr()
+        return A.to_numpy() if hasattr(A, "iloc") else A
 
-    def _rows(self, A: Samples, name: str = "A") -> Any:
-        """Return checked rows in the dtype in which they came, shape (len(A), d)."""
-        A = self.check(A, name)
-        A = A.reshape(-1, 1) if A.ndim == 1 else A
-        if not self._on_device:
-            return off_device(A)
-        return A if working_device() is None else on_device(A, working_device())
-
-    def _row_pair(self, A: Samples, B: Samples | None) -> tuple[Any, Any]:
-        """Return checked rows of one width; the same ones twice without B."""
-        rows = self._rows(A)
-        if B is None:
-            return rows, rows
-        others = self._rows(B, "B")
-        if rows.shape[1] != others.shape[1]:
+    def _check_same_kind(self, A: Samples, name: str, B: Samples, other: str) -> None:
+        if n_columns(A) != n_columns(B):
             raise ValueError(
-                f"{type(self).__name__} compares rows of one width: A has {rows.shape[1]} columns (shape "
-                f"{tuple(rows.shape)}), B has {others.shape[1]} (shape {tuple(others.shape)})."
+                f"{name} must have the same width as {other}: {name} has {describe_shape(A)}, {other} has "
+                f"{describe_shape(B)}."
             )
-        device = device_of(rows, others) if working_device() is None else None
-        if device is not None:
-            rows, others = on_device(rows, device), on_device(others, device)
-        return rows, others
+
+    def _check_pair(self, A: Any, B: Any) -> None:
+        """Raise if the prepared rows and columns of a block cannot be compared."""
+
+    def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
+        """Return a validated collection as :meth:`_block` takes it."""
+        return self.check(A, name)
+
+    def _evaluate(self, left: Any, right: Any, compute: Compute, row: int = 0, column: int = 0) -> Array:
+        """Return the block of prepared collections, checked, in the requested precision and as a new array."""
+        with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are reported below
+            K: Any = self._block(left, right, compute)
+            if self._returns_new_block:
+                K = compute.asarray(K, compute.dtype)
+            elif is_tensor(K):
+                K = compute.asarray(K.detach().clone(), compute.dtype)
+            else:
+                K = compute.asarray(np.array(K, dtype=compute.dtype))
+            check_block(K, (n_samples(left), n_samples(right)), self, row, column)
+        return K
+
+    def _squared_distances(self, left: Any, right: Any, compute: Compute) -> Array:
+        """Return |ψ(a) − ψ(b)|² of prepared collections."""
+        distances = to_squared_distances(*self._distance_parts(left, right, compute))
+        if right is left:
+            fill_diagonal(distances, 0)
+        return distances
+
+    def _distance_parts(self, left: Any, right: Any, compute: Compute) -> tuple[Array, Any, Any]:
+        """Return k(a, b) as a block that may be overwritten, k(a, a) and k(b, b), for prepared collections."""
+        diagonal = self._diag(left)
+        return self._evaluate(left, right, compute), diagonal, diagonal if right is left else self._diag(right)
 
 
-def check_rows(A: Samples, name: str, complaint: str, advice: str = "", **demands: Any) -> Samples:
-    """Return rows of numbers as scikit-learn's check_array with these demands gives them; errors name the argument."""
-    refuse_empty(A, name)
-    if is_tensor(A):
-        return _check_tensor(A, name, **demands)
-    try:
-        return check_array(A, dtype="numeric", input_name=name, **demands)
-    except (TypeError, ValueError) as error:
-        if re.search(rf"\b{re.escape(name)}\b", str(error)):
-            raise
-        raise type(error)(f"{name} {complaint}: {error} {advice}".rstrip()) from error
-
-
-def _check_tensor(A: Any, name: str, ensure_2d: bool = True, ensure_all_finite: Any = True, **_: Any) -> Any:
-    """Demand of a tensor what check_array demands of an array."""
-    xp = array_namespace(A)
-    if str(A.layout) != "torch.strided":
-        raise TypeError(f"{name} is a tensor in the layout {A.layout}; give sparse rows as a CSR matrix of SciPy.")
-    if A.ndim != 2 and (ensure_2d or A.ndim != 1):
-        raise ValueError(f"{name} must have two dimensions, one row an object; got shape {tuple(A.shape)}.")
-    if not xp.isdtype(A.dtype, ("bool", "integral", "real floating")):
-        raise TypeError(f"{name} must hold real numbers; got {A.dtype}.")
-    if ensure_all_finite is True and xp.isdtype(A.dtype, "real floating") and not bool(xp.all(xp.isfinite(A))):
-        raise ValueError(f"{name} contains NaN or infinity; shape {tuple(A.shape)}. Remove or replace them.")
-    return A.detach()
-
-
-def refuse_empty(A: Samples, name: str) -> None:
-    """Refuse what is no collection of at least one object."""
+def check_not_empty(A: Samples, name: str) -> None:
+    """Raise unless A is a collection of at least one object."""
     try:
         size = n_samples(A)
     except (TypeError, IndexError):
@@ -223,28 +509,194 @@ def refuse_empty(A: Samples, name: str) -> None:
         raise ValueError(f"{name} is empty: at least one object is needed.")
 
 
-def same_length(A: Samples, B: Samples) -> None:
-    """Refuse to pair collections of different lengths."""
-    if n_samples(A) != n_samples(B):
-        raise ValueError(f"Pairs need collections of one length; A has {n_samples(A)} objects, B has {n_samples(B)}.")
+def _where(A: Samples) -> Compute:
+    """Return float64 where the objects are."""
+    return Compute(device=A.device) if is_tensor(A) else NUMPY
 
 
-def as_kernel(kernel: Any, name: str) -> Kernel:
-    """Return an own copy of what the user gave for a kernel parameter.
+class _Composite(Kernel):
+    """A kernel that is computed from the blocks of other kernels, which prepare the objects themselves."""
 
-    A :class:`Kernel` is cloned, a plain function k(a, b) becomes :class:`~psilearn.kernels.Pairwise`, and None becomes
-    a Gaussian kernel with the median width.
+    _returns_new_block = True
+
+    @property
+    def supports_torch(self) -> bool:  # type: ignore[override]
+        """Whether all parts support torch."""
+        return all(part.supports_torch for part in self._parts())
+
+    def _parts(self) -> tuple[Kernel, ...]:
+        return tuple(part for part in self.get_params(deep=False).values() if isinstance(part, Kernel))
+
+    def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
+        return A if self.supports_torch else tensor_to_numpy(A)
+
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
+        for part in self._parts():
+            A = part.check(A, name, allow_1d=allow_1d)
+        return A
+
+    def _check_same_kind(self, A: Samples, name: str, B: Samples, other: str) -> None:
+        for part in self._parts():
+            part.check_same_kind(A, name, B, other)
+
+
+def _part_block(part: Kernel, A: Any, B: Any, compute: Compute) -> Any:
+    return part(A, None if B is A else B, compute=compute)
+
+
+class Sum(_Composite):
+    """The kernel k(a, b) = left(a, b) + right(a, b), whose feature space is the direct sum of theirs.
+
+    Parameters
+    ----------
+    left : Kernel
+        The first term.
+    right : Kernel
+        The second term.
+
+    See Also
+    --------
+    uniform : The mean of several kernels.
+    weighted : A weighted sum of several kernels.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Linear, Tanimoto
+    >>> 0.5 * Linear() + Tanimoto()
+    Sum(left=Scaled(kernel=Linear(), scale=0.5), right=Tanimoto())
     """
-    from psilearn.kernels.objects import Pairwise
-    from psilearn.kernels.vector import Gaussian
 
-    if kernel is None:
-        return Gaussian()
-    if isinstance(kernel, Kernel):
-        return clone(kernel)
-    if callable(kernel) and not isinstance(kernel, type):
-        return Pairwise(kernel)
-    hint = f"{kernel.__name__}(...)" if isinstance(kernel, type) else "Gaussian(gamma=0.1)"
-    raise TypeError(
-        f"{name} must be a kernel of psilearn.kernels such as {hint}, a function k(a, b) or None; got {kernel!r}."
-    )
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left = left
+        self.right = right
+
+    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
+        block = _part_block(self.left, A, B, compute)
+        block += _part_block(self.right, A, B, compute)
+        return block
+
+    def _diag(self, A: Any) -> Any:
+        return self.left.diag(A) + self.right.diag(A)
+
+    def _paired(self, A: Any, B: Any) -> Any:
+        return self.left.paired(A, B) + self.right.paired(A, B)
+
+
+class Product(_Composite):
+    """The kernel k(a, b) = left(a, b) · right(a, b), whose feature space is the tensor product of theirs.
+
+    Parameters
+    ----------
+    left : Kernel
+        The first factor.
+    right : Kernel
+        The second factor.
+
+    See Also
+    --------
+    Sum : The sum of two kernels.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Dice, Tanimoto
+    >>> (Dice() * Tanimoto())([[1, 1, 0]], [[0, 1, 1]]).round(4)
+    array([[0.1667]])
+    """
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left = left
+        self.right = right
+
+    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
+        block = _part_block(self.left, A, B, compute)
+        block *= _part_block(self.right, A, B, compute)
+        return block
+
+    def _diag(self, A: Any) -> Any:
+        return self.left.diag(A) * self.right.diag(A)
+
+    def _paired(self, A: Any, B: Any) -> Any:
+        return self.left.paired(A, B) * self.right.paired(A, B)
+
+
+class Scaled(_Composite):
+    """The kernel k(a, b) = scale · kernel(a, b) with scale > 0.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel that is multiplied.
+    scale : float
+        The factor, greater than 0.
+
+    See Also
+    --------
+    Sum : The sum of two kernels.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Linear
+    >>> (3 * Linear())([[2.0]])
+    array([[12.]])
+    """
+
+    def __init__(self, kernel: Kernel, scale: float) -> None:
+        self.kernel = kernel
+        self.scale = scale
+
+    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
+        block = _part_block(self.kernel, A, B, compute)
+        block *= validation.check_positive(self.scale, "scale")
+        return block
+
+    def _diag(self, A: Any) -> Any:
+        return validation.check_positive(self.scale, "scale") * self.kernel.diag(A)
+
+    def _paired(self, A: Any, B: Any) -> Any:
+        return validation.check_positive(self.scale, "scale") * self.kernel.paired(A, B)
+
+
+class Normalized(_Composite):
+    """The kernel k(a, b) = kernel(a, b) / √(kernel(a, a) · kernel(b, b)): the cosine in the feature space.
+
+    An object of length zero stays at zero: its similarity to every object, itself included, is 0.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel that is normalized.
+
+    See Also
+    --------
+    Kernel.normalized : Returns this kernel.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Linear
+    >>> Linear().normalized()([[3.0, 4.0]], [[1.0, 0.0]])
+    array([[0.6]])
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
+        block = _part_block(self.kernel, A, B, compute)
+        column = match_block(self._inverse_lengths(A), block)[:, None]
+        row = column[:, 0] if B is A else match_block(self._inverse_lengths(B), block)
+
+        def normalize(strip: Array, part: slice) -> None:
+            strip *= column[part]
+            strip *= row
+
+        return in_strips(block, normalize)
+
+    def _diag(self, A: Any) -> Any:
+        return (self.kernel.diag(A) > 0).astype(np.float64)
+
+    def _paired(self, A: Any, B: Any) -> Any:
+        return self.kernel.paired(A, B) * self._inverse_lengths(A) * self._inverse_lengths(B)
+
+    def _inverse_lengths(self, A: Any) -> Array:
+        diagonal = self.kernel.diag(A)
+        return np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1)), 0.0)

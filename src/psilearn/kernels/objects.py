@@ -1,4 +1,4 @@
-"""Kernels on anything: a precomputed matrix with objects as indices, and a plain function of two objects."""
+"""Kernels on any objects: a precomputed matrix, with row numbers as objects, and a function of two objects."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend import working_dtype
+from psilearn._backend import Compute
 from psilearn._utils.samples import Index, Samples, n_samples
 from psilearn.kernels.inner_products import strips
-from psilearn.kernels.kernel import Array, Kernel, same_length
+from psilearn.kernels.kernel import Kernel
 
 
 class Precomputed(Kernel):
-    """k(i, j) = matrix[i, j]: objects are integers, row numbers of a matrix that is already known.
+    """The kernel k(i, j) = matrix[i, j]: objects are row numbers of a matrix that is already known.
 
-    Because objects are indices, a collection can be split, shuffled and cross-validated like any other, and a copy of
-    the model shares the matrix.
+    Because objects are indices, a collection can be split, shuffled and cross-validated like any other. A clone of the
+    kernel shares the matrix.
 
     Parameters
     ----------
-    matrix : array (N, N)
-        the kernel among all objects that will ever be used, test objects and candidates included.
+    matrix : ndarray of shape (N, N)
+        The kernel among all objects that will be used, test objects and candidates included.
+
+    See Also
+    --------
+    Pairwise : A kernel from a function of two objects.
 
     Examples
     --------
@@ -32,46 +36,42 @@ class Precomputed(Kernel):
     array([[1., 3.]])
     """
 
-    _makes_blocks = True
+    _returns_new_block = True
+    _is_stored = True
 
     def __init__(self, matrix: Any) -> None:
         self.matrix = matrix
 
-    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
-        """Return matrix[A, B]."""
-        rows = self._index(A)
-        columns = rows if B is None else self._index(B, "B")
-        block = np.empty((len(rows), len(columns)), working_dtype())
-        for part in strips(len(rows), 8 * len(columns)):  # no block in the dtype of the matrix
-            block[part] = self.matrix[np.ix_(rows[part], columns)]
+    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
+        block = np.empty((len(A), len(B)), compute.dtype)
+        for part in strips(len(A), 8 * len(B)):  # no temporary block in the dtype of the matrix
+            block[part] = self.matrix[np.ix_(A[part], B)]
         return block
 
-    def diag(self, A: Samples) -> Array:
-        """Return matrix[a, a]."""
-        return self.paired(A, A)
+    def _diag(self, A: Any) -> Any:
+        return self.matrix[A, A]
 
-    def paired(self, A: Samples, B: Samples) -> Array:
-        """Return matrix[aᵢ, bᵢ]."""
-        same_length(A, B)
-        return np.asarray(self.matrix[self._index(A), self._index(B, "B")], dtype=np.float64)
+    def _paired(self, A: Any, B: Any) -> Any:
+        return self.matrix[A, B]
 
-    def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
-        """Demand row numbers of the matrix: integers, one an object."""
-        A = np.asarray(super().check(A, name))
+    def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
+        return self._index(self.check(A, name), name)
+
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
+        A = np.asarray(super()._check(A, name, allow_1d))
         self._index(A, name)
         return A
 
-    def _index(self, A: Samples, name: str = "A") -> Index:
+    def _index(self, A: Samples, name: str) -> Index:
         matrix = self.matrix
         if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             shape = f" of shape {matrix.shape}" if hasattr(matrix, "shape") else ""
             raise ValueError(f"matrix must be a square NumPy array; got {type(matrix).__name__}{shape}.")
-        A = np.asarray(A)
         if A.ndim == 2 and A.shape[1] == 1:
             A = A[:, 0]
         if A.ndim != 1 or not np.issubdtype(A.dtype, np.number) or np.any(np.floor(A) != A):
             raise ValueError(
-                f"With a Precomputed kernel {name} must hold one integer an object, the row number in the matrix; got "
+                f"With a Precomputed kernel {name} must hold one integer per object, its row number in the matrix; got "
                 f"shape {A.shape}, dtype {A.dtype}."
             )
         if A.size and not 0 <= A.min() <= A.max() < len(matrix):
@@ -88,10 +88,19 @@ class Precomputed(Kernel):
 
 
 class Pairwise(Kernel):
-    """k(a, b) from a Python function of two objects: strings, graphs, whatever the function understands.
+    """A kernel k(a, b) from a Python function of two objects, such as strings or graphs.
 
-    One call a pair; in a symmetric block each pair is evaluated once. For speed write a :class:`Kernel` that returns
-    whole blocks.
+    The function is called once per pair, and once per unordered pair in a symmetric block. It is slow: a
+    :class:`Kernel` that computes whole blocks is preferable.
+
+    Parameters
+    ----------
+    function : callable
+        Takes two objects and returns their similarity, a float. It must be symmetric and positive semi-definite.
+
+    See Also
+    --------
+    Kernel : How to write a kernel that computes blocks.
 
     Examples
     --------
@@ -101,15 +110,14 @@ class Pairwise(Kernel):
            [1., 0.]])
     """
 
-    _makes_blocks = True
+    _returns_new_block = True
 
     def __init__(self, function: Callable[[Any, Any], float]) -> None:
         self.function = function
 
-    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
-        """Return the block of function values."""
-        K = np.empty((n_samples(A), n_samples(A if B is None else B)), working_dtype())
-        if B is not None:
+    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
+        K = np.empty((n_samples(A), n_samples(B)), compute.dtype)
+        if B is not A:
             for i, a in enumerate(A):
                 K[i] = [self.function(a, b) for b in B]
             return K
@@ -118,11 +126,8 @@ class Pairwise(Kernel):
                 K[i, j] = K[j, i] = self.function(a, A[j])
         return K
 
-    def diag(self, A: Samples) -> Array:
-        """Return function(a, a) for each object."""
-        return self.paired(A, A)
+    def _diag(self, A: Any) -> Any:
+        return self._paired(A, A)
 
-    def paired(self, A: Samples, B: Samples) -> Array:
-        """Return function(aᵢ, bᵢ) for each i."""
-        same_length(A, B)
+    def _paired(self, A: Any, B: Any) -> Any:
         return np.array([self.function(a, b) for a, b in zip(A, B, strict=True)], dtype=np.float64)

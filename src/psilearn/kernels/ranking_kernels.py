@@ -1,4 +1,4 @@
-"""Kernels on rankings: inner products of finite embeddings of permutations, over all of which decoding is exact.
+"""Kernels on rankings: inner products of finite embeddings of permutations, with exact decoding over all rankings.
 
 A ranking is a row of K ranks, 1 = preferred, or an order of names, ``"b>c>a"`` (:mod:`psilearn.rankings`).
 """
@@ -10,111 +10,260 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend import working_dtype
+from psilearn._backend import Compute
+from psilearn._linalg import Array
 from psilearn._utils.samples import Index, Samples
 from psilearn.kernels.inner_products import gemm_tiles, strips
-from psilearn.kernels.kernel import Array, RowKernel, same_length
+from psilearn.kernels.row_kernel import RowKernel
 from psilearn.rankings import check_orders_something, check_ranks, from_orders, is_orders, to_orders
 
 
 class RankingKernel(RowKernel):
-    """k(σ, τ) = ⟨ψ(σ), ψ(τ)⟩ for an embedding ψ of rankings with few coordinates, |ψ(σ)| ≤ 1.
+    """A kernel k(σ, τ) = ⟨ψ(σ), ψ(τ)⟩ for an embedding ψ of rankings with few coordinates and |ψ(σ)| ≤ 1.
 
-    Estimators with such an output kernel predict over all K! rankings, without candidates:
-    :mod:`psilearn.decoding.all_rankings`.
+    Estimators with such an output kernel predict over all K! rankings without a list of candidates.
 
     Parameters
     ----------
-    partial : bool
-        whether outputs may be partial rankings: tied items have equal ranks, items of unknown rank NaN. False refuses
-        all but permutations of 1, …, K.
-    items : sequence of K names, optional
-        of the items in partial orders given as strings; full ones name all items themselves.
+    partial : bool, default=False
+        Whether outputs may be partial rankings: tied items have equal ranks, items of unknown rank have NaN. False
+        accepts permutations of 1, …, K only.
+    items : sequence of str, default=None
+        The K names of the items in partial orders that are given as strings. Full orders name all items themselves.
+
+    See Also
+    --------
+    Kemeny : Compares the order of each pair of items.
+    Hamming : Compares the rank of each item.
+    Lehmer : Compares Lehmer codes.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Kemeny, RankingKernel
+    >>> isinstance(Kemeny(), RankingKernel)
+    True
     """
 
     _accepts_sparse = False
-    _accepts_nan = True  # the check of ranks names the row
-    _makes_blocks = True
+    _accepts_nan = True  # the validation of ranks names the row
+    _returns_new_block = True
 
     def __init__(self, partial: bool = False, items: Sequence[str] | None = None) -> None:
         self.partial = partial
         self.items = items
 
-    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
-        """Return the block of similarities; sums of integers, exact."""
-        rows, others = self._row_pair(A, B)
-        K = rows.shape[1]
-        block, scale = np.empty((len(rows), len(others)), working_dtype()), self._scale(K)
-
-        def finish(sums: Array, i: slice, j: slice) -> None:
-            np.divide(sums, scale, out=block[i, j], dtype=block.dtype)
-
-        gemm_tiles(lambda i: self._code(rows[i]), lambda j: self._code(others[j]), block.shape, self._width(K), finish)
-        return block
-
-    def diag(self, A: Samples) -> Array:
-        """Return |ψ(σ)|²."""
-        return self._paired(*self._row_pair(A, None))
-
-    def paired(self, A: Samples, B: Samples) -> Array:
-        """Return ⟨ψ(σᵢ), ψ(τᵢ)⟩."""
-        same_length(A, B)
-        return self._paired(*self._row_pair(A, B))
-
     def features(self, A: Samples) -> Array:
-        """Return ψ(σ), shape (len(A), D)."""
-        rows = self._rows(A)
+        """Compute the embedding ψ(σ) of rankings.
+
+        Parameters
+        ----------
+        A : array of shape (n, K) or sequence of n orders
+            The rankings.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+            The coordinates.
+
+        See Also
+        --------
+        RankingKernel.n_features : The number D of coordinates.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Kemeny
+        >>> Kemeny().features([[1, 2]])
+        array([[1.]])
+        """
+        rows = self._ranks(self.check(A), "A")
         return np.divide(self._code(rows), np.sqrt(self._scale(rows.shape[1])), dtype=np.float64)
 
     def n_items(self, A: Samples) -> int:
-        """Return K, the number of items ranked."""
-        return int(self._rows(A[:1]).shape[1])
+        """Return the number K of items that are ranked.
+
+        Parameters
+        ----------
+        A : array of shape (n, K) or sequence of n orders
+            The rankings.
+
+        Returns
+        -------
+        int
+            The number of items.
+
+        See Also
+        --------
+        RankingKernel.n_features : The number of coordinates of the embedding.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Kemeny
+        >>> Kemeny().n_items(["a>b>c"])
+        3
+        """
+        return int(self._ranks(self.check(A[:1]), "A").shape[1])
 
     def n_features(self, A: Samples) -> int:
-        """Return D, the number of coordinates of ψ."""
+        """Return the number D of coordinates of the embedding.
+
+        Parameters
+        ----------
+        A : array of shape (n, K) or sequence of n orders
+            The rankings.
+
+        Returns
+        -------
+        int
+            The number of coordinates.
+
+        See Also
+        --------
+        RankingKernel.features : The coordinates.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Kemeny
+        >>> Kemeny().n_features(["a>b>c"])
+        3
+        """
         return self._width(self.n_items(A))
 
-    def in_form_of(self, A: Samples, ranks: Index) -> Samples:
-        """Return ranks (n, K) in the form of the rankings A: ranks of their dtype, or orders of their items."""
+    def to_form_of(self, A: Samples, ranks: Index) -> Samples:
+        """Return ranks in the form of other rankings: ranks of their dtype, or orders of their items.
+
+        Parameters
+        ----------
+        A : array of shape (n, K) or sequence of n orders
+            Rankings in the desired form.
+        ranks : ndarray of shape (m, K)
+            The ranks to convert.
+
+        Returns
+        -------
+        ndarray
+            Ranks of shape (m, K), or m orders.
+
+        See Also
+        --------
+        psilearn.rankings.to_orders : Orders from ranks.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.kernels import Kemeny
+        >>> Kemeny().to_form_of(np.array(["a>b>c"]), np.array([[3, 1, 2]]))
+        array(['b>c>a'], dtype='<U5')
+        """
         return to_orders(ranks, self._read(A[:1], "A")[1]) if is_orders(A) else ranks.astype(A.dtype)
 
-    def check(self, A: Samples, name: str = "A", *, allow_1d: bool = False) -> Samples:
-        """Demand rankings: dense rows of ranks, or orders, which are returned as an array of strings."""
+    def check_full(self, A: Samples, name: str) -> None:
+        """Raise if a ranking is partial; the error names the first such row.
+
+        Parameters
+        ----------
+        A : array of shape (n, K) or sequence of n orders
+            The rankings.
+        name : str
+            What errors call the rankings.
+
+        See Also
+        --------
+        Kernel.check : Validate rankings that may be partial.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Kemeny
+        >>> Kemeny().check_full([[1, 2, 3]], "y")
+        """
+        ranks = self._ranks(self.check(A, name), name)
+        partial = (np.sort(ranks, axis=1) != np.arange(1, ranks.shape[1] + 1)).any(axis=1)
+        if partial.any():
+            raise ValueError(
+                f"{name} in row {int(np.argmax(partial))} is a partial ranking, which is not among the full rankings: "
+                f"give candidates that contain it."
+            )
+
+    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
+        K = A.shape[1]
+        block, scale = np.empty((len(A), len(B)), compute.dtype), self._scale(K)
+
+        def finish(sums: Array, i: slice, j: slice) -> None:  # sums of integers, exact
+            np.divide(sums, scale, out=block[i, j], dtype=block.dtype)
+
+        gemm_tiles(lambda i: self._code(A[i]), lambda j: self._code(B[j]), block.shape, self._width(K), finish)
+        return block
+
+    def _diag(self, A: Any) -> Any:
+        return self._paired(A, A)
+
+    def _paired(self, A: Any, B: Any) -> Any:
+        K = A.shape[1]
+        values = np.empty(len(A))
+        for part in strips(len(A), 8 * self._width(K)):
+            left, right = self._code(A[part]), self._code(B[part])
+            values[part] = np.einsum("ij,ij->i", left, right, dtype=np.float64) / self._scale(K)
+        return values
+
+    def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
+        return self._ranks(self.check(A, name), name)
+
+    def __call__(self, A: Samples, B: Samples | None = None, *, compute: Compute | None = None) -> Array:
+        """Compute the block k(A, B); both collections must have the same form and the same items.
+
+        Parameters
+        ----------
+        A : array of shape (n, K) or sequence of n orders
+            The rows of the block.
+        B : array of shape (m, K) or sequence of m orders, default=None
+            The columns of the block. None stands for A.
+        compute : Compute, default=None
+            Precision and device. By default float64, or as set by :func:`psilearn.computing`.
+
+        Returns
+        -------
+        array of shape (n, m)
+            The values.
+
+        See Also
+        --------
+        Kernel.gram : The symmetric matrix k(A, A).
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Kemeny
+        >>> Kemeny()(["a>b>c"], ["c>b>a"])
+        array([[-1.]])
+        """
+        if B is not None and (is_orders(A) or is_orders(B)):
+            self.check_same_kind(A, "A", B, "B")
+        return super().__call__(A, B, compute=compute)
+
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
         if is_orders(A):
             ranks, items = self._read(A, name)
             self._check_ranks(ranks, name)
             return to_orders(ranks, items)
         if isinstance(A, list | tuple):
-            _refuse_ragged(A, name)
+            _check_equal_lengths(A, name)
         if getattr(A, "ndim", 0) == 2 and A.shape[1] == 1 and is_orders(np.asarray(A)[:, 0]):
             raise ValueError(f"{name} holds orders in a column, shape {A.shape}: give them as one sequence of strings.")
-        A = super().check(A, name, allow_1d=False)
+        A = super()._check(A, name, False)
         self._check_ranks(A, name)
         if self.items is not None and A.shape[1] != len(self.items):
-            raise ValueError(f"{name} ranks {A.shape[1]} items a row, but items names {len(self.items)}.")
+            raise ValueError(f"{name} ranks {A.shape[1]} items per row, but items has {len(self.items)} names.")
         return A
 
-    def check_alike(self, A: Samples, name: str, B: Samples, other: str) -> None:
-        """Demand one form and the same items."""
+    def _check_same_kind(self, A: Samples, name: str, B: Samples, other: str) -> None:
         forms = [
-            _form(self._read(C[:1], called)[1]) if is_orders(C) else "ranks" for C, called in ((A, name), (B, other))
+            _describe_orders(self._read(C[:1], label)[1]) if is_orders(C) else "ranks"
+            for C, label in ((A, name), (B, other))
         ]
         if forms[0] != forms[1]:
             raise ValueError(
-                f"{name} and {other} must be rankings of one form and of the same items: {name}: {forms[0]}; {other}: "
-                f"{forms[1]}."
+                f"{name} and {other} must be rankings of the same form and of the same items: {name}: {forms[0]}; "
+                f"{other}: {forms[1]}."
             )
-        super().check_alike(A, name, B, other)
-
-    def check_full(self, A: Samples, name: str) -> None:
-        """Refuse partial rankings, by the first."""
-        ranks = self._rows(A, name)
-        partial = (np.sort(ranks, axis=1) != np.arange(1, ranks.shape[1] + 1)).any(axis=1)
-        if partial.any():
-            raise ValueError(
-                f"{name} in row {int(np.argmax(partial))} is a partial ranking, which has no place among all full "
-                f"ones: give candidates that hold it."
-            )
+        super()._check_same_kind(A, name, B, other)
 
     def _read(self, orders: Any, name: str) -> tuple[Array, list[str]]:
         """Return the ranks and the items of orders."""
@@ -131,26 +280,9 @@ class RankingKernel(RowKernel):
         if self.partial:
             check_orders_something(ranks, name)
 
-    def _rows(self, A: Samples, name: str = "A") -> Any:
-        """Return checked ranks (len(A), K)."""
-        if not is_orders(A):
-            return self.check(A, name)
-        ranks = self._read(A, name)[0]
-        self._check_ranks(ranks, name)
-        return ranks
-
-    def _row_pair(self, A: Samples, B: Samples | None) -> tuple[Any, Any]:
-        if B is not None and (is_orders(A) or is_orders(B)):
-            self.check_alike(A, "A", B, "B")
-        return super()._row_pair(A, B)
-
-    def _paired(self, rows: Any, others: Any) -> Array:
-        K = rows.shape[1]
-        values = np.empty(len(rows))
-        for part in strips(len(rows), 8 * self._width(K)):
-            left, right = self._code(rows[part]), self._code(others[part])
-            values[part] = np.einsum("ij,ij->i", left, right, dtype=np.float64) / self._scale(K)
-        return values
+    def _ranks(self, A: Samples, name: str) -> Any:
+        """Return validated rankings as ranks (len(A), K)."""
+        return self._read(A, name)[0] if is_orders(A) else A
 
     def _dtype(self, n_items: int) -> Any:
         """Return the dtype in which sums of products of the code are exact."""
@@ -158,28 +290,36 @@ class RankingKernel(RowKernel):
 
     def _code(self, ranks: Any) -> Array:
         """Return ψ times √scale, integers, (n, width)."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must implement _code(ranks), the embedding times √scale.")
 
     def _width(self, n_items: int) -> int:
         """Return D, the number of coordinates."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must implement _width(n_items), the number of coordinates.")
 
     def _scale(self, n_items: int) -> int:
-        """Return the largest |code|², which is made 1."""
-        raise NotImplementedError
+        """Return the largest |code|², which the scaling makes 1."""
+        raise TypeError(f"{type(self).__name__} must implement _scale(n_items), the largest |code|².")
 
 
 class Kemeny(RankingKernel):
-    """k(σ, τ) = mean over item pairs i<j of sign(σⱼ − σᵢ)·sign(τⱼ − τᵢ): Kendall's τ of two rankings.
+    """Kendall's τ of two rankings: k(σ, τ) is the mean over item pairs i<j of sign(σⱼ − σᵢ)·sign(τⱼ − τᵢ).
 
     ψ(σ) holds the signs of the P = K(K−1)/2 pairs. For full rankings |ψ(σ) − ψ(τ)|² = 2 − 2·τ(σ, τ) is 4/P times
     Kendall's distance, the number of pairs ordered differently. Tied and unknown pairs count zero. Decoding over all
-    rankings is the Kemeny consensus problem: :mod:`psilearn.decoding.kemeny`.
+    rankings is the Kemeny consensus problem, which :mod:`psilearn.decoding.kemeny` solves exactly.
 
     Parameters
     ----------
-    partial, items :
-        as in :class:`RankingKernel`.
+    partial : bool, default=False
+        Whether outputs may be partial rankings: tied items have equal ranks, items of unknown rank have NaN. False
+        accepts permutations of 1, …, K only.
+    items : sequence of str, default=None
+        The K names of the items in partial orders that are given as strings. Full orders name all items themselves.
+
+    See Also
+    --------
+    Hamming : Compares the rank of each item.
+    Lehmer : Compares Lehmer codes.
 
     References
     ----------
@@ -207,16 +347,25 @@ class Kemeny(RankingKernel):
 
 
 class Hamming(RankingKernel):
-    """k(σ, τ) = the share of items that have the same rank in both rankings.
+    """The share of items that have the same rank in both rankings.
 
     ψ(σ) is the permutation matrix, ψ_ir = [σᵢ = r] / √K, so that |ψ(σ) − ψ(τ)|² is 2/K times the Hamming distance.
     Items of unknown rank count zero. With ``partial=True`` ranks are still integers from 1 to K, and orders must be
-    full: one that leaves items out or ties them tells no places. Decoding over all rankings is linear assignment.
+    full, because an order that omits or ties items does not determine ranks. Decoding over all rankings is a linear
+    assignment problem.
 
     Parameters
     ----------
-    partial, items :
-        as in :class:`RankingKernel`.
+    partial : bool, default=False
+        Whether outputs may be partial rankings: tied items have equal ranks, items of unknown rank have NaN. False
+        accepts permutations of 1, …, K only.
+    items : sequence of str, default=None
+        The K names of the items in partial orders that are given as strings. Full orders name all items themselves.
+
+    See Also
+    --------
+    Kemeny : Compares the order of each pair of items.
+    Lehmer : Compares Lehmer codes.
 
     References
     ----------
@@ -236,20 +385,20 @@ class Hamming(RankingKernel):
         if partial.any():
             row = int(np.argmax(partial))
             raise ValueError(
-                f"{name} in row {row}: {str(orders[row])!r} leaves items out or ties them, and does not tell the "
-                f"places that Hamming compares. Give ranks with NaN for unknown places, or use Kemeny or Lehmer."
+                f"{name} in row {row}: {str(orders[row])!r} omits or ties items, and does not determine the ranks that "
+                f"Hamming compares. Give ranks with NaN for unknown ones, or use Kemeny or Lehmer."
             )
         return ranks, items
 
     def _check_ranks(self, ranks: Array, name: str) -> None:
         check_ranks(ranks, name, bool(self.partial))
         K = ranks.shape[1]
-        odd = ~np.isin(ranks, np.arange(1, K + 1)) & ~np.isnan(ranks)
-        if odd.any():
-            row, column = np.argwhere(odd)[0]
+        invalid = ~np.isin(ranks, np.arange(1, K + 1)) & ~np.isnan(ranks)
+        if invalid.any():
+            row, column = np.argwhere(invalid)[0]
             raise ValueError(
-                f"{name} in row {row} has the rank {ranks[row, column]:g}: Hamming compares places, integers from 1 to "
-                f"{K}. Kemeny and Lehmer take any numbers as partial ranks."
+                f"{name} in row {row} has the rank {ranks[row, column]:g}: Hamming requires integers from 1 to {K}. "
+                f"Kemeny and Lehmer accept any numbers as partial ranks."
             )
 
     def _code(self, ranks: Any) -> Array:
@@ -264,19 +413,27 @@ class Hamming(RankingKernel):
 
 
 class Lehmer(RankingKernel):
-    """k(σ, τ) = ⟨ψ(σ), ψ(τ)⟩ for the centred Lehmer code ψᵢ(σ) ∝ Σ_{j<i} sign(σⱼ − σᵢ).
+    """The inner product of centered Lehmer codes, ψᵢ(σ) ∝ Σ_{j<i} sign(σⱼ − σᵢ).
 
     The Lehmer code cᵢ = #{j < i: σⱼ > σᵢ} ∈ {0, …, i−1} counts the earlier items that i is preferred to. The sum of
-    signs is 2cᵢ − (i−1): its mean over all rankings is zero, so that the zero vector, to which a ridge shrinks, prefers
-    no ranking; tied and unknown pairs count zero. |ψ(σ) − ψ(τ)|² is proportional to |c(σ) − c(τ)|²; |ψ(σ)| is 1 for the
-    order of the numbering and its reverse, and less for all others. Every code is the code of a ranking, so decoding
-    over all rankings rounds each coordinate. K coordinates are few, but the distance depends on the numbering of the
+    signs is 2cᵢ − (i−1). Its mean over all rankings is zero, so that the zero vector, to which a ridge shrinks, favors
+    no ranking. Tied and unknown pairs count zero. |ψ(σ) − ψ(τ)|² is proportional to |c(σ) − c(τ)|²; |ψ(σ)| is 1 for the
+    order of the numbering and its reverse, and less for all others. Every code belongs to one ranking, so decoding over
+    all rankings rounds each coordinate. There are only K coordinates, but the distance depends on the numbering of the
     items.
 
     Parameters
     ----------
-    partial, items :
-        as in :class:`RankingKernel`.
+    partial : bool, default=False
+        Whether outputs may be partial rankings: tied items have equal ranks, items of unknown rank have NaN. False
+        accepts permutations of 1, …, K only.
+    items : sequence of str, default=None
+        The K names of the items in partial orders that are given as strings. Full orders name all items themselves.
+
+    See Also
+    --------
+    Kemeny : Compares the order of each pair of items.
+    Hamming : Compares the rank of each item.
 
     References
     ----------
@@ -312,12 +469,12 @@ def pair_signs(ranks: Any, dtype: Any = np.float64) -> Array:
     return np.subtract(right > left, right < left, dtype=dtype)
 
 
-def _form(items: list[str]) -> str:
+def _describe_orders(items: list[str]) -> str:
     return f"orders of {', '.join(items)}"
 
 
-def _refuse_ragged(A: Sequence[Any], name: str) -> None:
-    """Name the first row whose length is another than that of the first."""
+def _check_equal_lengths(A: Sequence[Any], name: str) -> None:
+    """Raise if a row has another length than the first one."""
     lengths = [len(row) if hasattr(row, "__len__") else 0 for row in A]
     for row, length in enumerate(lengths):
         if length != lengths[0]:

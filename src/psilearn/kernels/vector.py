@@ -1,4 +1,4 @@
-"""Kernels on rows of numbers, dense or CSR, and the Gaussian over any kernel's distance."""
+"""Kernels on rows of numbers, dense or CSR, and the Gaussian over the distance of any kernel."""
 
 from __future__ import annotations
 
@@ -9,29 +9,34 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
 
-from psilearn._backend import array_namespace, is_tensor, off_device, on_host, precision, to_host, working_dtype
-from psilearn._linalg import row_products
+from psilearn._backend import NUMPY, Compute, array_namespace, is_tensor, iter_slices, to_numpy
+from psilearn._linalg import Array, row_products
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels.device_rows import DeviceRows, squared_lengths
 from psilearn.kernels.inner_products import (
     TILE,
     each_thread,
-    exponentiate,
     fill_diagonal,
-    gaussians,
     in_strips,
     inner_products,
+    is_on_device,
     paired_inner_products,
-    slices,
+    to_gaussians,
 )
-from psilearn.kernels.kernel import Array, Kernel, RowKernel, same_length
+from psilearn.kernels.kernel import Kernel
+from psilearn.kernels.row_kernel import RowKernel
 
-MEDIAN_ROWS = 1000  # objects that a median distance is taken over: half a million pairs
+MEDIAN_ROWS = 1000  # objects that the median distance is computed from: half a million pairs
 
 
 class Linear(RowKernel):
-    """k(a, b) = ⟨a, b⟩, the plain inner product; |ψ(a) − ψ(b)| is the Euclidean distance.
+    """The inner product k(a, b) = ⟨a, b⟩; |ψ(a) − ψ(b)| is the Euclidean distance.
+
+    See Also
+    --------
+    Gaussian : exp(−γ|a − b|²).
+    Polynomial : Powers of the inner product.
 
     Examples
     --------
@@ -41,62 +46,67 @@ class Linear(RowKernel):
            [2., 1.]])
     """
 
-    _makes_blocks = True
-    _on_device = True
+    supports_torch = True
+    _returns_new_block = True
 
-    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
-        """Return A Bᵀ."""
-        return inner_products(*self._row_pair(A, B))
+    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
+        return inner_products(A, B, compute)
 
-    def diag(self, A: Samples) -> Array:
-        """Return |a|²."""
-        if is_tensor(A):
-            return to_host(squared_lengths(self._rows(A)))
-        with on_host():
-            rows = self._rows(A)
-        return paired_inner_products(rows, rows)
+    def _diag(self, A: Any) -> Any:
+        return squared_lengths(A) if is_on_device(A) else paired_inner_products(A, A)
 
-    def paired(self, A: Samples, B: Samples) -> Array:
-        """Return ⟨aᵢ, bᵢ⟩."""
-        same_length(A, B)
-        if is_tensor(A) and is_tensor(B):
-            return to_host(row_products(*self._row_pair(A, B)))
-        with on_host():
-            return paired_inner_products(*self._row_pair(off_device(A), off_device(B)))
+    def _paired(self, A: Any, B: Any) -> Any:
+        return row_products(A, B) if is_tensor(A) and is_tensor(B) else paired_inner_products(A, B)
 
-    def _distance_parts(self, A: Samples, B: Samples | None) -> tuple[Array, Array, Array]:
-        """Return the parts of |a − b|²; dense rows are centred first, so that a common offset costs no digits.
+    def _distance_parts(self, left: Any, right: Any, compute: Compute) -> tuple[Array, Any, Any]:
+        """Return the parts of |a − b|²; dense rows are centered first, so that a common offset costs no digits.
 
-        On the mean of B, which stays the same where A comes in blocks: so k(a, b) does not depend on the block of a.
+        The center is the mean of ``right``, which stays the same while ``left`` comes in blocks: k(a, b) does not
+        depend on the block of a.
         """
-        rows, others = self._row_pair(A, B)
-        if is_tensor(rows) and is_tensor(others):
-            rows, others = _centred(rows, others, B is None)
-        if is_tensor(rows) or isinstance(rows, DeviceRows):
-            norms = squared_lengths(rows)
-            return inner_products(rows, others), norms, norms if B is None else squared_lengths(others)
-        if sparse.issparse(rows) or sparse.issparse(others):
-            return super()._distance_parts(A, B)
-        centre, dtype = others.mean(axis=0, dtype=np.float64), working_dtype()
-        left = np.subtract(rows, centre, out=np.empty(rows.shape, dtype), casting="same_kind")
-        right = left
-        if B is not None:
-            right = np.subtract(others, centre, out=np.empty(others.shape, dtype), casting="same_kind")
-        norms = paired_inner_products(left, left)
-        return left @ right.T, norms, norms if B is None else paired_inner_products(right, right)
+        if is_tensor(left) and is_tensor(right):
+            left, right = _centered_tensors(left, right, compute.dtype)
+        elif not isinstance(left, DeviceRows) and not sparse.issparse(left) and not sparse.issparse(right):
+            left, right = _centered_arrays(left, right, compute.dtype)
+        norms = self._diag(left)
+        return inner_products(left, right, compute), norms, norms if right is left else self._diag(right)
 
 
-def _centred(rows: Any, others: Any, same: bool) -> tuple[Any, Any]:
-    """Return tensors less the mean of the second in the working dtype; subtracted in float64."""
-    xp = array_namespace(rows)
-    others = xp.astype(others, xp.float64)
-    centre, dtype = xp.mean(others, axis=0), getattr(xp, working_dtype().name)
-    right = xp.astype(others - centre, dtype)
-    return right if same else xp.astype(xp.astype(rows, xp.float64) - centre, dtype), right
+def _centered_arrays(left: Array, right: Array, dtype: Any) -> tuple[Array, Array]:
+    """Return arrays minus the mean of the second, subtracted in float64 and stored in the given dtype."""
+    center = right.mean(axis=0, dtype=np.float64)
+    centered = np.subtract(right, center, out=np.empty(right.shape, dtype), casting="same_kind")
+    if left is right:
+        return centered, centered
+    return np.subtract(left, center, out=np.empty(left.shape, dtype), casting="same_kind"), centered
 
 
-class Polynomial(Kernel):
-    """k(a, b) = (γ⟨a, b⟩ + c₀)^degree, γ > 0, c₀ ≥ 0, degree a positive integer.
+def _centered_tensors(left: Any, right: Any, dtype: Any) -> tuple[Any, Any]:
+    """Return tensors minus the mean of the second, subtracted in float64 and stored in the given dtype."""
+    xp = array_namespace(left)
+    others = xp.astype(right, xp.float64)
+    center, torch_dtype = xp.mean(others, axis=0), getattr(xp, dtype.name)
+    centered = xp.astype(others - center, torch_dtype)
+    if left is right:
+        return centered, centered
+    return xp.astype(xp.astype(left, xp.float64) - center, torch_dtype), centered
+
+
+class Polynomial(RowKernel):
+    """The polynomial kernel k(a, b) = (γ⟨a, b⟩ + c₀)^degree.
+
+    Parameters
+    ----------
+    degree : int, default=3
+        The exponent, at least 1.
+    gamma : float, default=1.0
+        The factor γ of the inner product, greater than 0.
+    coef0 : float, default=1.0
+        The constant c₀, at least 0.
+
+    See Also
+    --------
+    Linear : The inner product itself.
 
     Examples
     --------
@@ -105,39 +115,33 @@ class Polynomial(Kernel):
     array([[9.]])
     """
 
-    _makes_blocks = True
-    _on_device = True
+    supports_torch = True
+    _returns_new_block = True
 
     def __init__(self, degree: int = 3, gamma: float = 1.0, coef0: float = 1.0) -> None:
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
 
-    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
-        """Return the block of powers."""
-        return self._power(Linear()(A, B))
+    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
+        return self._power(inner_products(A, B, compute))
 
-    def diag(self, A: Samples) -> Array:
-        """Return (γ|a|² + c₀)^degree."""
-        return self._power(Linear().diag(A))
+    def _diag(self, A: Any) -> Any:
+        return self._power(Linear()._diag(A))
 
-    def paired(self, A: Samples, B: Samples) -> Array:
-        """Return the powers of the paired inner products."""
-        return self._power(Linear().paired(A, B))
-
-    def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
-        """Demand rows of finite numbers."""
-        return Linear().check(A, name, allow_1d=allow_1d)
+    def _paired(self, A: Any, B: Any) -> Any:
+        return self._power(Linear()._paired(A, B))
 
     def _power(self, products: Array) -> Array:
-        degree, gamma = validation.check_count(self.degree, "degree"), validation.check_positive(self.gamma, "gamma")
+        degree = validation.check_count(self.degree, "degree")
+        gamma = validation.check_positive(self.gamma, "gamma")
         coef0 = validation.check_non_negative(self.coef0, "coef0")  # else the kernel is not positive semi-definite
 
         def change(strip: Array, part: slice) -> None:
             strip *= gamma
             strip += coef0
             base = 1.0 * strip
-            for bit in f"{degree:b}"[1:]:  # squares and products: far cheaper than powers of floats
+            for bit in f"{degree:b}"[1:]:  # squares and products: much cheaper than powers of floats
                 strip *= strip
                 if bit == "1":
                     strip *= base
@@ -150,27 +154,49 @@ class _WidthFromData(Kernel):
 
     gamma: Any
 
-    def fit(self, A: Samples) -> Self:
-        """Set ``gamma_`` where ``gamma="median"``, from at most 1000 evenly spaced objects."""
-        super().fit(A)
+    def fit(self, A: Samples, y: Samples | None = None) -> Self:
+        """Set ``gamma_`` if ``gamma="median"``, from at most 1000 evenly spaced objects.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of n objects
+            The objects.
+        y : array, CSR matrix or sequence of n outputs, default=None
+            The outputs of the objects, for kernels inside this one that are learned with them.
+
+        Returns
+        -------
+        Kernel
+            The kernel itself.
+
+        See Also
+        --------
+        Kernel.fit : What other kernels learn from data.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Gaussian
+        >>> Gaussian(gamma="median").fit([[0.0], [1.0], [2.0]]).gamma_
+        1.0
+        """
+        super().fit(A, y)
         if self.gamma == "median":
             n = n_samples(A)
-            some = np.unique(np.linspace(0, n - 1, min(n, MEDIAN_ROWS)).astype(np.intp))
-            with precision(np.float64):  # the width does not depend on the precision
-                distances = to_host(self._distances(take(A, some)))[np.triu_indices(len(some), 1)]
-            noise = self._rounding(take(A, some))
-            apart = distances[distances > noise]
-            middle = np.median(distances) if distances.size else 0.0
-            if middle <= noise:  # most pairs are equal: look at those that are not
-                middle = np.median(apart) if apart.size else 1.0
-            self.gamma_ = float(1 / middle)
+            sample = take(A, np.unique(np.linspace(0, n - 1, min(n, MEDIAN_ROWS)).astype(np.intp)))
+            distances = to_numpy(self._distances(sample))[np.triu_indices(n_samples(sample), 1)]
+            rounding = self._distance_rounding(sample)
+            median = np.median(distances) if distances.size else 0.0
+            if median <= rounding:  # most pairs are equal: use those that are not
+                different = distances[distances > rounding]
+                median = np.median(different) if different.size else 1.0
+            self.gamma_ = float(1 / median)
         return self
 
-    def _distances(self, A: Samples, B: Samples | None = None) -> Array:
-        raise NotImplementedError
+    def _distances(self, A: Samples) -> Array:
+        raise TypeError(f"{type(self).__name__} must implement _distances(A), the distances of all pairs.")
 
-    def _rounding(self, A: Samples) -> float:
-        """Return how large the distance of two equal objects may come out."""
+    def _distance_rounding(self, A: Samples) -> float:
+        """Return the largest distance that rounding errors can give two equal objects."""
         return 0.0
 
     def _width(self) -> float:
@@ -186,17 +212,27 @@ class _WidthFromData(Kernel):
 
 
 class Gaussian(_WidthFromData):
-    """k(a, b) = exp(−γ d²(a, b)), where d is the distance of another kernel; of :class:`Linear` by default.
+    """The kernel k(a, b) = exp(−γ d²(a, b)), where d is the distance of another kernel.
 
-    With the linear kernel d is Euclidean and this is the usual RBF kernel, γ = 1/(2σ²). With any other, d² = k(a,a) +
-    k(b,b) − 2k(a,b): over :class:`Tanimoto` it is the Gaussian-Tanimoto kernel exp(−γ(2 − 2T)).
+    With the linear kernel, the default, d is the Euclidean distance and this is the RBF kernel with γ = 1/(2σ²). With
+    any other, d² = k(a,a) + k(b,b) − 2k(a,b): over :class:`Tanimoto` it is exp(−γ(2 − 2T)).
 
     Parameters
     ----------
-    gamma : float or "median"
-        the width; "median" is 1 / median d² over the data given to ``fit``.
-    base : Kernel, optional
-        the kernel whose distance is taken.
+    gamma : float or "median", default="median"
+        The width γ. "median" is 1 / median d² over the data that is passed to ``fit``.
+    base : Kernel, default=None
+        The kernel whose distance is used. None stands for :class:`Linear`.
+
+    Attributes
+    ----------
+    gamma_ : float
+        The width found by ``fit``, if ``gamma="median"``.
+
+    See Also
+    --------
+    Laplacian : exp(−γ|a − b|₁).
+    GaussianTanimoto : The Gaussian over the Tanimoto distance of sets.
 
     References
     ----------
@@ -212,83 +248,82 @@ class Gaussian(_WidthFromData):
     array([[0.5134]])
     """
 
-    _makes_blocks = True
+    _returns_new_block = True
 
     def __init__(self, gamma: float | str = "median", base: Kernel | None = None) -> None:
         self.gamma = gamma
         self.base = base
 
-    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
-        """Return the block exp(−γ d²), in one allocation."""
+    @property
+    def supports_torch(self) -> bool:  # type: ignore[override]
+        """Whether the base kernel supports torch."""
+        return self._base().supports_torch and not self._has_own_distance()
+
+    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
         gamma, base = self._width(), self._base()
         if self._has_own_distance():
-            return in_strips(np.array(base.squared_distances(A, B), working_dtype()), _exponential(gamma))
-        block = gaussians(*base._distance_parts(A, B), gamma)
-        if B is None:
+            distances = base.squared_distances(A, None if B is A else B)
+            return in_strips(np.array(to_numpy(distances), compute.dtype), _exponential(gamma))
+        block = to_gaussians(*base._distance_parts(A, B, compute), gamma)
+        if B is A:
             fill_diagonal(block, 1)
         return block
 
-    @property
-    def _on_device(self) -> bool:  # type: ignore[override]
-        return self._base()._on_device and not self._has_own_distance()
+    def _diag(self, A: Any) -> Any:
+        return np.ones(n_samples(A))
 
-    def _has_own_distance(self) -> bool:
-        """Whether the base is a user's kernel that computes distances in a way of its own."""
-        return type(self._base()).squared_distances is not Kernel.squared_distances
-
-    def diag(self, A: Samples) -> Array:
-        """Return ones."""
-        return np.ones(n_samples(self.check(A)))
-
-    def paired(self, A: Samples, B: Samples) -> Array:
-        """Return exp(−γ d²(aᵢ, bᵢ))."""
+    def _paired(self, A: Any, B: Any) -> Any:
         return np.exp(-self._width() * self._base().paired_squared_distances(A, B))
 
-    def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
-        """Demand what the base kernel demands."""
-        return self._base().check(A, name, allow_1d=allow_1d)
+    def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
+        return self.check(A, name) if self._has_own_distance() else self._base()._prepare(A, name, compute)
 
-    def check_alike(self, A: Samples, name: str, B: Samples, other: str) -> None:
-        """Refuse what the base kernel refuses to compare."""
-        self._base().check_alike(A, name, B, other)
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
+        return self._base()._check(A, name, allow_1d)
+
+    def _check_same_kind(self, A: Samples, name: str, B: Samples, other: str) -> None:
+        self._base().check_same_kind(A, name, B, other)
+
+    def _check_pair(self, A: Any, B: Any) -> None:
+        self._base()._check_pair(A, B)
+
+    def _has_own_distance(self) -> bool:
+        """Whether the base kernel overrides ``squared_distances``."""
+        return type(self._base()).squared_distances is not Kernel.squared_distances
 
     def _base(self) -> Kernel:
-        if self.base is not None and not isinstance(self.base, Kernel):
+        if self.base is None:
+            return _LINEAR
+        if not isinstance(self.base, Kernel):
             raise TypeError(f"base of Gaussian must be a kernel or None; got {self.base!r}.")
-        return Linear() if self.base is None else self.base
+        return self.base
 
-    def _distances(self, A: Samples, B: Samples | None = None) -> Array:
-        return self._base().squared_distances(A, B)
+    def _distances(self, A: Samples) -> Array:
+        return self._base().squared_distances(A, compute=NUMPY)
 
-    def _rounding(self, A: Samples) -> float:
+    def _distance_rounding(self, A: Samples) -> float:
         return 1e-12 * float(np.max(self._base().diag(A)))
 
 
-def GaussianTanimoto(gamma: float | str = 0.5, packed: bool = False) -> Gaussian:
-    """Return exp(−γ(2 − 2T(a, b))), the Gaussian over the Tanimoto distance; the paper's σ² = 1 is γ = ½.
-
-    ``packed`` says that rows are packed bits, see :class:`Tanimoto`.
-
-    Examples
-    --------
-    >>> from psilearn.kernels import GaussianTanimoto
-    >>> GaussianTanimoto()
-    Gaussian(base=Tanimoto(), gamma=0.5)
-    >>> GaussianTanimoto(packed=True)
-    Gaussian(base=Tanimoto(packed=True), gamma=0.5)
-    """
-    from psilearn.kernels.binary import Tanimoto
-
-    return Gaussian(gamma=gamma, base=Tanimoto(packed=packed))
+_LINEAR = Linear()
 
 
 class Laplacian(_WidthFromData, RowKernel):
-    """k(a, b) = exp(−γ |a − b|₁), with the Manhattan distance.
+    """The kernel k(a, b) = exp(−γ |a − b|₁) with the Manhattan distance.
 
     Parameters
     ----------
-    gamma : float or "median"
-        the width; "median" is 1 / median |a − b|₁ over the data given to ``fit``.
+    gamma : float or "median", default="median"
+        The width γ. "median" is 1 / median |a − b|₁ over the data that is passed to ``fit``.
+
+    Attributes
+    ----------
+    gamma_ : float
+        The width found by ``fit``, if ``gamma="median"``.
+
+    See Also
+    --------
+    Gaussian : exp(−γ|a − b|²).
 
     Examples
     --------
@@ -297,37 +332,40 @@ class Laplacian(_WidthFromData, RowKernel):
     array([[0.1353]])
     """
 
-    _makes_blocks = True
+    _returns_new_block = True
 
     def __init__(self, gamma: float | str = "median") -> None:
         self.gamma = gamma
 
-    def __call__(self, A: Samples, B: Samples | None = None) -> Array:
-        """Return the block exp(−γ |a − b|₁)."""
-        return in_strips(self._distances(A, B), _exponential(self._width()))
+    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
+        return in_strips(_manhattan_distances(A, B, compute.dtype), _exponential(self._width()))
 
-    def diag(self, A: Samples) -> Array:
-        """Return ones."""
-        return np.ones(n_samples(self.check(A)))
+    def _diag(self, A: Any) -> Any:
+        return np.ones(n_samples(A))
 
-    def _distances(self, A: Samples, B: Samples | None = None) -> Array:
-        rows, others = self._row_pair(A, B)
-        block = np.empty((rows.shape[0], others.shape[0]), working_dtype())
-        columns = list(slices(others.shape[0], TILE))
+    def _distances(self, A: Samples) -> Array:
+        rows = self._prepare(A, "A", NUMPY)
+        return _manhattan_distances(rows, rows, np.float64)
 
-        def one(i: slice) -> None:  # sums of float64, a tile at a time
-            for j in columns:
-                block[i, j] = manhattan_distances(rows[i], others[j])
 
-        each_thread(one, list(slices(rows.shape[0], TILE // 4)))
-        return block
+def _manhattan_distances(A: Any, B: Any, dtype: Any) -> Array:
+    """Return |a − b|₁ for dense or CSR rows, summed in float64, one tile at a time."""
+    block = np.empty((A.shape[0], B.shape[0]), dtype)
+    columns = list(iter_slices(B.shape[0], TILE))
+
+    def compute_rows(i: slice) -> None:
+        for j in columns:
+            block[i, j] = manhattan_distances(A[i], B[j])
+
+    each_thread(compute_rows, list(iter_slices(A.shape[0], TILE // 4)))
+    return block
 
 
 def _exponential(gamma: float) -> Callable[[Array, slice], None]:
-    """Return what turns distances into exp(−γd) in place."""
+    """Return a function that turns distances into exp(−γd) in place."""
 
     def change(strip: Array, part: slice) -> None:
         strip *= -gamma
-        exponentiate(strip)
+        np.exp(strip, out=strip)
 
     return change

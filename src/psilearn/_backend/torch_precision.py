@@ -1,0 +1,90 @@
+"""The precision of torch's float32 matrix products, a setting of the whole process that is changed under a lock only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any
+
+_LOCK = RLock()  # held by the only thread that computes on a GPU, and while the setting changes
+_NAMED_LEVELS = ("highest", "high", "medium")
+
+
+class _MatmulPrecision:
+    """Full float32 precision while any thread computes with torch, and the program's own setting otherwise.
+
+    The first thread that enters saves the setting of the surrounding program, and the last one that leaves restores it.
+    """
+
+    def __init__(self) -> None:
+        self.n_inside = 0
+        self.saved: Any = None
+
+    def enter(self) -> None:
+        """Switch to full precision."""
+        import torch
+
+        with _LOCK:
+            if not self.n_inside:
+                try:
+                    self.saved = torch.get_float32_matmul_precision()
+                except RuntimeError:  # the program uses torch's newer setting, which the older one cannot express
+                    self.saved = torch.backends.cuda.matmul.fp32_precision
+                torch.set_float32_matmul_precision("highest")
+            self.n_inside += 1
+
+    def leave(self) -> None:
+        """Restore the setting of the program."""
+        import torch
+
+        with _LOCK:
+            self.n_inside -= 1
+            if self.n_inside:
+                return
+            if self.saved in _NAMED_LEVELS:
+                torch.set_float32_matmul_precision(self.saved)
+            else:
+                torch.backends.cuda.matmul.fp32_precision = self.saved
+
+
+_PRECISION = _MatmulPrecision()
+
+
+@contextmanager
+def full_precision(exclusive: bool) -> Iterator[None]:
+    """Compute float32 products in full precision, without the autocast of the surrounding program.
+
+    With ``exclusive``, as on a GPU, other threads wait until the block is left, so that :func:`tensor_cores` of one
+    thread cannot lower the precision of another.
+    """
+    import torch
+
+    if exclusive:
+        _LOCK.acquire()
+    try:
+        _PRECISION.enter()
+        try:
+            with torch.autocast("cuda", enabled=False), torch.autocast("cpu", enabled=False):
+                yield
+        finally:
+            _PRECISION.leave()
+    finally:
+        if exclusive:
+            _LOCK.release()
+
+
+@contextmanager
+def tensor_cores(enabled: bool) -> Iterator[None]:
+    """Allow TF32 (factors of 11 significant bits, float32 sums) in products inside the block, if ``enabled``."""
+    if not enabled:
+        yield
+        return
+    import torch
+
+    with _LOCK:
+        torch.set_float32_matmul_precision("high")
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision("highest")

@@ -1,0 +1,80 @@
+"""Assembly and checks of kernel matrices, from a function that evaluates one block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from psilearn._backend import Compute, array_namespace, is_tensor, iter_slices, to_numpy
+from psilearn._linalg import Array
+
+CHECKED_ROWS = 4096  # rows that are compared with their transpose at a time
+MIN_PANEL_ROWS = 1024
+
+Block = Callable[[slice, slice], Array]  # rows, columns → k(A[rows], A[columns])
+
+
+def symmetric_matrix(block: Block, n: int, compute: Compute, compare_all: bool) -> tuple[Array, float]:
+    """Return k(A, A) in float64 for n objects, and the largest |k(a, b) − k(b, a)| that was seen.
+
+    Panels of rows i hold k(Aᵢ, A_{j≤i}), and the rest is their transpose: each pair is evaluated once. Symmetry is
+    checked where a panel meets itself and where the last one meets the first; with ``compare_all`` everywhere.
+    """
+    step = min(compute.block_rows(3 * 8 * n, n), max(MIN_PANEL_ROWS, -(-n // 8)))
+    everything = slice(0, n)
+    if step >= n:
+        K = compute.asarray(block(everything, everything), np.float64)
+        return K, asymmetry(K, K)
+    K, gap = compute.zeros((n, n)), 0.0
+    for rows in iter_slices(n, step):
+        K[rows, rows] = block(rows, rows)
+        gap = max(gap, asymmetry(K[rows, rows], K[rows, rows]))
+        if rows.start == 0:
+            continue
+        before = slice(0, rows.start)
+        K[rows, before] = block(rows, before)
+        K[before, rows] = K[rows, before].T
+        if compare_all or rows.stop == n:
+            probe = before if compare_all else slice(0, step)
+            gap = max(gap, asymmetry(K[rows, probe], block(probe, rows)))
+    return K, gap
+
+
+def asymmetry(K: Array, transposed: Array) -> float:
+    """Return max |K − transposedᵀ|, a few rows at a time."""
+    parts = range(0, len(K), CHECKED_ROWS)
+    return max(float(abs(K[i : i + CHECKED_ROWS] - transposed[:, i : i + CHECKED_ROWS].T).max()) for i in parts)
+
+
+def check_symmetric_matrix(K: Array, gap: float, diagonal: Array, dtype: Any, kernel: Any) -> None:
+    """Raise if k(a, b) ≠ k(b, a), if the diagonal contradicts ``diag``, or if values exceed the range of float32."""
+    largest = float(diagonal.max())
+    if dtype == np.float32 and largest > 0 and not 1e-30 < largest < 1e30:
+        raise ValueError(f"{kernel!r} has values outside of the range of float32: scale them or use dtype='float64'.")
+    scale = max(float(K.max()), -float(K.min()), float(np.finfo(float).tiny))
+    allowed = scale * (1e-6 if dtype == np.float64 else 1e-4)
+    if gap > allowed:
+        raise ValueError(f"{kernel!r} is not symmetric: k(a, b) and k(b, a) differ by up to {gap:.3g}.")
+    difference = float(np.abs(diagonal - to_numpy(array_namespace(K).linalg.diagonal(K))).max())
+    if difference > allowed:
+        raise ValueError(f"{kernel!r} is inconsistent: diag(A) and k(A, A) differ by up to {difference:.3g}.")
+
+
+def check_block(K: Array, shape: tuple[int, int], kernel: Any, row: int = 0, column: int = 0) -> None:
+    """Raise if a block has the wrong shape or a value that is not finite.
+
+    ``row`` and ``column`` are the numbers of the first objects, for the message.
+    """
+    if tuple(K.shape) != shape:
+        raise ValueError(f"{kernel!r} returned a block of shape {tuple(K.shape)}; expected {shape}.")
+    xp = array_namespace(K)
+    if xp.isfinite(K.sum()) or xp.all(xp.isfinite(K)):
+        return
+    i, j = np.argwhere(~np.isfinite(to_numpy(K)))[0]
+    is_single = not is_tensor(K) and K.dtype == np.float32
+    hint = " Scale the data or use dtype='float64'." if is_single else ""
+    raise ValueError(
+        f"{kernel!r} returned {float(K[i, j])} for objects {row + i} and {column + j}; a kernel must be finite.{hint}"
+    )

@@ -1,0 +1,90 @@
+"""Kernels on rows of numbers: validation, and rows as the device computes with them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sklearn.utils.validation import check_array
+
+from psilearn._backend import Compute, array_namespace, is_tensor, tensor_to_numpy
+from psilearn._utils.samples import Samples
+from psilearn.kernels.device_rows import rows_on_device
+from psilearn.kernels.kernel import Kernel, check_not_empty
+
+
+class RowKernel(Kernel):
+    """A kernel on rows of numbers: dense arrays, CSR matrices, and 1-D arrays as rows of one number.
+
+    A subclass implements ``_block`` and ``_diag`` for 2-D rows: arrays, CSR matrices or, if it sets ``supports_torch``,
+    tensors and :class:`~psilearn.kernels.device_rows.DeviceRows`.
+
+    See Also
+    --------
+    Kernel : The base class of all kernels.
+
+    Examples
+    --------
+    >>> class Product(RowKernel):
+    ...     def _block(self, A, B, compute):
+    ...         return A @ B.T
+    ...     def _diag(self, A):
+    ...         return (A**2).sum(axis=1)
+    >>> Product()([[1.0, 2.0]])
+    array([[5.]])
+    """
+
+    _accepts_sparse = True
+    _accepts_nan = False
+
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
+        return check_rows(
+            A,
+            name,
+            f"cannot be used with {type(self).__name__}, a kernel on rows of numbers",
+            "For other objects give a kernel that takes them, or a function k(a, b).",
+            accept_sparse="csr" if self._accepts_sparse else False,
+            ensure_2d=not allow_1d,
+            ensure_all_finite="allow-nan" if self._accepts_nan else True,
+        )
+
+    def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
+        rows = self.check(A, name)
+        rows = rows.reshape(-1, 1) if rows.ndim == 1 else rows
+        if compute.device is None or not self.supports_torch:
+            return tensor_to_numpy(rows)
+        return rows_on_device(rows, compute.device)
+
+    def _check_pair(self, A: Any, B: Any) -> None:
+        if A.shape[1] != B.shape[1]:
+            raise ValueError(
+                f"{type(self).__name__} compares rows of the same width: A has {A.shape[1]} columns (shape "
+                f"{tuple(A.shape)}), B has {B.shape[1]} (shape {tuple(B.shape)})."
+            )
+
+
+def check_rows(A: Samples, name: str, problem: str, advice: str = "", **options: Any) -> Samples:
+    """Validate rows of numbers with scikit-learn's ``check_array``; errors name the argument."""
+    check_not_empty(A, name)
+    if is_tensor(A):
+        return _check_tensor(A, name, **options)
+    try:
+        return check_array(A, dtype="numeric", input_name=name, **options)
+    except (TypeError, ValueError) as error:
+        if re.search(rf"\b{re.escape(name)}\b", str(error)):
+            raise
+        raise type(error)(f"{name} {problem}: {error} {advice}".rstrip()) from error
+
+
+def _check_tensor(A: Any, name: str, ensure_2d: bool = True, ensure_all_finite: Any = True, **_: Any) -> Any:
+    """Validate a tensor as ``check_array`` validates an array."""
+    xp = array_namespace(A)
+    if str(A.layout) != "torch.strided":
+        raise TypeError(f"{name} is a tensor with the layout {A.layout}; give sparse rows as a SciPy CSR matrix.")
+    if A.ndim != 2 and (ensure_2d or A.ndim != 1):
+        raise ValueError(f"{name} must have two dimensions, one row per object; got shape {tuple(A.shape)}.")
+    if not xp.isdtype(A.dtype, ("bool", "integral", "real floating")):
+        raise TypeError(f"{name} must hold real numbers; got {A.dtype}.")
+    if ensure_all_finite is True and xp.isdtype(A.dtype, "real floating") and not bool(xp.all(xp.isfinite(A))):
+        raise ValueError(f"{name} contains NaN or infinity; shape {tuple(A.shape)}. Remove or replace them.")
+    return A.detach()
