@@ -1,4 +1,4 @@
-"""Landmarks: a few objects whose span stands for all, on the input side (Nyström ridge) and on the output side."""
+"""Landmarks: a few objects whose span represents all of them, for inputs (Nyström ridge regression) and for outputs."""
 
 from psilearn.landmarks.features import LandmarkFeatures
 from psilearn.landmarks.selection import Landmarks, as_landmarks, pool_size

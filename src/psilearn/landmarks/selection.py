@@ -1,4 +1,4 @@
-"""Which objects become landmarks."""
+"""The choice of objects that become landmarks."""
 
 from __future__ import annotations
 
@@ -8,56 +8,53 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from psilearn._backend import (
-    array_namespace,
-    asarray,
-    computing_blocks,
-    precision,
-    rows_of,
-    to_host,
-    working_dtype,
-    zeros,
-)
+from psilearn._backend import NUMPY, Compute, array_namespace, take_rows, to_numpy
 from psilearn._linalg import Array, ShiftedCholesky, row_products, solve_lower
 from psilearn._utils import validation
 from psilearn._utils.progress import stage
 from psilearn._utils.samples import Index, Samples, n_samples, take
-from psilearn.kernels.blocks import block, diagonal, resident
-from psilearn.kernels.kernel import Kernel
+from psilearn.kernels import Kernel
 
 METHODS = ("uniform", "kmeans++", "leverage", "pivoted")
 OUTPUT_METHODS = (*METHODS, "labeled")
-PILOT = 1000  # objects that leverage scores are estimated from, at the most
-ROUNDS = 8  # of sampling by distance
-PROPOSALS = 100  # pivots that are proposed together
-POOL = 10_000  # objects, at least, that landmarks are chosen from where not all are looked at
+MAX_PILOT = 1000  # objects that leverage scores are estimated from
+SAMPLING_ROUNDS = 8  # of k-means++
+MAX_PROPOSALS = 100  # pivots that are proposed at a time
+MIN_POOL = 10_000  # objects that landmarks are chosen from if not all are considered
+PIVOT_FLOOR = 1e-6  # relative size of a diagonal entry below which single precision sees no difference
 
 
 def pool_size(n: int) -> int:
-    """Return how many objects to look at for n landmarks."""
-    return max(POOL, 4 * n)
+    """Return how many objects to consider for n landmarks."""
+    return max(MIN_POOL, 4 * n)
 
 
 class Landmarks(BaseEstimator):
-    """How many landmarks to take, and how they are chosen.
+    """The number of landmarks and the method that chooses them.
 
     Parameters
     ----------
     n : int
-        how many at the most: all objects where there are fewer, and no more than are linearly independent.
-    method : {"uniform", "kmeans++", "leverage", "pivoted", "labeled"}
-        * uniform: at random. Costs nothing.
-        * kmeans++: in rounds, with probability proportional to the squared distance to the nearest landmark so far;
-          N·n kernel values for N objects.
-        * leverage: with probability proportional to the approximate ridge leverage score k(a, a) − k(a, P)(k(P, P) +
-          |P|λI)⁻¹k(P, a), estimated from a uniform pilot P of at most 1000 objects; N·|P|² flops.
-        * pivoted: randomly pivoted Cholesky, each landmark with probability proportional to what the span of those
-          before leaves of it. The smallest span error of the four; N·n² flops and N·n float32 numbers, on a random
-          pool of N = max(4n, 10,000) objects at the most.
-        * labeled: of outputs only: all distinct labeled ones, so that the regression loses nothing, and unlabeled ones
-          at random up to n.
-    random_state : int or RandomState
-        makes the choice reproducible.
+        The number of landmarks: all objects if there are fewer, and at most as many as are linearly independent.
+    method : {"uniform", "kmeans++", "leverage", "pivoted", "labeled"}, default="uniform"
+        How landmarks are chosen among N objects:
+
+        - "uniform": at random, at no cost.
+        - "kmeans++": in rounds, with probability proportional to the squared distance to the nearest landmark so far;
+          N·n kernel values.
+        - "leverage": with probability proportional to the approximate ridge leverage score k(a, a) − k(a, P)(k(P, P) +
+          |P|λI)⁻¹k(P, a), estimated from a uniform pilot sample P of at most 1000 objects; N·|P|² flops.
+        - "pivoted": randomly pivoted Cholesky: each landmark with probability proportional to the part of it that the
+          previous ones do not span. It has the smallest approximation error of the four; N·n² flops and N·n float32
+          numbers, on a random pool of at most N = max(4n, 10,000) objects.
+        - "labeled", for outputs only: all distinct labeled outputs, so that the regression loses nothing, and
+          unlabeled ones at random up to n.
+    random_state : int, RandomState or None, default=0
+        The random seed of the choice.
+
+    See Also
+    --------
+    psilearn.OEL : Takes landmarks as ``input_landmarks`` and ``output_landmarks``.
 
     References
     ----------
@@ -76,16 +73,46 @@ class Landmarks(BaseEstimator):
         self.method = method
         self.random_state = random_state
 
-    def choose(self, kernel: Kernel, A: Samples, alpha: float, name: str, n_labeled: int = 0) -> Index:
-        """Return the row numbers of the landmarks among the objects A, ascending; ``alpha`` is λ for leverage scores.
+    def choose(
+        self, kernel: Kernel, A: Samples, *, alpha: float = 1.0, n_labeled: int = 0, compute: Compute = NUMPY
+    ) -> Index:
+        """Choose landmarks among objects.
 
-        ``name`` is the parameter that the kernel came from; the first ``n_labeled`` objects are labeled outputs.
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel, fitted if it takes a width from data.
+        A : array, CSR matrix or sequence of N objects
+            The objects. The first ``n_labeled`` ones are labeled outputs.
+        alpha : float, default=1.0
+            The ridge parameter λ of leverage scores.
+        n_labeled : int, default=0
+            The number of labeled outputs, for ``method="labeled"``.
+        compute : Compute, default=NUMPY
+            Precision and device.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The row numbers of the landmarks, ascending.
+
+        See Also
+        --------
+        Landmarks : The methods and their costs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import Landmarks
+        >>> from psilearn.kernels import Linear
+        >>> Landmarks(2, "pivoted").choose(Linear(), np.eye(3)).shape
+        (2,)
         """
         size = n_samples(A)
         if self.method == "labeled" and self.n < n_labeled:
             raise ValueError(
-                f'Landmarks({self.n}, "labeled") is fewer than the {n_labeled} distinct labeled outputs: give that '
-                f"many at least, or another method."
+                f'Landmarks({self.n}, "labeled") is fewer than the {n_labeled} distinct labeled outputs: give at least '
+                f"that many, or another method."
             )
         if self.n >= size:
             return np.arange(size)
@@ -94,22 +121,23 @@ class Landmarks(BaseEstimator):
             others = n_labeled + rng.choice(size - n_labeled, self.n - n_labeled, replace=False)
             return np.concatenate([np.arange(n_labeled), np.sort(others)])
         with stage(f"choice of {self.n:,} landmarks among {size:,}"):
-            return np.sort(self._sampled(kernel, A, alpha, name))
+            return np.sort(self._sample(kernel, A, alpha, compute))
 
-    def _sampled(self, kernel: Kernel, A: Samples, alpha: float, name: str) -> Index:
+    def _sample(self, kernel: Kernel, A: Samples, alpha: float, compute: Compute) -> Index:
         size, rng = n_samples(A), check_random_state(self.random_state)
         if self.method == "uniform":
             return rng.choice(size, self.n, replace=False)
         if self.method == "kmeans++":
-            return _far_apart(kernel, A, self.n, rng, name)
+            return _sample_by_distance(kernel, A, self.n, rng, compute)
         if self.method == "leverage":
-            return _sample(_leverage_scores(kernel, A, min(self.n, PILOT), alpha, rng, name), self.n, rng)
+            scores = _leverage_scores(kernel, A, min(self.n, MAX_PILOT), alpha, rng, compute)
+            return _weighted_sample(scores, self.n, rng)
         pool = rng.choice(size, min(size, pool_size(self.n)), replace=False)
-        return pool[_randomly_pivoted(kernel, take(A, pool), self.n, rng, name)]
+        return pool[_sample_pivots(kernel, take(A, pool), self.n, rng, compute)]
 
 
 def as_landmarks(value: Any, name: str, method: str) -> Landmarks | None:
-    """Return what a user gave for a landmark parameter: None, a number (chosen by ``method``) or :class:`Landmarks`."""
+    """Return the value of a landmark parameter: None, a number (chosen by ``method``) or :class:`Landmarks`."""
     if value is None:
         return None
     landmarks = value if isinstance(value, Landmarks) else Landmarks(validation.check_count(value, name), method)
@@ -120,8 +148,8 @@ def as_landmarks(value: Any, name: str, method: str) -> Landmarks | None:
     return landmarks
 
 
-def _sample(weights: Array, n: int, rng: np.random.RandomState) -> Index:
-    """Return n different numbers, drawn with these weights; where too few weights are positive, others at random."""
+def _weighted_sample(weights: Array, n: int, rng: np.random.RandomState) -> Index:
+    """Return n different indices, drawn with these weights; if too few weights are positive, others at random."""
     positive = np.flatnonzero(weights > 0)
     if len(positive) > n:
         return rng.choice(positive, n, replace=False, p=weights[positive] / np.sum(weights[positive]))
@@ -129,23 +157,23 @@ def _sample(weights: Array, n: int, rng: np.random.RandomState) -> Index:
     return np.concatenate([positive, rng.choice(others, n - len(positive), replace=False)])
 
 
-def _far_apart(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomState, name: str) -> Index:
+def _sample_by_distance(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomState, compute: Compute) -> Index:
     """Sample in rounds by the squared distance |ψ(a) − ψ(s)|² to the nearest landmark so far."""
     size = n_samples(A)
-    A = resident(kernel, A)
-    lengths = diagonal(kernel, A, name)
+    A = kernel.to_device(A, compute)
+    lengths = kernel.diag(A)
     distances = np.full(size, np.inf)
-    batch = -(-n // ROUNDS)
+    batch = -(-n // SAMPLING_ROUNDS)
     chosen = new = rng.choice(size, min(batch, n), replace=False)
     while len(chosen) < n:
         S = take(A, new)
-        for rows in computing_blocks(size, 2 * 8 * len(new)):
-            gaps = block(kernel, take(A, rows), S, name) * -2
-            gaps += asarray(lengths[new], working_dtype())
-            least = to_host(array_namespace(gaps).min(gaps, axis=1))
-            distances[rows] = np.minimum(distances[rows], least + lengths[rows])
+        for rows in compute.iter_blocks(size, 2 * 8 * len(new)):
+            partial = kernel(take(A, rows), S, compute=compute) * -2
+            partial += compute.asarray(lengths[new], compute.dtype)
+            nearest = to_numpy(array_namespace(partial).min(partial, axis=1))
+            distances[rows] = np.minimum(distances[rows], nearest + lengths[rows])
         distances[chosen] = 0
-        new = _sample(np.maximum(distances, 0), min(batch, n - len(chosen)), rng)
+        new = _weighted_sample(np.maximum(distances, 0), min(batch, n - len(chosen)), rng)
         new = new[~np.isin(new, chosen)]
         if not len(new):  # every object is at distance zero of a landmark
             rest = np.setdiff1d(np.arange(size), chosen)
@@ -155,67 +183,65 @@ def _far_apart(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomState, n
 
 
 def _leverage_scores(
-    kernel: Kernel, A: Samples, n_pilot: int, alpha: float, rng: np.random.RandomState, name: str
+    kernel: Kernel, A: Samples, n_pilot: int, alpha: float, rng: np.random.RandomState, compute: Compute
 ) -> Array:
-    """Return k(a, a) − k(a, P)(k(P, P) + |P|λI)⁻¹k(P, a) for each object, with a uniform pilot P."""
-    size = n_samples(A)
-    A = resident(kernel, A)
+    """Return k(a, a) − k(a, P)(k(P, P) + |P|λI)⁻¹k(P, a) for each object, with a uniform pilot sample P."""
+    size, compute = n_samples(A), compute.with_dtype(np.float64)
+    A = kernel.to_device(A, compute)
     pilot = take(A, np.sort(rng.choice(size, n_pilot, replace=False)))
-    scores = diagonal(kernel, A, name).copy()
-    with precision(np.float64):
-        rounding = n_pilot * float(np.finfo(float).eps) * float(scores.max())
-        system = ShiftedCholesky(block(kernel, pilot, None, name), n_pilot * max(alpha, rounding))
-        for rows in computing_blocks(size, 3 * 8 * n_pilot):
-            K = block(kernel, take(A, rows), pilot, name)
-            scores[rows] -= to_host(row_products(K, system.solve(K.T).T))
+    scores = kernel.diag(A).copy()
+    rounding = n_pilot * float(np.finfo(float).eps) * float(scores.max())
+    system = ShiftedCholesky(kernel(pilot, compute=compute), n_pilot * max(alpha, rounding))
+    for rows in compute.iter_blocks(size, 3 * 8 * n_pilot):
+        K = kernel(take(A, rows), pilot, compute=compute)
+        scores[rows] -= to_numpy(row_products(K, system.solve(K.T).T))
     return np.maximum(scores, 0)
 
 
-def _randomly_pivoted(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomState, name: str) -> Index:
-    """Choose pivots of a Cholesky factorisation k(A, A) ≈ FFᵀ with probability proportional to the rest's diagonal.
+def _sample_pivots(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomState, compute: Compute) -> Index:
+    """Sample pivots of a Cholesky factorization k(A, A) ≈ FFᵀ with probability proportional to the remaining diagonal.
 
-    Pivots are proposed in blocks and each is accepted with the probability that remains of it once those accepted
-    before it are taken out: the same distribution as one at a time, at the speed of matrix products.
+    Pivots are proposed in blocks, and each is accepted with the probability that remains of it after the ones accepted
+    before it: the same distribution as one at a time, at the speed of matrix products.
     """
-    A = resident(kernel, A)
-    rest = diagonal(kernel, A, name)
+    compute = compute.with_dtype(np.float64)  # kernel values may be of any size, F is not
+    A = kernel.to_device(A, compute)
+    rest = kernel.diag(A)
     scale = float(rest.max())
     if scale <= 0:
-        return np.zeros(1, dtype=np.intp)  # every object has length zero: one stands for all
+        return np.zeros(1, dtype=np.intp)  # every object has length zero: one represents all
     rest = rest / scale
-    floor = 1e-6  # below that single precision sees no difference
-    F = zeros((n_samples(A), n), np.float32)
+    F = compute.zeros((n_samples(A), n), np.float32)
     chosen: list[int] = []
-    with precision(np.float64):  # kernel values may be of any size, F is not
-        while len(chosen) < n and np.any(rest > floor):
-            rest[rest <= floor] = 0
-            proposed = _sample(rest, min(PROPOSALS, int(np.sum(rest > 0))), rng)
-            known = F[:, : len(chosen)]
-            those = rows_of(known, proposed)
-            left = to_host(block(kernel, take(A, proposed), None, name)) / scale - to_host(those @ those.T)
-            accepted = _accept(left, floor, rng)[: n - len(chosen)]
-            new = proposed[accepted]
-            if not len(new):  # what seemed to be left of them was rounding
-                rest[proposed] = 0
-                continue
-            L = np.linalg.cholesky(left[np.ix_(accepted, accepted)] + floor * np.eye(len(new)))
-            columns = asarray(block(kernel, A, take(A, new), name) / scale, np.float32)
-            columns -= known @ rows_of(known, new).T
-            columns = solve_lower(asarray(np.asfortranarray(L), np.float32), columns.T).T
-            F[:, len(chosen) : len(chosen) + len(new)] = columns
-            rest -= to_host(row_products(columns, columns))
-            rest[new] = 0
-            chosen.extend(new)
+    while len(chosen) < n and np.any(rest > PIVOT_FLOOR):
+        rest[rest <= PIVOT_FLOOR] = 0
+        proposed = _weighted_sample(rest, min(MAX_PROPOSALS, int(np.sum(rest > 0))), rng)
+        known = F[:, : len(chosen)]
+        rows = take_rows(known, proposed)
+        remaining = to_numpy(kernel(take(A, proposed), compute=compute)) / scale - to_numpy(rows @ rows.T)
+        accepted = _accept_pivots(remaining, rng)[: n - len(chosen)]
+        new = proposed[accepted]
+        if not len(new):  # the remainder of all proposals was rounding
+            rest[proposed] = 0
+            continue
+        L = np.linalg.cholesky(remaining[np.ix_(accepted, accepted)] + PIVOT_FLOOR * np.eye(len(new)))
+        columns = compute.asarray(kernel(A, take(A, new), compute=compute) / scale, np.float32)
+        columns -= known @ take_rows(known, new).T
+        columns = solve_lower(compute.asarray(np.asfortranarray(L), np.float32), columns.T).T
+        F[:, len(chosen) : len(chosen) + len(new)] = columns
+        rest -= to_numpy(row_products(columns, columns))
+        rest[new] = 0
+        chosen.extend(new)
     return np.array(chosen, dtype=np.intp)
 
 
-def _accept(left: Array, floor: float, rng: np.random.RandomState) -> Index:
-    """Return which proposals to take, from the (b, b) Gram matrix of what is left of them."""
-    thresholds = np.maximum(rng.random_sample(len(left)) * np.diagonal(left), floor)
+def _accept_pivots(remaining: Array, rng: np.random.RandomState) -> Index:
+    """Return which proposals to accept, from the (b, b) Gram matrix of their remainders."""
+    thresholds = np.maximum(rng.random_sample(len(remaining)) * np.diagonal(remaining), PIVOT_FLOOR)
     accepted = []
     for j, threshold in enumerate(thresholds):
-        if left[j, j] > threshold:
+        if remaining[j, j] > threshold:
             accepted.append(j)
-            column = left[:, j] / np.sqrt(left[j, j])
-            left = left - np.outer(column, column)
+            column = remaining[:, j] / np.sqrt(remaining[j, j])
+            remaining = remaining - np.outer(column, column)
     return np.array(accepted, dtype=np.intp)
