@@ -44,9 +44,7 @@ def stream(
             yield slice(rows.start + part.start, rows.start + part.stop), result
 
 
-def halve_if_needed(
-    rows: slice, work: Callable[[slice], Result], compute: Compute
-) -> Iterator[tuple[slice, Result]]:
+def halve_if_needed(rows: slice, work: Callable[[slice], Result], compute: Compute) -> Iterator[tuple[slice, Result]]:
     """Yield rows and ``work(rows)``; if the memory of the GPU runs out, the same for each half of the rows."""
     if not compute.on_gpu:
         yield rows, work(rows)

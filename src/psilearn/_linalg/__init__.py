@@ -9,12 +9,12 @@ from psilearn._linalg.array_ops import (
     Array,
     add_gram,
     add_to_diagonal,
-    clip_above,
     argsmallest,
+    clip_above,
     clip_negative,
+    nonzero_pairs,
     row_products,
     squared_norm,
-    nonzero_pairs,
 )
 from psilearn._linalg.cholesky import (
     INDEFINITE,
@@ -30,7 +30,7 @@ from psilearn._linalg.cholesky import (
     spanning_cholesky,
 )
 from psilearn._linalg.eigen import DENSE_LIMIT, block_krylov_eigh, dense_top_eigh, eigh, top_eigh
-from psilearn._linalg.moments import GramSum, Moment, Subspace, mixed_moment
+from psilearn._linalg.moments import GramSum, Moment, Subspace, mixed_moment, mixing_weights
 
 __all__ = [
     "DENSE_LIMIT",
@@ -39,20 +39,22 @@ __all__ = [
     "Array",
     "GramSum",
     "Moment",
-    "Subspace",
-    "mixed_moment",
     "NotPositiveSemidefiniteError",
     "PivotedCholesky",
     "ShiftedCholesky",
     "SpanningCholesky",
+    "Subspace",
     "add_gram",
     "add_to_diagonal",
-    "clip_above",
+    "argsmallest",
     "block_krylov_eigh",
+    "clip_above",
+    "clip_negative",
     "dense_top_eigh",
     "eigh",
-    "argsmallest",
-    "clip_negative",
+    "mixed_moment",
+    "mixing_weights",
+    "nonzero_pairs",
     "pivoted_cholesky",
     "row_products",
     "shifted_factor",
@@ -61,5 +63,4 @@ __all__ = [
     "spanning_cholesky",
     "squared_norm",
     "top_eigh",
-    "nonzero_pairs",
 ]

@@ -94,16 +94,24 @@ class Moment:
         return Moment(parts, None if self.matrix is None else convert(self.matrix))
 
 
-def mixed_moment(supervised: Moment | None, unsupervised: Callable[[], Moment], supervision: float) -> Moment:
-    """Return M_c = c·supervised + (1−c)·unsupervised, the moment whose leading eigenvectors are OEL's embedding.
+def mixing_weights(supervision: float) -> tuple[float, float]:
+    """Return the weights (c, 1 − c) of the supervised and of the unsupervised moment in OEL's M_c."""
+    return float(supervision), 1 - float(supervision)
+
+
+def mixed_moment(
+    supervised: Moment | None, unsupervised: Callable[[], Moment], supervision: float, compute: Compute
+) -> Moment:
+    """Return M_c = c·supervised + (1−c)·unsupervised, the moment whose leading eigenvectors span OEL's embedding.
 
     The paper's M_c = c/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ + (1−c)/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ. A moment with weight zero is not computed, and the
-    supervised one may be None where c = 0.
+    supervised one may be None if c = 0.
     """
-    c = float(supervision)
-    if c == 0 or supervised is None:
-        return unsupervised()
-    return c * supervised if c == 1 else c * supervised + (1 - c) * unsupervised()
+    weight, other_weight = mixing_weights(supervision)
+    if weight == 0 or supervised is None:
+        return unsupervised().to_device(compute)
+    mixed = weight * supervised.to_device(compute)
+    return mixed if other_weight == 0 else mixed + other_weight * unsupervised().to_device(compute)
 
 
 class GramSum:

@@ -16,6 +16,7 @@ from psilearn._linalg import Array
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.kernels.kernel import Kernel, Scaled
 
+
 def uniform(kernels: Sequence[Kernel]) -> Kernel:
     """Return the mean of several kernels.
 
@@ -227,9 +228,7 @@ def _aligned_weights(kernels: Sequence[Kernel], X: Samples, y: Samples, output_k
     remedy = "Align on fewer examples."
     outputs = clone(output_kernel).fit(y)
     target = centered(to_numpy(outputs.gram(outputs.check(y, "y"), remedy=remedy)))
-    matrices = [
-        centered(to_numpy(kernel.fit(X, y).gram(kernel.check(X, "X"), remedy=remedy))) for kernel in kernels
-    ]
+    matrices = [centered(to_numpy(kernel.fit(X, y).gram(kernel.check(X, "X"), remedy=remedy))) for kernel in kernels]
     return alignf_weights(matrices, target)
 
 

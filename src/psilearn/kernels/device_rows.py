@@ -35,7 +35,9 @@ class DeviceRows:
         indptr, indices = (to_device(part, device, np.int64) for part in (rows.indptr, rows.indices))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that sparse CSR support is in beta
-            tensor = torch.sparse_csr_tensor(indptr, indices, to_device(rows.data, device), rows.shape, check_invariants=False)
+            tensor = torch.sparse_csr_tensor(
+                indptr, indices, to_device(rows.data, device), rows.shape, check_invariants=False
+            )
         return cls(tensor, rows)
 
     @property

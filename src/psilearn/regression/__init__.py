@@ -1,20 +1,19 @@
-"""Regression on inputs. Nothing here looks inside Y: targets are coordinates."""
+"""Regression from inputs to output coordinates. Outputs themselves are never used: targets are coordinates."""
 
-from psilearn.regression.kernel_regression import KernelPredictor, Predictor, Regression, Regressor, Targets
+from psilearn.regression.kernel_regression import KernelRegression, Regression, Regressor, Targets
 from psilearn.regression.nystrom import NystromRidge
 from psilearn.regression.ridge import KernelRidge
 from psilearn.regression.ridge_path import RidgePath
-from psilearn.regression.sklearn_regressor import EstimatorPredictor, EstimatorRegressor
+from psilearn.regression.sklearn_regressor import SklearnRegression, SklearnRegressor
 
 __all__ = [
-    "EstimatorPredictor",
-    "EstimatorRegressor",
-    "KernelPredictor",
+    "KernelRegression",
     "KernelRidge",
     "NystromRidge",
-    "Predictor",
     "Regression",
     "Regressor",
     "RidgePath",
+    "SklearnRegression",
+    "SklearnRegressor",
     "Targets",
 ]

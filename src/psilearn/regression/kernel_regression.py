@@ -1,4 +1,4 @@
-"""What a regression asks of its targets, what it gives back, and how its answer is evaluated at new inputs."""
+"""Protocols of regressions, and the fitted function of a kernel regression."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
-from psilearn._backend import asarray, computing_blocks, cut, moved_bytes, stream, to_host, working_dtype, zeros
-from psilearn._linalg import Array, solve_transposed
-from psilearn._linalg.moments import MixedMoment
+import numpy as np
+
+from psilearn._backend import Compute, current_compute, like_input, row_blocks, stream, to_numpy
+from psilearn._linalg import Array, Moment, solve_transposed
 from psilearn._utils.progress import track
 from psilearn._utils.samples import Samples, n_samples
-from psilearn.kernels.blocks import block, checked, resident
-from psilearn.kernels.kernel import Kernel
+from psilearn.kernels import Kernel
 
 
 class Targets(Protocol):
-    """Rows of target coordinates, an array or something that makes them when they are asked for."""
+    """Rows of target coordinates: an array, or an object that computes rows on request."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -27,104 +27,244 @@ class Targets(Protocol):
 
 
 class Regressor(Protocol):
-    """A regression that has seen inputs alone, before it sees targets."""
+    """A regression method: first it sees the inputs, then the targets."""
 
     def fit(self, X: Samples) -> Self:
-        """Take the inputs, and do what needs no targets."""
+        """Store the inputs, and compute what does not depend on targets."""
 
     def regress(self, V: Targets, with_moment: bool = True) -> Regression:
-        """Regress onto targets V (n, r), with the moment of the fitted values where it is wanted."""
+        """Regress onto targets V (n, r), with the moment of the fitted values if requested."""
 
 
 class Regression(Protocol):
-    """x ↦ ĥ(x), fitted onto targets in r coordinates."""
+    """A fitted function x ↦ ĥ(x) ∈ Rʳ."""
 
     @property
-    def moment(self) -> MixedMoment | None:
-        """1/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ over the training inputs, (r, r); None where it was not asked for."""
+    def moment(self) -> Moment | None:
+        """1/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ over the training inputs, (r, r); None if it was not requested."""
 
     @property
     def approximation_error(self) -> float:
-        """The share of Σ k_x(x, x) that landmarks do not span; 0 where there are none."""
+        """The share of Σ k_x(x, x) that landmarks do not span; 0 without landmarks."""
 
-    def settled(self) -> Self:
-        """Return the same regression in the fewest numbers, without the fitted values."""
+    def rotate(self, V: Array | None, compute: Compute) -> Self:
+        """Return x ↦ ĥ(x)V for directions V (r, p), or for V = I if V is None, with NumPy arrays and no moment."""
 
-    def parked(self) -> Self:
-        """Return the same regression in NumPy: nothing of it on a device."""
-
-    def attributes(self, V: Array | None) -> dict[str, Any]:
-        """Return what an estimator keeps to evaluate x ↦ ĥ(x)V in the directions V (r, p); in all where V is None."""
-
-
-class Predictor(Protocol):
-    """x ↦ z(x) = ĥ(x)V, evaluated at one block of inputs after the other."""
+    def compact(self) -> Self:
+        """Return the same function and moment in as few numbers as possible, with NumPy arrays."""
 
     def check(self, X: Samples) -> Samples:
-        """Return inputs in a form that can be evaluated, or say what is wrong with X."""
+        """Validate inputs."""
 
-    def predictions(self, X: Samples) -> Iterator[tuple[slice, Array]]:
-        """Yield consecutive rows and their z(x), (b, p), in blocks that fit where the work is done."""
+    def predict_blocks(self, X: Samples, compute: Compute) -> Iterator[tuple[slice, Array]]:
+        """Yield consecutive rows of validated inputs and their ĥ(x), (b, r), in blocks that fit into memory."""
 
 
 @dataclass(frozen=True)
 class KernelRegression:
-    """x ↦ k_x(x, anchors) L⁻ᵀ @ solution, fitted onto targets in r coordinates."""
+    """The fitted function x ↦ k_x(x, anchors) L⁻ᵀ coefficients.
 
-    kernel: Kernel  # k_x
-    solution: Array  # (a, r)
-    triangle: Array | None  # (a, a)  L; None for the identity
-    anchors: Samples  # a inputs: all of them, or landmarks
-    moment: MixedMoment | None  # 1/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ of the fitted values, (r, r); None where it was not asked for
-    approximation_error: float  # the share of Σ k_x(x, x) that the anchors do not span
+    Parameters
+    ----------
+    kernel : Kernel
+        The input kernel k_x, fitted.
+    anchors : array, CSR matrix or sequence of a inputs
+        The training inputs, or the landmarks among them.
+    coefficients : ndarray of shape (a, r)
+        The coefficients.
+    triangle : ndarray of shape (a, a), default=None
+        The lower triangular matrix L. None stands for the identity.
+    moment : Moment, default=None
+        The moment 1/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ of the fitted values, of size r, if it was computed.
+    approximation_error : float, default=0.0
+        The share of Σ k_x(x, x) over the training inputs that the anchors do not span.
 
-    def settled(self) -> KernelRegression:
-        """Return the same regression in the fewest numbers: a·r + r², no triangle and no fitted values; a²r flops."""
-        moment = None if self.moment is None else self.moment.summed()
-        return replace(self, solution=self.coef(), triangle=None, moment=moment)
+    See Also
+    --------
+    KernelRidge : Exact kernel ridge regression.
+    NystromRidge : Kernel ridge regression in the span of landmarks.
 
-    def parked(self) -> KernelRegression:
-        """Return the same regression in NumPy: nothing of it on a device."""
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.kernels import Linear
+    >>> from psilearn.regression import KernelRegression
+    >>> KernelRegression(Linear(), np.eye(2), np.array([[1.0], [2.0]])).predict(np.array([[1.0, 1.0]]))
+    array([[3.]])
+    """
+
+    kernel: Kernel
+    anchors: Samples
+    coefficients: Array
+    triangle: Array | None = None
+    moment: Moment | None = None
+    approximation_error: float = 0.0
+
+    def rotate(self, V: Array | None, compute: Compute) -> KernelRegression:
+        """Return the function x ↦ ĥ(x)V.
+
+        Parameters
+        ----------
+        V : array of shape (r, p) or None
+            Directions. None stands for the identity.
+        compute : Compute
+            Precision of the coefficients, and device.
+
+        Returns
+        -------
+        KernelRegression
+            The function with NumPy arrays, without triangle and moment.
+
+        See Also
+        --------
+        KernelRegression.predict : Evaluate the function.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn._backend import NUMPY
+        >>> from psilearn.kernels import Linear
+        >>> from psilearn.regression import KernelRegression
+        >>> regression = KernelRegression(Linear(), np.eye(2), np.eye(2))
+        >>> regression.rotate(np.array([[1.0], [1.0]]), NUMPY).coefficients
+        array([[1.],
+               [1.]])
+        """
+        coefficients = to_numpy(self._dual_coefficients(V, compute)).astype(compute.dtype, copy=False)
+        return KernelRegression(self.kernel, self.anchors, coefficients, None, None, self.approximation_error)
+
+    def compact(self) -> KernelRegression:
+        """Return the same function in a·r + r² numbers, without triangle and fitted values; a²r flops.
+
+        Returns
+        -------
+        KernelRegression
+            The function with NumPy arrays and its moment as a matrix.
+
+        See Also
+        --------
+        KernelRegression.rotate : Keep some directions only.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.kernels import Linear
+        >>> from psilearn.regression import KernelRegression
+        >>> KernelRegression(Linear(), np.eye(2), np.eye(2), triangle=2 * np.eye(2)).compact().coefficients
+        array([[0.5, 0. ],
+               [0. , 0.5]])
+        """
         return replace(
             self,
-            solution=to_host(self.solution),
-            triangle=None if self.triangle is None else to_host(self.triangle),
-            moment=None if self.moment is None else self.moment.parked(),
+            coefficients=to_numpy(self._dual_coefficients(None, None)),
+            triangle=None,
+            moment=None if self.moment is None else self.moment.as_matrix().to_numpy(),
         )
 
-    def coef(self, V: Array | None = None) -> Array:
-        """Return the coefficients C (a, p) of x ↦ k_x(x, anchors) C, in the directions V (r, p); in all without V."""
-        rotated = asarray(self.solution) if V is None else asarray(self.solution) @ V
-        return rotated if self.triangle is None else solve_transposed(self.triangle, rotated)
-
-    def attributes(self, V: Array | None) -> dict[str, Any]:
-        """Return the kernel, the anchors and their coefficients (a, p)."""
-        coef = to_host(self.coef(V)).astype(working_dtype(), copy=False)
-        return {"input_kernel_": self.kernel, "X_fit_": self.anchors, "dual_coef_": coef}
-
-
-@dataclass(frozen=True)
-class KernelPredictor:
-    """x ↦ k_x(x, anchors) C."""
-
-    kernel: Kernel  # k_x
-    anchors: Samples  # a inputs
-    coef: Array  # (a, p)  C
-
     def check(self, X: Samples) -> Samples:
-        """Let the kernel judge the inputs."""
-        return checked(self.kernel, X, "X", allow_1d=False)
+        """Validate inputs.
 
-    def predictions(self, X: Samples) -> Iterator[tuple[slice, Array]]:
-        """Yield rows and z(x); kernel values are never whole."""
-        anchors, coef = resident(self.kernel, self.anchors), asarray(self.coef, working_dtype())
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of inputs
+            The inputs.
 
-        def work(some: Samples) -> Array:
-            if not len(coef):  # every landmark has length zero
-                return zeros((n_samples(some), coef.shape[1]))
-            return block(self.kernel, some, anchors, "input_kernel") @ coef
+        Returns
+        -------
+        array, CSR matrix or sequence
+            The inputs as the kernel takes them.
 
-        per_row = 3 * working_dtype().itemsize * len(coef) + moved_bytes(X)
-        blocks = list(computing_blocks(n_samples(X), per_row))
-        parts = cut(X, track(blocks, "embedding of inputs", len(blocks)))
-        yield from stream(parts, work, self.kernel._on_device)
+        See Also
+        --------
+        psilearn.kernels.Kernel.check : The validation of the kernel.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.kernels import Linear
+        >>> from psilearn.regression import KernelRegression
+        >>> KernelRegression(Linear(), np.eye(2), np.eye(2)).check([[1, 2]])
+        array([[1, 2]])
+        """
+        return self.kernel.check(X, "X", allow_1d=False)
+
+    def predict_blocks(self, X: Samples, compute: Compute) -> Iterator[tuple[slice, Array]]:
+        """Evaluate the function block by block; the kernel values are never stored as a whole.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of inputs
+            Validated inputs.
+        compute : Compute
+            Precision and device.
+
+        Yields
+        ------
+        rows : slice
+            Consecutive rows.
+        values : array of shape (b, r)
+            ĥ(x) of these rows, on the device.
+
+        See Also
+        --------
+        KernelRegression.predict : All values as one array.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn._backend import NUMPY
+        >>> from psilearn.kernels import Linear
+        >>> from psilearn.regression import KernelRegression
+        >>> list(KernelRegression(Linear(), np.eye(2), np.eye(2)).predict_blocks(np.eye(2)[:1], NUMPY))
+        [(slice(0, 1, None), array([[1., 0.]]))]
+        """
+        anchors = self.kernel.to_device(self.anchors, compute)
+        coefficients = compute.asarray(self._dual_coefficients(None, compute), compute.dtype)
+
+        def evaluate(block: Samples) -> Array:
+            if not len(coefficients):  # every landmark has length zero
+                return compute.zeros((n_samples(block), coefficients.shape[1]))
+            return self.kernel(block, anchors, compute=compute) @ coefficients
+
+        per_row = 3 * compute.itemsize * len(coefficients) + compute.transfer_bytes(X)
+        blocks = list(compute.iter_blocks(n_samples(X), per_row))
+        parts = row_blocks(X, track(blocks, "embedding of inputs", len(blocks)))
+        return stream(parts, evaluate, compute, self.kernel.supports_torch)
+
+    def predict(self, X: Samples, compute: Compute | None = None) -> Array:
+        """Evaluate the function.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+        compute : Compute, default=None
+            Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
+            :func:`psilearn.computing`.
+
+        Returns
+        -------
+        array of shape (n, r)
+            ĥ(x), a tensor if X is one.
+
+        See Also
+        --------
+        KernelRegression.predict_blocks : The same block by block.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.kernels import Linear
+        >>> from psilearn.regression import KernelRegression
+        >>> KernelRegression(Linear(), np.eye(2), np.eye(2)).predict(np.eye(2)[:1])
+        array([[1., 0.]])
+        """
+        compute = current_compute(X) if compute is None else compute
+        values = [to_numpy(block) for _, block in self.predict_blocks(self.check(X), compute)]
+        return like_input(X, np.concatenate(values))
+
+    def _dual_coefficients(self, V: Array | None, compute: Compute | None) -> Array:
+        """Return L⁻ᵀ · coefficients · V, (a, p)."""
+        coefficients = self.coefficients if compute is None else compute.asarray(self.coefficients)
+        rotated = coefficients if V is None else coefficients @ V
+        return rotated if self.triangle is None else solve_transposed(self.triangle, rotated)

@@ -6,91 +6,154 @@ from typing import Any, Self
 
 import numpy as np
 
-from psilearn._backend import (
-    array_namespace,
-    asarray,
-    computing_blocks,
-    cut,
-    moved_bytes,
-    require_bytes,
-    stream,
-    working_dtype,
-    zeros,
+from psilearn._backend import NUMPY, Compute, array_namespace, row_blocks, stream
+from psilearn._linalg import (
+    Array,
+    GramSum,
+    Moment,
+    NotPositiveSemidefiniteError,
+    shifted_factor,
+    solve_lower,
+    solve_transposed,
 )
-from psilearn._linalg import Array, NotPositiveSemidefiniteError, shifted_factor, solve_lower, solve_transposed
-from psilearn._linalg.moments import GramSum, MixedMoment
 from psilearn._utils.progress import track
 from psilearn._utils.samples import Samples, n_samples, take
-from psilearn.kernels.blocks import diagonal
-from psilearn.kernels.kernel import Kernel
+from psilearn.kernels import Kernel
 from psilearn.landmarks import LandmarkFeatures, Landmarks
 from psilearn.regression.kernel_regression import KernelRegression, Targets
 
-BLOCK_ROWS = 4096  # inputs that are taken together at the most
+MAX_BLOCK_ROWS = 4096  # inputs that are processed at a time
 
 
 class NystromRidge:
-    """ĥ(x) = Bᵀφ(x) with φ(x) = L⁻¹k_x(S, x), LLᵀ = k_x(S, S), for q landmark inputs S.
+    """Kernel ridge regression over the functions that q landmark inputs S span.
 
-    B = (ΦᵀΦ + nλI)⁻¹ΦᵀV minimises 1/n Σ|vᵢ − ĥ(xᵢ)|² + λ|ĥ|² over the functions that the landmarks span; with S = X
-    that is exact kernel ridge regression. Working with φ and not with k_x(S, x) itself keeps the condition of the
-    system at 1 + |K_x|/nλ, as in the exact problem, instead of its square.
+    ĥ(x) = Bᵀφ(x) with φ(x) = L⁻¹k_x(S, x) and LLᵀ = k_x(S, S), where B = (ΦᵀΦ + nλI)⁻¹ΦᵀV minimizes 1/n Σ|vᵢ − ĥ(xᵢ)|²
+    + λ|ĥ|². With S = X this is exact kernel ridge regression. Working with φ instead of k_x(S, x) keeps the condition
+    number of the system at 1 + |K_x|/nλ, as in the exact problem, instead of its square.
 
-    Cost: n·q kernel values, n·q² + n·q² + q³ flops (solution with L, Gram matrix, two Cholesky factors) and 2nqr for r
-    targets. Memory: L and ΦᵀΦ, 2q² float64 numbers, with float32 blocks as many float32 numbers beside them, 3qr for
-    the targets, and blocks within ``working_memory``: nothing of size n·q.
+    Cost: n·q kernel values, 2n·q² + q³ flops (solution with L, Gram matrix, two Cholesky factors) and 2nqr for r
+    targets. Memory: L and ΦᵀΦ, 2q² float64 numbers, as many float32 numbers if blocks are float32, 3qr for the targets,
+    and blocks within ``working_memory``: nothing of size n·q.
 
     Parameters
     ----------
     kernel : Kernel
-        k_x, fitted where it takes a width from data.
+        The input kernel k_x, fitted if it takes a width from data.
     alpha : float
-        λ > 0.
+        The ridge parameter λ > 0.
     landmarks : Landmarks
+        The number of landmarks and how they are chosen.
+    compute : Compute, default=NUMPY
+        Precision of the blocks, and device.
+
+    See Also
+    --------
+    KernelRidge : Exact kernel ridge regression.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn import Landmarks
+    >>> from psilearn.kernels import Linear
+    >>> from psilearn.regression import NystromRidge
+    >>> ridge = NystromRidge(Linear(), 0.5, Landmarks(1)).fit(np.array([[1.0], [2.0]]))
+    >>> ridge.regress(np.array([[1.0], [2.0]])).predict(np.array([[6.0]]))
+    array([[5.]])
     """
 
-    def __init__(self, kernel: Kernel, alpha: float, landmarks: Landmarks) -> None:
+    def __init__(self, kernel: Kernel, alpha: float, landmarks: Landmarks, compute: Compute = NUMPY) -> None:
         self.kernel = kernel
         self.alpha = alpha
         self.landmarks = landmarks
+        self.compute = compute
 
     def fit(self, X: Samples) -> Self:
-        """Choose the landmarks and factor k_x(S, S)."""
+        """Choose the landmarks and factor k_x(S, S).
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The training inputs.
+
+        Returns
+        -------
+        NystromRidge
+            The object itself.
+
+        See Also
+        --------
+        NystromRidge.regress : The second step, with targets.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import Landmarks
+        >>> from psilearn.kernels import Linear
+        >>> from psilearn.regression import NystromRidge
+        >>> NystromRidge(Linear(), 1.0, Landmarks(1)).fit(np.array([[1.0], [2.0]])).features_.rank
+        1
+        """
         self.X_fit_ = X
-        chosen = self.landmarks.choose(self.kernel, X, self.alpha, "input_kernel")
-        self.features_ = LandmarkFeatures.of(self.kernel, take(X, chosen), "input_kernel")
-        self.landmarks_ = self.features_.landmarks
+        chosen = self.landmarks.choose(self.kernel, X, alpha=self.alpha, compute=self.compute)
+        self.features_ = LandmarkFeatures.of(self.kernel, take(X, chosen), "input", self.compute)
         return self
 
     def regress(self, V: Targets, with_moment: bool = True) -> KernelRegression:
-        """Regress onto the targets V (n, r), which are asked for in blocks of rows."""
-        n, q = n_samples(self.X_fit_), self.features_.rank
-        size = working_dtype().itemsize
-        require_bytes(
-            (16 if size == 4 else 8) * q * q + 40 * q * V.shape[1],
+        """Regress onto targets, in blocks of rows.
+
+        Parameters
+        ----------
+        V : array of shape (n, r), or an object that returns rows on request
+            The targets.
+        with_moment : bool, default=True
+            Whether the moment of the fitted values is needed.
+
+        Returns
+        -------
+        KernelRegression
+            The fitted function.
+
+        See Also
+        --------
+        NystromRidge.fit : The first step, with inputs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import Landmarks
+        >>> from psilearn.kernels import Linear
+        >>> from psilearn.regression import NystromRidge
+        >>> ridge = NystromRidge(Linear(), 1.0, Landmarks(2)).fit(np.eye(2))
+        >>> ridge.regress(np.eye(2)).moment.to_matrix().round(4)
+        array([[0.0556, 0.    ],
+               [0.    , 0.0556]])
+        """
+        n, q, compute = n_samples(self.X_fit_), self.features_.rank, self.compute
+        compute.require_bytes(
+            (16 if compute.itemsize == 4 else 8) * q * q + 40 * q * V.shape[1],
             f"Nyström regression with {q} landmarks onto {V.shape[1]} output coordinates",
             "Lower input_landmarks or output_landmarks.",
         )
-        gram, cross = GramSum(q), zeros((q, V.shape[1]))
-        features = self.features_.placed()
+        gram, cross = GramSum(q, compute), compute.zeros((q, V.shape[1]))
+        features = self.features_.to_device(compute)
 
-        def work(X: Samples) -> tuple[Any, float]:
-            phi = features.columns(X, "input_kernel")  # (q, b)
-            return phi, float(np.sum(diagonal(self.kernel, X, "input_kernel")))
+        def features_and_lengths(X: Samples) -> tuple[Any, float]:
+            return features.columns(X, compute), float(np.sum(self.kernel.diag(X)))  # (q, b), Σ k(x, x)
 
-        per_row = (3 * q + 2 * V.shape[1]) * size + moved_bytes(self.X_fit_)
-        blocks = list(computing_blocks(n, per_row, BLOCK_ROWS))
+        per_row = (3 * q + 2 * V.shape[1]) * compute.itemsize + compute.transfer_bytes(self.X_fit_)
+        blocks = list(compute.iter_blocks(n, per_row, MAX_BLOCK_ROWS))
         total = 0.0
-        parts = cut(self.X_fit_, track(blocks, "regression", len(blocks)))
-        for rows, (phi, lengths) in stream(parts, work, self.kernel._on_device):
+        parts = row_blocks(self.X_fit_, track(blocks, "regression", len(blocks)))
+        for rows, (phi, lengths) in stream(parts, features_and_lengths, compute, self.kernel.supports_torch):
             gram.add(phi)
-            cross += phi @ asarray(V[rows], working_dtype())
+            cross += phi @ compute.asarray(V[rows], compute.dtype)
             total += lengths
         captured = gram.trace()
         error = max(0.0, 1 - captured / total) if total else 0.0
         D, B = self._solve(gram, cross)
-        moment = MixedMoment(((D, 1 / n), (B, -self.alpha))) if with_moment else None
-        return KernelRegression(self.kernel, B, self.features_.triangle, self.landmarks_, moment, error)
+        moment = Moment(((D, 1 / n), (B, -self.alpha))) if with_moment else None
+        return KernelRegression(self.kernel, self.features_.landmarks, B, self.features_.triangle, moment, error)
 
     def _solve(self, gram: GramSum, cross: Array) -> tuple[Array, Array]:
         """Solve with RRᵀ = ΦᵀΦ + nλI: D = R⁻¹ΦᵀV, B = R⁻ᵀD.
@@ -103,8 +166,8 @@ class NystromRidge:
         if R is None:
             raise NotPositiveSemidefiniteError(
                 f"alpha={self.alpha:g} is below the rounding errors of input_kernel = {self.kernel!r} over "
-                f"{n_samples(self.X_fit_)} inputs: ΦᵀΦ + n·alpha·I has no Cholesky factor. Raise alpha, or use "
+                f"{n_samples(self.X_fit_)} inputs: ΦᵀΦ + n·alpha·I has no Cholesky factor. Increase alpha, or use "
                 f"dtype='float64'."
             )
-        D = solve_lower(R, array_namespace(cross).asarray(cross.T, copy=True).T)  # of an array, in Fortran order
+        D = solve_lower(R, array_namespace(cross).asarray(cross.T, copy=True).T)  # an array in Fortran order
         return D, solve_transposed(R, D)
