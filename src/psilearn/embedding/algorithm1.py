@@ -1,7 +1,7 @@
-"""Algorithm 1 of the paper, to the letter: OEL from the mixed Gram matrix of all n + m points.
+"""Algorithm 1 of the paper: OEL from the mixed Gram matrix of all n + m points.
 
-It needs (n+m)² numbers and up to (n+m)³ flops, and knows nothing of distinct outputs or coordinates: the reference
-that the default form is tested against.
+It needs (n+m)² numbers and up to (n+m)³ flops, and uses neither distinct outputs nor coordinates: it is the reference
+that the default algorithm is tested against.
 """
 
 from dataclasses import dataclass
@@ -14,17 +14,71 @@ from psilearn._linalg import Array, ShiftedCholesky
 
 @dataclass(frozen=True)
 class Algorithm1:
-    """What the training algorithm returns, and how it is used."""
+    """The result of Algorithm 1.
 
-    smoother: Array  # (n, n)  W K_x: ĥ(xᵢ) = Σₖ smoother[k, i] ψ(yₖ)
-    beta: Array  # (n+m, p)  u_l / √μ_l
-    eigenvalues: Array  # (p,)  μ_l
-    GY: Array  # (n+m, p)  the embedding of the n + m scaled points
-    supervised_scale: float  # √(c/n)
-    unsupervised_scale: float  # √((1−c)/m)
+    Parameters
+    ----------
+    smoother : ndarray of shape (n, n)
+        The matrix W K_x: ĥ(xᵢ) = Σₖ smoother[k, i] ψ(yₖ).
+    beta : ndarray of shape (n + m, p)
+        The scaled eigenvectors u_l / √μ_l.
+    eigenvalues : ndarray of shape (p,)
+        The eigenvalues μ_l of the mixed Gram matrix, descending.
+    GY : ndarray of shape (n + m, p)
+        The embedding of the n + m scaled points.
+    supervised_scale : float
+        The scale √(c/n) of the fitted values.
+    unsupervised_scale : float
+        The scale √((1−c)/m) of the unlabeled outputs.
+
+    See Also
+    --------
+    algorithm_1 : Computes this result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.embedding import algorithm_1
+    >>> K = np.eye(2)
+    >>> algorithm_1(K, K, K, K, alpha=0.5, n_components=1, supervision=0.5).GY.shape
+    (4, 1)
+    """
+
+    smoother: Array
+    beta: Array
+    eigenvalues: Array
+    GY: Array
+    supervised_scale: float
+    unsupervised_scale: float
 
     def embed_outputs(self, k_s: Array, k_u: Array) -> Array:
-        """Return g(y) = Gψ(y), (q, p), from k(y, Y) (q, n) and k(y, U) (q, m)."""
+        """Compute the embedding g(y) = Gψ(y) of outputs.
+
+        Parameters
+        ----------
+        k_s : ndarray of shape (q, n)
+            The kernel of the outputs with the labeled outputs, k(y, Y).
+        k_u : ndarray of shape (q, m)
+            The kernel of the outputs with the unlabeled outputs, k(y, U).
+
+        Returns
+        -------
+        ndarray of shape (q, p)
+            The embedded outputs.
+
+        See Also
+        --------
+        psilearn.OEL.transform_outputs : The same for the estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.embedding import algorithm_1
+        >>> K = np.eye(2)
+        >>> result = algorithm_1(K, K, K, K, alpha=0.5, n_components=1, supervision=0.5)
+        >>> result.embed_outputs(K, K).shape
+        (2, 1)
+        """
         n = len(self.smoother)
         supervised = self.supervised_scale * (k_s @ self.smoother) @ self.beta[:n]
         return supervised + self.unsupervised_scale * k_u @ self.beta[n:]
@@ -33,18 +87,41 @@ class Algorithm1:
 def algorithm_1(
     K_x: Array, K_ss: Array, K_su: Array, K_uu: Array, alpha: float, n_components: int, supervision: float
 ) -> Algorithm1:
-    """Learn the output embedding from Gram matrices.
+    """Learn the output embedding from Gram matrices, as in Algorithm 1 of the paper.
 
     Parameters
     ----------
-    K_x : (n, n), K_ss : (n, n), K_su : (n, m), K_uu : (m, m)
-        the input kernel on X; the output kernel on labeled (s) and unlabeled (u) outputs.
+    K_x : ndarray of shape (n, n)
+        The input kernel on X.
+    K_ss : ndarray of shape (n, n)
+        The output kernel on the labeled outputs.
+    K_su : ndarray of shape (n, m)
+        The output kernel between labeled and unlabeled outputs.
+    K_uu : ndarray of shape (m, m)
+        The output kernel on the unlabeled outputs.
     alpha : float
-        λ > 0.
+        The ridge parameter λ > 0.
     n_components : int
-        p, at most the rank of the mixed Gram matrix.
+        The dimension p, at most the rank of the mixed Gram matrix.
     supervision : float
-        c in [0, 1].
+        The weight c in [0, 1] of the fitted values.
+
+    Returns
+    -------
+    Algorithm1
+        The embedding.
+
+    See Also
+    --------
+    psilearn.OEL : The same embedding from finite coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.embedding import algorithm_1
+    >>> K = np.eye(2)
+    >>> algorithm_1(K, K, K, K, alpha=0.5, n_components=1, supervision=0.5).eigenvalues.round(4)
+    array([0.3125])
     """
     n, m = K_su.shape
     smoother = ShiftedCholesky(K_x, n * alpha).solve(K_x)  # W K_x; W and K_x commute

@@ -1,4 +1,4 @@
-"""Finite coordinates of ψ on the span of given outputs, and the bookkeeping of outputs that repeat."""
+"""Finite coordinates of ψ on the span of given outputs, and the distinct outputs among repeated ones."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psilearn._backend import asarray, eye, to_host
+from psilearn._backend import NUMPY, Compute, is_tensor, to_device, to_numpy
 from psilearn._linalg import Array, NotPositiveSemidefiniteError, pivoted_cholesky, solve_transposed
 from psilearn._utils.progress import stage
 from psilearn._utils.samples import Index, Samples, concat, distinct, n_samples, take
 from psilearn.embedding.embedding import Embedding
-from psilearn.kernels.blocks import gram
-from psilearn.kernels.kernel import Kernel
+from psilearn.kernels import Kernel
 from psilearn.landmarks import LandmarkFeatures
 
 
@@ -20,18 +19,64 @@ from psilearn.landmarks import LandmarkFeatures
 class KnownOutputs:
     """The distinct outputs among the labeled and the unlabeled ones, labeled ones first.
 
-    Structured outputs repeat: everything on the output side works on the distinct ones, with these indices and
-    frequencies, and gives the same results as with all of them.
+    Structured outputs repeat: the output side works on the distinct ones, with indices and frequencies, and gives the
+    same results as with all of them.
+
+    Parameters
+    ----------
+    outputs : array, CSR matrix or sequence of d outputs
+        The distinct outputs.
+    labeled : ndarray of shape (n,)
+        The index of each labeled output yᵢ among them.
+    n_labeled : int
+        The first ``n_labeled`` distinct outputs occur in Y.
+    frequencies : ndarray of shape (d,)
+        The share of each among the m unlabeled outputs, or among the labeled ones if m = 0.
+
+    See Also
+    --------
+    OutputCoordinates : Coordinates of the distinct outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.embedding import KnownOutputs
+    >>> KnownOutputs.of(np.array([[1], [2], [1]]), None).labeled
+    array([0, 1, 0])
     """
 
-    outputs: Samples  # d distinct outputs
-    labeled: Index  # (n,)  which of them yᵢ is
-    n_labeled: int  # the first n_labeled of them occur in Y
-    frequencies: Array  # (d,)  share of each among the m unlabeled outputs; among the labeled ones where m = 0
+    outputs: Samples
+    labeled: Index
+    n_labeled: int
+    frequencies: Array
 
     @classmethod
     def of(cls, Y: Samples, unlabeled: Samples | None) -> KnownOutputs:
-        """Find the distinct outputs of Y and, where given, of the unlabeled outputs."""
+        """Find the distinct outputs.
+
+        Parameters
+        ----------
+        Y : array, CSR matrix or sequence of n outputs
+            The labeled outputs.
+        unlabeled : array, CSR matrix or sequence of m outputs, or None
+            The unlabeled outputs.
+
+        Returns
+        -------
+        KnownOutputs
+            The distinct outputs.
+
+        See Also
+        --------
+        KnownOutputs : The fields of the result.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.embedding import KnownOutputs
+        >>> KnownOutputs.of(np.array([[1], [2]]), np.array([[3], [3], [2]])).frequencies.round(2)
+        array([0.  , 0.33, 0.67])
+        """
         n = n_samples(Y)
         everything = Y if unlabeled is None else concat([Y, unlabeled])
         first, inverse = distinct(everything)
@@ -47,20 +92,46 @@ class KnownOutputs:
 class OutputCoordinates:
     """Coordinates in which the inner product of ψ is the ordinary one: k(y, y') = Σ_l Ψ_l(y) Ψ_l(y').
 
-    A pivoted Cholesky factorisation k(D, D) = ΨΨᵀ of the given outputs D names r landmarks S among them that span all
-    others. On the span ψ(y) has the coordinates L⁻¹ k(S, y), where LLᵀ = k(S, S); beyond it they are those of its
+    A pivoted Cholesky factorization k(D, D) = ΨΨᵀ of the given outputs D finds r landmarks S among them that span all
+    others. On the span ψ(y) has the coordinates L⁻¹ k(S, y), where LLᵀ = k(S, S); outside of it they are those of its
     projection. Cost: d² kernel values, d²r flops, d² + dr numbers.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The output kernel, fitted.
+    outputs : array, CSR matrix or sequence of d outputs
+        The outputs D.
+    compute : Compute, default=NUMPY
+        The device. Coordinates are always float64.
 
     Attributes
     ----------
-    values : array (d, r)
-        Ψ: the coordinates of the given outputs.
-    landmarks : collection of r outputs
+    values : array of shape (d, r)
+        The coordinates Ψ of the given outputs, on the device.
+    features : LandmarkFeatures
+        The coordinates of any other output.
+
+    See Also
+    --------
+    Embedding : A subspace of the coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.embedding import OutputCoordinates
+    >>> from psilearn.kernels import Linear
+    >>> psi = OutputCoordinates(Linear(), np.array([[3.0, 4.0], [6.0, 8.0]]))
+    >>> psi.rank, psi.values @ psi.values.T
+    (1, array([[ 25.,  50.],
+           [ 50., 100.]]))
     """
 
-    def __init__(self, kernel: Kernel, outputs: Samples) -> None:
+    def __init__(self, kernel: Kernel, outputs: Samples, compute: Compute = NUMPY) -> None:
+        compute = compute.with_dtype(np.float64)
         with stage(f"kernel of {n_samples(outputs):,} outputs"):
-            K = gram(kernel, outputs, "output_kernel", "Set output_landmarks, or give fewer distinct outputs.")
+            remedy = "Set output_landmarks, or give fewer distinct outputs."
+            K = kernel.gram(outputs, compute=compute, remedy=remedy)
         try:
             with stage(f"coordinates of {len(K):,} outputs"):
                 cholesky = pivoted_cholesky(K, overwrite=True)
@@ -73,21 +144,47 @@ class OutputCoordinates:
 
     @property
     def landmarks(self) -> Samples:
-        """S, r outputs that span all given ones."""
+        """The r outputs S that span all given ones."""
         return self.features.landmarks
 
     @property
     def rank(self) -> int:
-        """r, the dimension of the span of the given outputs."""
+        """The dimension r of the span of the given outputs."""
         return self.values.shape[1]
 
     def embedding(self, V: Array | None = None) -> Embedding:
-        """Return y ↦ Vᵀ L⁻¹ k(S, y) for orthonormal directions V (r, p); the coordinates themselves without V."""
+        """Return the embedding y ↦ Vᵀ L⁻¹ k(S, y).
+
+        Parameters
+        ----------
+        V : array of shape (r, p), default=None
+            Orthonormal directions. None stands for the identity.
+
+        Returns
+        -------
+        Embedding
+            The embedding, with NumPy arrays.
+
+        See Also
+        --------
+        Embedding : The returned object.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.embedding import OutputCoordinates
+        >>> from psilearn.kernels import Linear
+        >>> OutputCoordinates(Linear(), np.eye(2)).embedding().n_components
+        2
+        """
         return embedding_in(self.features, V)
 
 
 def embedding_in(features: LandmarkFeatures, V: Array | None) -> Embedding:
-    """Return y ↦ Vᵀφ(y) for orthonormal directions V (r, p) in landmark coordinates; φ itself without V."""
-    directions = eye(features.rank) if V is None else V
-    basis = solve_transposed(asarray(features.triangle), directions)  # L⁻ᵀ V
-    return Embedding(features.kernel, features.landmarks, to_host(basis))
+    """Return y ↦ Vᵀφ(y) for orthonormal directions V (r, p) in landmark coordinates; φ itself if V is None."""
+    if V is None or not is_tensor(V):
+        directions = np.eye(features.rank) if V is None else V
+        basis = solve_transposed(to_numpy(features.triangle), directions)  # L⁻ᵀ V
+    else:
+        basis = solve_transposed(to_device(features.triangle, V.device), V)
+    return Embedding(features.kernel, features.landmarks, to_numpy(basis))

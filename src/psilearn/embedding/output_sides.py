@@ -1,82 +1,100 @@
-"""The output side of a fit: coordinates of the labeled outputs, and the second moment of what counts as unlabeled.
+"""The output side of a fit: coordinates of the labeled outputs, and the second moment of the unlabeled ones.
 
-:class:`SpannedOutputs` works on all distinct outputs and is exact. :class:`LandmarkOutputs` works in the span of a few
-landmarks, in one pass over batches, so that the number of outputs is limited by time only.
+:class:`ExactOutputs` works on all distinct outputs. :class:`LandmarkOutputs` works in the span of a few landmarks, in
+one pass over batches, so that the number of outputs is limited by time only.
 """
 
 from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from psilearn._backend import asarray, on_host, require_memory, rows_of, stream, to_host, working_dtype
-from psilearn._linalg import Array, squared_norm
-from psilearn._linalg.moments import GramSum, MixedMoment
+from psilearn._backend import Compute, stream, take_rows, to_numpy
+from psilearn._linalg import Array, GramSum, Moment, squared_norm
 from psilearn._utils.progress import track
 from psilearn._utils.samples import Samples, concat, distinct, n_samples, take
 from psilearn.embedding.coordinates import KnownOutputs, OutputCoordinates, embedding_in
 from psilearn.embedding.embedding import Embedding
-from psilearn.embedding.output_stream import OutputStream, counted
-from psilearn.kernels.blocks import diagonal
-from psilearn.kernels.kernel import Kernel
+from psilearn.embedding.output_stream import OutputStream, number_batches
+from psilearn.kernels import Kernel
 from psilearn.landmarks import LandmarkFeatures, Landmarks, pool_size
 
 
-class SpannedOutputs:
-    """Exact: coordinates that span every output which has a say in the embedding.
+class OutputSide(Protocol):
+    """Output coordinates of r dimensions for one training set."""
 
-    Parameters
-    ----------
-    kernel : Kernel
-    Y : labeled outputs
-    unlabeled : OutputStream or None
-    spans_unlabeled : bool
-        whether the coordinates must span the unlabeled outputs too.
-    """
+    @property
+    def outputs(self) -> Samples:
+        """The d distinct outputs that are in memory: the default candidates."""
+
+    @property
+    def labeled(self) -> Any:
+        """Coordinates of the labeled outputs, (n, r): an array, or an object that computes rows on request."""
+
+    @property
+    def approximation_error(self) -> float:
+        """The share of Σ k(y, y) that the coordinates do not span."""
+
+    def moment(self) -> Moment:
+        """Return 1/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ over the unlabeled outputs, or over Y if there are none."""
+
+    def embedding(self, V: Array | None) -> Embedding:
+        """Return y ↦ Vᵀψ(y)."""
+
+    def embed_known(self, V: Array | None, embedding: Embedding) -> Any:
+        """Return g(y) for the distinct outputs, (d, p), as a NumPy array."""
+
+    def for_partial_fit(self) -> LandmarkOutputs | None:
+        """Return what ``partial_fit`` continues from, or None if it is not supported."""
+
+
+class ExactOutputs:
+    """Exact coordinates, which span every output that contributes to the embedding."""
 
     approximation_error = 0.0
 
-    def __init__(self, kernel: Kernel, Y: Samples, unlabeled: OutputStream | None, spans_unlabeled: bool) -> None:
+    def __init__(
+        self, kernel: Kernel, Y: Samples, unlabeled: OutputStream | None, spans_unlabeled: bool, compute: Compute
+    ) -> None:
+        self.compute = compute
         self.known = KnownOutputs.of(Y, None if unlabeled is None else unlabeled.collect())
         self.outputs = self.known.outputs
         self._n_spanned = n_samples(self.outputs) if spans_unlabeled else self.known.n_labeled
-        self.psi = OutputCoordinates(kernel, take(self.outputs, slice(0, self._n_spanned)))
+        self.psi = OutputCoordinates(kernel, take(self.outputs, slice(0, self._n_spanned)), compute)
 
     @property
     def labeled(self) -> Array:
         """Ψ(Y), (n, r)."""
-        return rows_of(self.psi.values, self.known.labeled)
+        return take_rows(self.psi.values, self.known.labeled)
 
-    def moment(self) -> MixedMoment:
-        """Return 1/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ over the unlabeled outputs; over Y where there are none."""
-        return MixedMoment(((self.psi.values, asarray(self.known.frequencies)),))
+    def moment(self) -> Moment:
+        """Return 1/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ over the unlabeled outputs, or over Y if there are none."""
+        return Moment(((self.psi.values, self.compute.asarray(self.known.frequencies)),))
 
     def embedding(self, V: Array | None) -> Embedding:
         """Return y ↦ Vᵀψ(y)."""
         return self.psi.embedding(V)
 
-    def embedded(self, V: Array | None, embedding: Embedding) -> Any:
-        """Return g(y) for the distinct outputs, (d, p)."""
-        g = to_host(self.psi.values if V is None else self.psi.values @ V)
+    def embed_known(self, V: Array | None, embedding: Embedding) -> Any:
+        """Return g(y) for the distinct outputs, (d, p), as a NumPy array."""
+        g = to_numpy(self.psi.values if V is None else self.psi.values @ V)
         if self._n_spanned < n_samples(self.outputs):
-            g = np.concatenate([g, embedding(take(self.outputs, slice(self._n_spanned, None)))])
-        return g.astype(working_dtype(), copy=False)
+            beyond = take(self.outputs, slice(self._n_spanned, None))
+            g = np.concatenate([g, embedding(beyond, self.compute)])
+        return g.astype(self.compute.dtype, copy=False)
+
+    def for_partial_fit(self) -> None:
+        """Return None: every output is stored, and a fit is exact."""
 
 
 class LandmarkOutputs:
-    """In the span of landmarks: r² numbers and one batch, however many outputs there are.
+    """Coordinates in the span of landmarks: r² numbers and one batch, however many outputs there are.
 
-    Parameters
-    ----------
-    kernel, Y, unlabeled, spans_unlabeled :
-        as in :class:`SpannedOutputs`; landmarks are chosen among the unlabeled outputs too where these have a say.
-    landmarks : Landmarks
-    alpha : float
-        λ, for leverage scores.
+    Landmarks are chosen among the unlabeled outputs too if these contribute to the embedding (``spans_unlabeled``).
     """
 
     def __init__(
@@ -87,77 +105,85 @@ class LandmarkOutputs:
         spans_unlabeled: bool,
         landmarks: Landmarks,
         alpha: float,
+        compute: Compute,
     ) -> None:
-        self.kernel = kernel
+        self.compute = compute
         known = KnownOutputs.of(Y, None if unlabeled is None else unlabeled.in_memory)
-        self.outputs = known.outputs  # d distinct ones: the default candidates
-        pool = _pool(take(known.outputs, slice(0, known.n_labeled)), unlabeled if spans_unlabeled else None, landmarks)
-        chosen = landmarks.choose(kernel, pool, alpha, "output_kernel", min(known.n_labeled, n_samples(pool)))
-        self.features = LandmarkFeatures.of(kernel, take(pool, chosen), "output_kernel")
-        self.labeled = LandmarkTargets(self.features.placed(), Y)
-        self.of_labeled = RunningMoment(self.features)
-        self.of_labeled.add(OutputStream(Y, kernel, Y, "y"))
-        self.of_unlabeled = RunningMoment(self.features)
+        self.outputs = known.outputs
+        labeled = take(known.outputs, slice(0, known.n_labeled))
+        pool = _landmark_pool(labeled, unlabeled if spans_unlabeled else None, landmarks)
+        n_labeled = min(known.n_labeled, n_samples(pool))
+        chosen = landmarks.choose(kernel, pool, alpha=alpha, n_labeled=n_labeled, compute=compute)
+        self.features = LandmarkFeatures.of(kernel, take(pool, chosen), "output", compute)
+        self._labeled: LandmarkTargets | None = LandmarkTargets(self.features.to_device(compute), Y, compute)
+        self.labeled_moment = RunningMoment(self.features, compute)
+        self.labeled_moment.add(OutputStream(Y, kernel, Y, "y"))
+        self.unlabeled_moment = RunningMoment(self.features, compute)
         if unlabeled is not None and spans_unlabeled:
-            self.of_unlabeled.add(unlabeled)
+            self.unlabeled_moment.add(unlabeled)
+
+    @property
+    def labeled(self) -> LandmarkTargets:
+        """φ(Y), (n, r), computed on request."""
+        if self._labeled is None:
+            raise ValueError("The labeled outputs were released after the regression.")
+        return self._labeled
 
     @property
     def approximation_error(self) -> float:
         """1 − Σ|φ(y)|² / Σ k(y, y) over all outputs seen: the share that the landmarks do not span."""
-        captured, total = (
-            getattr(self.of_labeled, part) + getattr(self.of_unlabeled, part) for part in ("captured", "total")
-        )
+        captured = self.labeled_moment.captured + self.unlabeled_moment.captured
+        total = self.labeled_moment.total + self.unlabeled_moment.total
         return max(0.0, 1 - captured / total) if total else 0.0
 
-    def forget_labeled(self) -> None:
-        """Let go of Y, once the regression has seen it."""
-        del self.labeled
-
-    def moment(self) -> MixedMoment:
-        """Return 1/m Σⱼ φ(yⱼ)φ(yⱼ)ᵀ over the unlabeled outputs seen so far; over Y where there are none."""
-        return (self.of_unlabeled if self.of_unlabeled.count else self.of_labeled).mean()
+    def moment(self) -> Moment:
+        """Return 1/m Σⱼ φ(yⱼ)φ(yⱼ)ᵀ over the unlabeled outputs seen so far, or over Y if there are none."""
+        return (self.unlabeled_moment if self.unlabeled_moment.count else self.labeled_moment).mean()
 
     def embedding(self, V: Array | None) -> Embedding:
         """Return y ↦ Vᵀφ(y)."""
         return embedding_in(self.features, V)
 
-    def embedded(self, V: Array | None, embedding: Embedding) -> Any:
-        """Return g(y) for the distinct outputs, (d, p)."""
+    def embed_known(self, V: Array | None, embedding: Embedding) -> Any:
+        """Return g(y) for the distinct outputs, (d, p), as a NumPy array."""
         shape = n_samples(self.outputs), embedding.n_components
-        remedy = "Lower n_components, or give unlabeled outputs as a path or an iterator: these are not kept."
-        with on_host():
-            require_memory(shape, "The embedding of the known outputs", remedy, working_dtype().itemsize)
-        return embedding(self.outputs)
+        remedy = "Lower n_components, or give unlabeled outputs as a path or an iterator: these are not stored."
+        what = "The embedding of the known outputs"
+        self.compute.on_numpy().require_memory(shape, what, remedy, self.compute.itemsize)
+        return embedding(self.outputs, self.compute)
 
-    def parked(self) -> LandmarkOutputs:
-        """Return the same output side in NumPy: nothing of it on a device."""
-        parked = copy(self)
-        parked.features = self.features.parked()
-        parked.of_labeled, parked.of_unlabeled = (
-            moment.parked(parked.features) for moment in (self.of_labeled, self.of_unlabeled)
-        )
-        return parked
+    def for_partial_fit(self) -> LandmarkOutputs:
+        """Return the same output side without Y and with NumPy arrays."""
+        converted = copy(self)
+        converted._labeled = None
+        converted.features = self.features.to_numpy()
+        converted.compute = self.compute.on_numpy()
+        converted.labeled_moment = self.labeled_moment.to_numpy(converted.features)
+        converted.unlabeled_moment = self.unlabeled_moment.to_numpy(converted.features)
+        return converted
 
-    def with_unlabeled(self, unlabeled: OutputStream) -> LandmarkOutputs:
+    def with_unlabeled(self, unlabeled: OutputStream, compute: Compute) -> LandmarkOutputs:
         """Return the output side with further unlabeled outputs in its moment, and those in memory among the outputs.
 
-        This one is left as it was, so that nothing has changed where an output is refused.
+        This one stays as it was, so that nothing has changed if an output is rejected.
         """
-        new = copy(self)
-        new.of_unlabeled = RunningMoment(self.features)
-        new.of_unlabeled.add(unlabeled)
-        new.of_unlabeled.merge(self.of_unlabeled)
+        extended = copy(self)
+        extended.compute = compute
+        extended.unlabeled_moment = RunningMoment(self.features, compute)
+        extended.unlabeled_moment.add(unlabeled)
+        extended.unlabeled_moment.merge(self.unlabeled_moment)
         if unlabeled.in_memory is not None:
-            new.outputs = KnownOutputs.of(self.outputs, unlabeled.in_memory).outputs
-        return new
+            extended.outputs = KnownOutputs.of(self.outputs, unlabeled.in_memory).outputs
+        return extended
 
 
 @dataclass(frozen=True)
 class LandmarkTargets:
-    """φ(yᵢ) of the labeled outputs as rows, (n, r), made when they are asked for."""
+    """φ(yᵢ) of the labeled outputs as rows, (n, r), computed on request."""
 
     features: LandmarkFeatures
     outputs: Samples
+    compute: Compute
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -165,54 +191,56 @@ class LandmarkTargets:
         return n_samples(self.outputs), self.features.rank
 
     def __getitem__(self, rows: slice) -> Any:
-        return self.features.columns(take(self.outputs, rows), "output_kernel").T
+        return self.features.columns(take(self.outputs, rows), self.compute).T
 
 
 class RunningMoment:
-    """Σ φ(y)φ(y)ᵀ over batches of outputs, r² numbers, with what the landmarks capture of Σ k(y, y)."""
+    """Σ φ(y)φ(y)ᵀ over batches of outputs, r² numbers, with the part of Σ k(y, y) that the landmarks capture."""
 
-    def __init__(self, features: LandmarkFeatures) -> None:
+    def __init__(self, features: LandmarkFeatures, compute: Compute) -> None:
         self.features = features
-        self.sum = GramSum(features.rank)
+        self.compute = compute
+        self.sum = GramSum(features.rank, compute)
         self.count = 0
         self.captured = 0.0
         self.total = 0.0
 
     def add(self, outputs: OutputStream) -> None:
         """Add every output of a stream: m·r kernel values and 2m·r² flops."""
-        features = self.features.placed()
+        features, compute = self.features.to_device(self.compute), self.compute
 
-        def work(batch: Samples) -> tuple[Any, float]:
-            phi = features.columns(batch, "output_kernel")  # (r, b)
-            return phi, float(np.sum(diagonal(features.kernel, batch, "output_kernel")))
+        def features_and_lengths(batch: Samples) -> tuple[Any, float]:
+            return features.columns(batch, compute), float(np.sum(features.kernel.diag(batch)))  # (r, b), Σ k(y, y)
 
-        batches = track(outputs.batches(3 * features.rank * working_dtype().itemsize), outputs.name)
-        for rows, (phi, lengths) in stream(counted(batches), work, features.kernel._on_device):
+        batches = track(outputs.batches(3 * features.rank * compute.itemsize, compute), outputs.name)
+        numbered = number_batches(batches)
+        for rows, (phi, lengths) in stream(numbered, features_and_lengths, compute, features.kernel.supports_torch):
             self.sum.add(phi)
             self.count += rows.stop - rows.start
             self.captured += squared_norm(phi)
             self.total += lengths
 
     def merge(self, other: RunningMoment) -> None:
-        """Add what another one has seen."""
+        """Add the sums of another moment."""
         self.sum.merge(other.sum)
         self.count += other.count
         self.captured += other.captured
         self.total += other.total
 
-    def mean(self) -> MixedMoment:
-        """Return the sum over the count."""
-        return MixedMoment(matrix=self.sum.symmetric() / self.count)
+    def mean(self) -> Moment:
+        """Return the sum divided by the count."""
+        return Moment(matrix=self.sum.symmetric() / self.count)
 
-    def parked(self, features: LandmarkFeatures) -> RunningMoment:
-        """Return the same in NumPy, with these features: nothing of it on a device."""
-        parked = copy(self)
-        parked.features, parked.sum = features, self.sum.parked()
-        return parked
+    def to_numpy(self, features: LandmarkFeatures) -> RunningMoment:
+        """Return the same moment with NumPy arrays and these features."""
+        converted = copy(self)
+        converted.features, converted.sum = features, self.sum.to_numpy()
+        converted.compute = self.compute.on_numpy()
+        return converted
 
 
-def _pool(labeled: Samples, unlabeled: OutputStream | None, landmarks: Landmarks) -> Samples:
-    """Return distinct outputs to choose landmarks from: all, or a sample of each side where there are many."""
+def _landmark_pool(labeled: Samples, unlabeled: OutputStream | None, landmarks: Landmarks) -> Samples:
+    """Return distinct outputs to choose landmarks from: all of them, or a sample of each side if there are many."""
     rng = check_random_state(landmarks.random_state)
     size = pool_size(landmarks.n)
     n = n_samples(labeled)

@@ -11,30 +11,48 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn._backend import computing_blocks
+from psilearn._backend import NUMPY, Compute
 from psilearn._utils.samples import Samples, concat, is_empty, n_samples, take
-from psilearn.kernels.blocks import checked
-from psilearn.kernels.kernel import Kernel
+from psilearn.kernels import Kernel
 
-BLOCK_ROWS = 8192  # outputs that are taken together at the most
+MAX_BATCH_ROWS = 8192  # outputs that are read or processed at a time
 
 
 class OutputStream:
-    """Outputs of which the input is not known, read batch by batch and checked as they come.
+    """Outputs without inputs, read and validated batch by batch.
 
     Parameters
     ----------
-    source : what a user gave as ``unlabeled``
-        * a collection (array, memory-mapped array, CSR matrix, sequence);
-        * a path: ``.npy`` (memory-mapped) or ``.parquet`` (numeric columns, one column of lists, or one column of
-          objects; needs pyarrow);
-        * any other iterable: of batches, each a collection.
+    source : collection, path or iterable
+        The argument ``unlabeled`` of ``fit``: a collection (array, memory-mapped array, CSR matrix, sequence); a path
+        to a ``.npy`` file (memory-mapped) or a ``.parquet`` file (numeric columns, one column of lists, or one column
+        of objects; needs pyarrow); or any other iterable, of batches that are collections.
     kernel : Kernel
-        checks each batch.
-    like : collection
-        the labeled outputs, of the same width.
-    name, like_name : str
-        what to call ``source`` and ``like`` in messages.
+        The output kernel, which validates each batch.
+    like : array, CSR matrix or sequence of outputs
+        The labeled outputs, of the same kind.
+    name : str, default="unlabeled"
+        What errors call ``source``.
+    like_name : str, default="y"
+        What errors call ``like``.
+
+    Attributes
+    ----------
+    in_memory : collection or None
+        The outputs, if they are in memory and can become candidates.
+
+    See Also
+    --------
+    psilearn.OEL.fit : Takes unlabeled outputs in all of these forms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.embedding import OutputStream
+    >>> from psilearn.kernels import Linear
+    >>> batches = iter([np.ones((2, 3)), np.zeros((1, 3))])
+    >>> OutputStream(batches, Linear(), np.ones((1, 3))).collect().shape
+    (3, 3)
     """
 
     def __init__(
@@ -46,63 +64,133 @@ class OutputStream:
         self.like_name = like_name
         self._collection: Samples | None = None
         self._parquet: Path | None = None
-        self._head: list[Samples] = []
-        on_disk = isinstance(source, np.memmap)
+        self._first_batches: list[Samples] = []
+        is_on_disk = isinstance(source, np.memmap | str | PathLike)
         if isinstance(source, str | PathLike):
-            path = Path(source)
-            source, on_disk = None, True
-            if not path.is_file():
-                raise FileNotFoundError(f"{name} = {str(path)!r}: there is no such file.")
-            if path.suffix == ".npy":
-                try:
-                    source = np.load(path, mmap_mode="r", allow_pickle=False)
-                except (ValueError, EOFError, OSError) as error:
-                    raise ValueError(f"{name} = {str(path)!r} is not a .npy file of numbers: {error}") from error
-            elif path.suffix == ".parquet":
-                self._parquet = path
-            else:
-                raise ValueError(f"{name} = {str(path)!r} must be a .npy or a .parquet file, not {path.suffix!r}.")
+            source = self._open(Path(source))
         if hasattr(source, "shape") or hasattr(source, "__len__"):
             self._collection = self._checked(source, name)
         elif self._parquet is None:
             self._rest = self._iterate(source)
-        self.in_memory = None if on_disk else self._collection  # what can join the candidates
+        self.in_memory = None if is_on_disk else self._collection
 
-    def batches(self, bytes_per_output: int) -> Iterator[Samples]:
-        """Yield all outputs in batches that fit where the work is done; an iterator is used up by it."""
+    def _open(self, path: Path) -> Any:
+        """Return a memory-mapped .npy file, or None after noting a .parquet file."""
+        if not path.is_file():
+            raise FileNotFoundError(f"{self.name} = {str(path)!r}: there is no such file.")
+        if path.suffix == ".parquet":
+            self._parquet = path
+            return None
+        if path.suffix != ".npy":
+            raise ValueError(f"{self.name} = {str(path)!r} must be a .npy or a .parquet file, not {path.suffix!r}.")
+        try:
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError, OSError) as error:
+            raise ValueError(f"{self.name} = {str(path)!r} is not a .npy file of numbers: {error}") from error
+
+    def batches(self, bytes_per_output: int, compute: Compute = NUMPY) -> Iterator[Samples]:
+        """Yield all outputs in batches that fit into memory; an iterator is consumed.
+
+        Parameters
+        ----------
+        bytes_per_output : int
+            The memory that the work on a batch needs per output.
+        compute : Compute, default=NUMPY
+            The device, whose memory is meant.
+
+        Yields
+        ------
+        array, CSR matrix or sequence
+            A batch of outputs.
+
+        See Also
+        --------
+        OutputStream.collect : All outputs as one collection.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.embedding import OutputStream
+        >>> from psilearn.kernels import Linear
+        >>> [len(batch) for batch in OutputStream(np.ones((9000, 1)), Linear(), np.ones((1, 1))).batches(8)]
+        [8192, 808]
+        """
         for batch in self._batches():
-            for rows in computing_blocks(n_samples(batch), bytes_per_output, BLOCK_ROWS):
+            for rows in compute.iter_blocks(n_samples(batch), bytes_per_output, MAX_BATCH_ROWS):
                 yield take(batch, rows)
 
     def collect(self) -> Samples | None:
-        """Return all outputs as one collection; None where there are none."""
+        """Return all outputs as one collection.
+
+        Returns
+        -------
+        array, CSR matrix, sequence or None
+            The outputs, or None if there are none.
+
+        See Also
+        --------
+        OutputStream.batches : The outputs batch by batch.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.embedding import OutputStream
+        >>> from psilearn.kernels import Linear
+        >>> OutputStream(np.ones((2, 1)), Linear(), np.ones((1, 1))).collect().shape
+        (2, 1)
+        """
         if self._collection is not None:
             return self._collection
         parts = list(self._batches())
         return concat(parts) if parts else None
 
     def sample(self, size: int, rng: np.random.RandomState) -> Samples | None:
-        """Return a random sample; of an iterator, which can be read once only, the outputs that come first."""
+        """Return a random sample; from an iterator, which can be read only once, the first outputs.
+
+        Parameters
+        ----------
+        size : int
+            The size of the sample.
+        rng : RandomState
+            The random number generator.
+
+        Returns
+        -------
+        array, CSR matrix, sequence or None
+            At most ``size`` outputs, or None if there are none.
+
+        See Also
+        --------
+        psilearn.Landmarks : Landmarks are chosen from such a sample.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.embedding import OutputStream
+        >>> from psilearn.kernels import Linear
+        >>> stream = OutputStream(np.ones((9, 1)), Linear(), np.ones((1, 1)))
+        >>> stream.sample(3, np.random.RandomState(0)).shape
+        (3, 1)
+        """
         if self._collection is not None:
             total = n_samples(self._collection)
-            some = np.sort(rng.choice(total, size, replace=False)) if total > size else slice(None)
-            return take(self._collection, some)
+            chosen = np.sort(rng.choice(total, size, replace=False)) if total > size else slice(None)
+            return take(self._collection, chosen)
         if self._parquet is not None:
-            return self._reservoir(size, rng)
-        while sum(map(n_samples, self._head)) < size:
+            return self._reservoir_sample(size, rng)
+        while sum(map(n_samples, self._first_batches)) < size:
             batch = next(self._rest, None)
             if batch is None:
                 break
-            self._head.append(batch)
-        return take(concat(self._head), slice(0, size)) if self._head else None
+            self._first_batches.append(batch)
+        return take(concat(self._first_batches), slice(0, size)) if self._first_batches else None
 
-    def _reservoir(self, size: int, rng: np.random.RandomState) -> Samples | None:
+    def _reservoir_sample(self, size: int, rng: np.random.RandomState) -> Samples | None:
         """Keep each output of a file with the same probability: those with the ``size`` smallest random numbers."""
         kept: Samples | None = None
         keys = np.empty(0)
         for batch in self._batches():
-            new = rng.random_sample(n_samples(batch))
-            keys = np.concatenate([keys, new])
+            keys = np.concatenate([keys, rng.random_sample(n_samples(batch))])
             kept = batch if kept is None else concat([kept, batch])
             if len(keys) > size:
                 chosen = np.argpartition(keys, size - 1)[:size]
@@ -115,8 +203,8 @@ class OutputStream:
         elif self._parquet is not None:
             yield from self._iterate(read_parquet(self._parquet))
         else:
-            head, self._head = self._head, []
-            yield from head
+            first, self._first_batches = self._first_batches, []
+            yield from first
             yield from self._rest
 
     def _iterate(self, source: Any) -> Iterator[Samples]:
@@ -127,24 +215,25 @@ class OutputStream:
                 f"{self.name} must be a collection of outputs, a path or an iterable of batches; got "
                 f"{type(source).__name__}."
             ) from None
-        found = False
+        is_empty_stream = True
         for i, batch in enumerate(batches):
             if not is_empty(batch):
-                found = True
+                is_empty_stream = False
                 yield self._checked(batch, f"batch {i} of {self.name}")
-        if not found:
-            warnings.warn(f"{self.name} gave no outputs. (An iterator can be read once.)", UserWarning, stacklevel=2)
+        if is_empty_stream:
+            message = f"{self.name} contains no outputs. (An iterator can be read only once.)"
+            warnings.warn(message, UserWarning, stacklevel=2)
 
     def _checked(self, batch: Samples, name: str) -> Samples:
-        batch = checked(self.kernel, batch, name)
-        self.kernel.check_alike(batch, name, self.like, self.like_name)
+        batch = self.kernel.check(batch, name)
+        self.kernel.check_same_kind(batch, name, self.like, self.like_name)
         if sparse.issparse(batch) and isinstance(self.like, np.ndarray):
-            batch = batch.toarray()  # predictions come in the form of y
+            batch = batch.toarray()  # predictions have the form of y
         return batch
 
 
-def counted(batches: Iterable[Samples]) -> Iterator[tuple[slice, Samples]]:
-    """Yield batches with the places of their outputs in the whole stream."""
+def number_batches(batches: Iterable[Samples]) -> Iterator[tuple[slice, Samples]]:
+    """Yield batches with the positions of their outputs in the whole stream."""
     start = 0
     for batch in batches:
         yield slice(start, start + n_samples(batch)), batch
@@ -158,19 +247,18 @@ def read_parquet(path: Path) -> Iterator[Samples]:
     except ImportError as error:
         raise ImportError("Reading a .parquet file needs pyarrow: pip install 'psilearn[parquet]'.") from error
     try:
-        batches = parquet.ParquetFile(path).iter_batches(batch_size=BLOCK_ROWS)
-        for i, batch in enumerate(batches):
-            columns = batch.columns
+        for i, batch in enumerate(parquet.ParquetFile(path).iter_batches(batch_size=MAX_BATCH_ROWS)):
+            columns, first_row = batch.columns, i * MAX_BATCH_ROWS
             if any(column.null_count for column in columns):
-                raise ValueError(f"{str(path)!r} misses values in rows from {i * BLOCK_ROWS} on: fill or drop them.")
+                raise ValueError(f"{str(path)!r} has missing values in rows from {first_row} on: fill or drop them.")
             if len(columns) > 1:
                 yield np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
             elif types.is_list(columns[0].type) or types.is_fixed_size_list(columns[0].type):
                 rows = columns[0].to_pylist()
                 if len(set(map(len, rows))) > 1:
-                    raise ValueError(f"{str(path)!r} has lists of unequal lengths in rows from {i * BLOCK_ROWS} on.")
+                    raise ValueError(f"{str(path)!r} has lists of unequal lengths in rows from {first_row} on.")
                 yield np.array(rows)
             else:
                 yield columns[0].to_pylist()
     except ArrowException as error:
-        raise ValueError(f"{str(path)!r} is not a Parquet file that can be read: {error}") from error
+        raise ValueError(f"{str(path)!r} is not a readable Parquet file: {error}") from error
