@@ -1,4 +1,4 @@
-"""IOKR, KDE and OEL: they differ only in the directions of the output space that they keep."""
+"""The estimators IOKR, KDE and OEL, which differ in the directions of the output space that they keep."""
 
 from psilearn.estimators.iokr import IOKR
 from psilearn.estimators.kde import KDE

@@ -1,80 +1,87 @@
-"""Input Output Kernel Regression: everything is kept."""
+"""Input Output Kernel Regression: every direction is kept."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from psilearn._linalg.moments import Subspace
-from psilearn.embedding import LandmarkOutputs, SpannedOutputs
 from psilearn.estimators.output_kernel_regression import OutputKernelRegression
-from psilearn.regression import Regression
+from psilearn.kernels import Kernel
+from psilearn.landmarks import Landmarks
 
 
 class IOKR(OutputKernelRegression):
     """Input Output Kernel Regression: kernel ridge regression into the whole output space.
 
-    ĥ(x) = Σᵢ αᵢ(x) ψ(yᵢ), α(x) = (K_x + nλI)⁻¹ k_x(X, x);   ŷ(x) = argmin_y |ĥ(x) − ψ(y)|².
+    ĥ(x) = Σᵢ αᵢ(x) ψ(yᵢ) with α(x) = (K_x + nλI)⁻¹ k_x(X, x), and the prediction is ŷ(x) = argmin_y |ĥ(x) − ψ(y)|².
 
-    With a ``regressor`` ĥ is what that one learns from the pairs (xᵢ, ψ(yᵢ)) instead.
-
-    Fit costs n³/3 + n²r + d²r flops for d distinct outputs of rank r; with q input landmarks 2nq² + 2nqr, with output
-    landmarks r of them. :mod:`psilearn.memory` says how many bytes. Decoding: r flops a candidate.
+    Fit costs n³/3 + n²r + d²r flops for d distinct outputs of rank r; with q input landmarks 2nq² + 2nqr, with r output
+    landmarks. :mod:`psilearn.memory` predicts the bytes. Decoding costs r flops per candidate.
 
     Parameters
     ----------
-    input_kernel, output_kernel : Kernel, function k(a, b) or None
-        None is a Gaussian kernel with the median width.
-    alpha : float
-        λ of the paper: the ridge is K_x + n·λ·I. With a ``regressor`` it plays no part on the input side; output
-        landmarks that are chosen by leverage scores take it in any case.
-    input_landmarks : None, int or Landmarks
-        None is exact and holds n² numbers. q landmarks (an int: drawn at random): Nyström regression in their span, in
-        one streaming pass over X, for n up to millions; exact where q = n.
-    output_landmarks : None, int or Landmarks
-        None spans every distinct output and holds d² numbers. r landmarks (an int: randomly pivoted Cholesky): outputs
-        are streamed in the coordinates of their span; exact where the landmarks span all outputs, and
-        ``approximation_error_`` says how far from that they are.
-    dtype : "float64", "float32" or "tf32"
-        of kernel blocks, embeddings and predictions. Sums over many rows and factorisations stay in float64. float32
-        halves the memory and doubles the speed of what is streamed, and wants λ well above 1e-7. "tf32" is float32, and
-        lets the matrix units of a GPU preselect candidates with factors of 11 bits: the answers are those of float32,
-        for what is preselected is compared anew.
-    verbose : int
-        1 draws a bar of progress on stderr for what takes more than a second.
-    regressor : scikit-learn regressor of several targets, optional
-        ĥ in place of kernel ridge regression: a copy of it is fitted on X and the coordinates Ψ(Y) (n, r) of the
-        outputs, and it alone judges X (texts for a pipeline that takes them, NaN where it allows them).
-        ``input_kernel`` and ``input_landmarks`` must then be None.
-    device : None, "cpu" or "cuda" (or "cuda:1", …)
-        where to compute: None in NumPy, or where tensors are that are given in place of arrays; a name on that device
-        of torch (``pip install 'psilearn[torch]'``). Arrays in, arrays out, and the fitted attributes are arrays, so
-        that the model can be saved, and used on another device after ``set_params(device=...)``; tensors in, tensors
-        out. Vector and set kernels, regression, embedding and decoding run there; other kernels in NumPy, their blocks
-        are moved.
+    input_kernel : Kernel, callable or None, default=None
+        The kernel k_x on inputs: a kernel of :mod:`psilearn.kernels` or a function k(a, b). None is a Gaussian kernel
+        with the median width.
+    output_kernel : Kernel, callable or None, default=None
+        The kernel k on outputs. None chooses by the kind of y: Dice for rows of zeros and ones, Kemeny for rankings, a
+        Gaussian kernel with the median width for other outputs. Choose the kernel that corresponds to your metric.
+    alpha : float, default=1e-4
+        The ridge parameter λ of the paper: the regression solves with K_x + n·λ·I. It is not used with a
+        ``regressor``, except by leverage scores of output landmarks.
+    input_landmarks : int, Landmarks or None, default=None
+        None is exact and stores n² numbers. With q landmarks (an int: drawn at random) the regression is restricted to
+        their span (Nyström), in one streaming pass over X, for n up to millions. It is exact if q = n.
+    output_landmarks : int, Landmarks or None, default=None
+        None spans every distinct output and stores d² numbers for d of them. With r landmarks (an int: chosen by
+        randomly pivoted Cholesky) outputs are streamed in the coordinates of their span, which is exact if the
+        landmarks span all outputs; ``approximation_error_`` measures the difference.
+    dtype : {"float64", "float32", "tf32"}, default="float64"
+        The precision of kernel blocks, embeddings and predictions. Sums over many rows and factorizations are always
+        float64. float32 needs half the memory and time for what is streamed, and requires λ well above 1e-7. "tf32" is
+        float32, and preselects candidates on the tensor cores of a GPU with factors of 11 bits: the answers are those
+        of float32, because preselected candidates are compared again.
+    verbose : int, default=0
+        1 shows a progress bar on stderr for steps that take longer than a second.
+    regressor : scikit-learn regressor or None, default=None
+        A regressor of several targets that replaces kernel ridge regression: a clone of it is fitted on X and the
+        coordinates Ψ(Y) (n, r) of the outputs, and it alone validates X (texts for a pipeline that takes them, NaN if
+        it accepts them). ``input_kernel`` and ``input_landmarks`` must then be None.
+    device : {"cpu", "cuda"}, torch.device or None, default=None
+        The torch device that computes (``pip install 'psilearn[torch]'``). None computes with NumPy, or on the device
+        of tensors that are passed instead of arrays. Arrays in give arrays out, tensors in give tensors out, and fitted
+        attributes are arrays, so that a model can be saved and used elsewhere after ``set_params(device=...)``.
+        Kernels that do not support torch are computed with NumPy, and their blocks are moved.
 
     Attributes
     ----------
+    regression_ : Regression
+        The fitted regression x ↦ z(x): :class:`~psilearn.regression.KernelRegression` with ``kernel``, ``anchors`` (the
+        training inputs or landmarks) and ``coefficients``, or :class:`~psilearn.regression.SklearnRegression`.
     embedding_ : Embedding
-        y ↦ g(y).
-    approximation_error_, input_approximation_error_ : float
-        1 − Σ|φ(y)|²/Σk(y, y), the share of the outputs seen, and of the inputs, that the landmarks do not span; 0 where
-        there are none.
-    candidates_ : CandidateSet
-        the distinct known outputs, labeled first: the default candidates.
-    dual_coef_ : array (n, p), or (q, p) with input landmarks
-        z(x) = k_x(x, X_fit_) @ dual_coef_; as X_fit_ and input_kernel_ only without ``regressor``.
-    X_fit_ : the training inputs, or the landmarks among them.
-    regressor_ : the fitted copy of ``regressor``
-        z(x) = regressor_.predict(x) @ directions_; only with ``regressor``, as directions_.
-    directions_ : array (r, p) or None
-        V, orthonormal columns; None for the identity, as in IOKR.
+        The output embedding y ↦ g(y).
+    candidates_ : SharedCandidates
+        The distinct known outputs, labeled ones first: the default candidates.
+    output_kernel_ : Kernel
+        The fitted output kernel.
     n_components_ : int
-        p: here the dimension that the training outputs span.
-    eigenvalues_ : empty array; IOKR orders no directions.
-    input_kernel_, output_kernel_ : Kernel
-        fitted copies of the parameters.
+        The dimension p of the embedding. Here the dimension that the training outputs span.
+    eigenvalues_ : ndarray of shape (p,)
+        Empty: IOKR does not order directions.
+    approximation_error_ : float
+        The share 1 − Σ|φ(y)|²/Σk(y, y) of the outputs that the output landmarks do not span; 0 without landmarks.
+    input_approximation_error_ : float
+        The same share of the inputs for the input landmarks.
+    calibration_scores_ : ndarray of shape (n,)
+        The conformal scores found by :meth:`calibrate`.
     n_features_in_ : int
-        width of X, where X has rows.
+        The number of columns of X, if X has rows.
+
+    See Also
+    --------
+    KDE : Keeps the leading directions of the outputs.
+    OEL : Keeps the leading directions of the mixed moment.
+    IOKRCV : Chooses λ and the kernels by validation.
 
     References
     ----------
@@ -91,7 +98,7 @@ class IOKR(OutputKernelRegression):
     array([[1, 1, 0],
            [0, 1, 1]])
 
-    A regression of scikit-learn's instead of a kernel on the inputs:
+    A scikit-learn regressor instead of a kernel on the inputs:
 
     >>> from sklearn.neighbors import KNeighborsRegressor
     >>> IOKR(output_kernel=Dice(), regressor=KNeighborsRegressor(1)).fit(X, Y).predict([[0.05], [1.2]])
@@ -101,11 +108,12 @@ class IOKR(OutputKernelRegression):
 
     def __init__(
         self,
-        input_kernel: Any = None,
-        output_kernel: Any = None,
+        input_kernel: Kernel | Callable[[Any, Any], float] | None = None,
+        output_kernel: Kernel | Callable[[Any, Any], float] | None = None,
+        *,
         alpha: float = 1e-4,
-        input_landmarks: Any = None,
-        output_landmarks: Any = None,
+        input_landmarks: int | Landmarks | None = None,
+        output_landmarks: int | Landmarks | None = None,
         dtype: Any = "float64",
         verbose: int = 0,
         regressor: Any = None,
@@ -121,5 +129,6 @@ class IOKR(OutputKernelRegression):
         self.regressor = regressor
         self.device = device
 
-    def _choose_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> Subspace:
-        return Subspace(np.empty(0), None)
+    @property
+    def _supervision(self) -> float | None:
+        return None

@@ -1,45 +1,97 @@
 """Output Embedding Learning: the leading directions of the mixed moment."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import Any
 
-from psilearn._linalg.moments import Subspace
-from psilearn._utils import validation
-from psilearn.embedding import LandmarkOutputs, SpannedOutputs
-from psilearn.estimators.kde import KDE
-from psilearn.regression import Regression
+from psilearn.estimators.output_kernel_regression import LearnedEmbeddingRegression
+from psilearn.kernels import Kernel
+from psilearn.landmarks import Landmarks
 
 
-class OEL(KDE):
+class OEL(LearnedEmbeddingRegression):
     """Output Embedding Learning: learn a small output embedding that is easy to predict, jointly with the regression.
 
     G spans the p leading eigenvectors of the mixed moment
 
         M_c = c/n Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ + (1−c)/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ
 
-    of the regression's fitted values ĥ(xᵢ) and of the outputs yⱼ, unlabeled ones where given, Y otherwise. The
+    of the fitted values ĥ(xᵢ) of the regression and of the outputs yⱼ: the unlabeled ones if given, otherwise Y. The
     prediction is argmin_y |G*Gĥ(x) − ψ(y)|². The paper's OEL₀ is ``supervision=1``.
 
-    Fit costs what KDE's does. Decoding costs p flops a candidate instead of IOKR's r, once candidates are embedded (r·p
-    flops each, kept by :meth:`candidate_set`).
+    Fit costs as much as that of :class:`KDE`. Decoding costs p flops per candidate instead of the r of IOKR, once
+    candidates are embedded (r·p flops each, done once by :meth:`candidate_set`).
 
     Parameters
     ----------
-    input_kernel, output_kernel, alpha, n_components, input_landmarks, output_landmarks, dtype, verbose, device :
-        as in :class:`KDE`.
-    supervision : float in [0, 1]
-        c: 1 looks only at the fitted values ĥ(xᵢ), 0 only at the outputs ψ(yⱼ).
-    regressor : scikit-learn regressor of several targets, optional
-        as in :class:`IOKR`. A regressor that reproduces what it was trained on would make of ĥ(xᵢ) the outputs
-        themselves, so M_c takes out-of-fold values: ĥ(xᵢ) is predicted by a copy that was fitted without the fold of
-        pair i, one of five. With ``supervision`` > 0 the regressor is therefore fitted six times.
+    input_kernel : Kernel, callable or None, default=None
+        The kernel k_x on inputs: a kernel of :mod:`psilearn.kernels` or a function k(a, b). None is a Gaussian kernel
+        with the median width.
+    output_kernel : Kernel, callable or None, default=None
+        The kernel k on outputs. None chooses by the kind of y: Dice for rows of zeros and ones, Kemeny for rankings, a
+        Gaussian kernel with the median width for other outputs. Choose the kernel that corresponds to your metric.
+    alpha : float, default=1e-4
+        The ridge parameter λ of the paper: the regression solves with K_x + n·λ·I. It is not used with a
+        ``regressor``, except by leverage scores of output landmarks.
+    n_components : int or None, default=None
+        The dimension p of the embedding, at most the rank of the moment. None keeps the whole rank.
+    supervision : float, default=0.5
+        The weight c in [0, 1]: 1 uses only the fitted values ĥ(xᵢ), 0 only the outputs ψ(yⱼ).
+    input_landmarks : int, Landmarks or None, default=None
+        None is exact and stores n² numbers. With q landmarks (an int: drawn at random) the regression is restricted to
+        their span (Nyström), in one streaming pass over X, for n up to millions. It is exact if q = n.
+    output_landmarks : int, Landmarks or None, default=None
+        None spans every distinct output and stores d² numbers for d of them. With r landmarks (an int: chosen by
+        randomly pivoted Cholesky) outputs are streamed in the coordinates of their span, which is exact if the
+        landmarks span all outputs; ``approximation_error_`` measures the difference.
+    dtype : {"float64", "float32", "tf32"}, default="float64"
+        The precision of kernel blocks, embeddings and predictions. Sums over many rows and factorizations are always
+        float64. float32 needs half the memory and time for what is streamed, and requires λ well above 1e-7. "tf32" is
+        float32, and preselects candidates on the tensor cores of a GPU with factors of 11 bits: the answers are those
+        of float32, because preselected candidates are compared again.
+    verbose : int, default=0
+        1 shows a progress bar on stderr for steps that take longer than a second.
+    regressor : scikit-learn regressor or None, default=None
+        A regressor of several targets that replaces kernel ridge regression: a clone of it is fitted on X and the
+        coordinates Ψ(Y) (n, r) of the outputs, and it alone validates X. ``input_kernel`` and ``input_landmarks`` must
+        then be None. A flexible regressor reproduces the outputs that it was trained on, so M_c uses out-of-fold
+        values: ĥ(xᵢ) is predicted by a clone that was fitted without the fold of pair i, one of five. With
+        ``supervision`` > 0 the regressor is therefore fitted six times.
+    device : {"cpu", "cuda"}, torch.device or None, default=None
+        The torch device that computes (``pip install 'psilearn[torch]'``). None computes with NumPy, or on the device
+        of tensors that are passed instead of arrays. Arrays in give arrays out, tensors in give tensors out, and fitted
+        attributes are arrays, so that a model can be saved and used elsewhere after ``set_params(device=...)``.
+        Kernels that do not support torch are computed with NumPy, and their blocks are moved.
 
     Attributes
     ----------
-    eigenvalues_ : array (p,)
-        of M_c, descending.
+    regression_ : Regression
+        The fitted regression x ↦ z(x): :class:`~psilearn.regression.KernelRegression` with ``kernel``, ``anchors`` (the
+        training inputs or landmarks) and ``coefficients``, or :class:`~psilearn.regression.SklearnRegression`.
+    embedding_ : Embedding
+        The output embedding y ↦ g(y).
+    candidates_ : SharedCandidates
+        The distinct known outputs, labeled ones first: the default candidates.
+    output_kernel_ : Kernel
+        The fitted output kernel.
     n_components_ : int
-        p as used: at most the rank.
-    Others as in :class:`IOKR`.
+        The dimension p of the embedding. At most the rank of the moment.
+    eigenvalues_ : ndarray of shape (p,)
+        The eigenvalues of M_c, descending.
+    approximation_error_ : float
+        The share 1 − Σ|φ(y)|²/Σk(y, y) of the outputs that the output landmarks do not span; 0 without landmarks.
+    input_approximation_error_ : float
+        The same share of the inputs for the input landmarks.
+    calibration_scores_ : ndarray of shape (n,)
+        The conformal scores found by :meth:`calibrate`.
+    n_features_in_ : int
+        The number of columns of X, if X has rows.
+
+    See Also
+    --------
+    OELCV : Chooses λ, p, c and the kernels by validation.
+    IOKR : Keeps every direction.
 
     References
     ----------
@@ -61,45 +113,31 @@ class OEL(KDE):
 
     def __init__(
         self,
-        input_kernel: Any = None,
-        output_kernel: Any = None,
+        input_kernel: Kernel | Callable[[Any, Any], float] | None = None,
+        output_kernel: Kernel | Callable[[Any, Any], float] | None = None,
+        *,
         alpha: float = 1e-4,
         n_components: int | None = None,
         supervision: float = 0.5,
-        input_landmarks: Any = None,
-        output_landmarks: Any = None,
+        input_landmarks: int | Landmarks | None = None,
+        output_landmarks: int | Landmarks | None = None,
         dtype: Any = "float64",
         verbose: int = 0,
         regressor: Any = None,
         device: Any = None,
     ) -> None:
-        super().__init__(
-            input_kernel,
-            output_kernel,
-            alpha,
-            n_components,
-            input_landmarks,
-            output_landmarks,
-            dtype,
-            verbose,
-            regressor,
-            device,
-        )
+        self.input_kernel = input_kernel
+        self.output_kernel = output_kernel
+        self.alpha = alpha
+        self.n_components = n_components
         self.supervision = supervision
+        self.input_landmarks = input_landmarks
+        self.output_landmarks = output_landmarks
+        self.dtype = dtype
+        self.verbose = verbose
+        self.regressor = regressor
+        self.device = device
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        validation.check_fraction(self.supervision, "supervision")
-
-    def _looks_at_unlabeled(self) -> bool:
-        return self.supervision < 1
-
-    def _looks_at_fitted_values(self) -> bool:
-        return self.supervision > 0
-
-    def _choose_subspace(self, outputs: SpannedOutputs | LandmarkOutputs, regression: Regression) -> Subspace:
-        c = float(self.supervision)
-        if c == 0 or regression.moment is None:
-            return super()._choose_subspace(outputs, regression)
-        supervised = c * regression.moment
-        return self._top(supervised if c == 1 else supervised + (1 - c) * outputs.moment())
+    @property
+    def _supervision(self) -> float | None:
+        return self.supervision

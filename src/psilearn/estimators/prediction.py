@@ -1,0 +1,477 @@
+"""Predictions of a fitted model: from embedded inputs to candidates, positions of the truth and conformal sets."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from psilearn._backend import Compute, is_tensor, like_input, resolve_compute, to_numpy
+from psilearn._linalg import Array
+from psilearn._utils import validation
+from psilearn._utils.progress import show_progress
+from psilearn._utils.samples import Samples, n_columns, n_samples
+from psilearn.conformal import PredictionSets, prediction_sets, scores_of_truth, threshold
+from psilearn.decoding import (
+    Candidates,
+    RankedCandidates,
+    SharedCandidates,
+    TopK,
+    as_candidates,
+    ranked_candidates,
+)
+from psilearn.embedding import Embedding
+from psilearn.kernels import Kernel
+from psilearn.metrics import TruthPositions, kernel_loss
+from psilearn.regression import Regression
+
+
+class OutputKernelPredictor(BaseEstimator):
+    """The methods of a fitted model that predict.
+
+    A subclass sets ``regression_``, ``embedding_``, ``candidates_``, ``output_kernel_`` and ``n_components_``.
+    """
+
+    dtype: Any
+    device: Any
+    verbose: int
+    regression_: Regression
+    embedding_: Embedding
+    candidates_: SharedCandidates
+    output_kernel_: Kernel
+    n_components_: int
+
+    def embed(self, X: Samples) -> Array:
+        """Compute the predicted embedding z(x) = Gĥ(x) of inputs.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+
+        Returns
+        -------
+        array of shape (n, p)
+            The predicted embeddings, a tensor if X is one.
+
+        See Also
+        --------
+        transform_outputs : The embedding of outputs in the same space.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import OEL
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> OEL(n_components=3).fit(X, np.hstack([X, X**2])).embed(X[:2]).shape
+        (2, 3)
+        """
+        check_is_fitted(self)
+        with self._computing(X) as compute:
+            return like_input(X, self._embed(X, compute))
+
+    def transform_outputs(self, Y: Samples) -> Array:
+        """Compute the learned embedding g(y) = Gψ(y) of outputs.
+
+        Parameters
+        ----------
+        Y : array, CSR matrix or sequence of n outputs
+            The outputs.
+
+        Returns
+        -------
+        array of shape (n, p)
+            The embedded outputs, a tensor if Y is one.
+
+        See Also
+        --------
+        embed : The predicted embedding of inputs in the same space.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import OEL
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> OEL(n_components=3).fit(X, np.hstack([X, X**2])).transform_outputs([[0.5, 0.25]]).shape
+        (1, 3)
+        """
+        check_is_fitted(self)
+        with self._computing(Y) as compute:
+            return like_input(Y, self.embedding_(self._check_outputs(Y, "Y"), compute))
+
+    def candidate_set(self, outputs: Samples, path: str | Path | None = None) -> SharedCandidates:
+        """Embed candidates once, for many calls of ``predict`` and ``predict_topk``.
+
+        Parameters
+        ----------
+        outputs : array, CSR matrix or sequence of c outputs
+            The candidates, in the form of y.
+        path : str or Path, default=None
+            A new folder in which the embedded candidates and the outputs are stored. They are memory-mapped, so that
+            c·p numbers are never in memory, and found again by
+            ``SharedCandidates.load(path, model.embedding_)``.
+
+        Returns
+        -------
+        SharedCandidates
+            The embedded candidates.
+
+        See Also
+        --------
+        predict : Takes them as ``candidates``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import OEL
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> model = OEL(n_components=3).fit(X, np.hstack([X, X**2]))
+        >>> len(model.candidate_set([[0.0, 0.0], [1.0, 1.0]]))
+        2
+        """
+        check_is_fitted(self)
+        with self._computing(outputs) as compute:
+            checked = self._check_outputs(outputs, "outputs")
+            return SharedCandidates.build(checked, self.embedding_, path, compute=compute)
+
+    def predict(self, X: Samples, candidates: Any = None) -> Samples:
+        """Predict the nearest candidate of each input.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+        candidates : collection, Candidates or list of collections, default=None
+            One set for all inputs, as a collection of outputs or embedded by :meth:`candidate_set`; or one set per
+            input, as a list of n collections or as :class:`~psilearn.decoding.PerExampleCandidates`. By default the
+            distinct known outputs ``candidates_``, or all rankings if the output kernel compares rankings.
+
+        Returns
+        -------
+        array, CSR matrix or sequence of n outputs
+            The predictions, in the form of the candidates.
+
+        See Also
+        --------
+        predict_topk : The k nearest candidates with distances.
+        predict_set : Conformal sets of candidates.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import OEL
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> OEL(n_components=3).fit(X, np.hstack([X, X**2])).predict([[0.0]], candidates=[[0.0, 0.0], [1.0, 1.0]])
+        array([[0., 0.]])
+        """
+        return self.predict_topk(X, 1, candidates).nearest
+
+    def predict_topk(self, X: Samples, k: int = 10, candidates: Any = None) -> TopK:
+        """Find the k nearest candidates of each input with squared distances in the output space.
+
+        Cost: 2·n·c·p flops in float32 for c candidates, those in doubt again in float64, and c·r kernel values and
+        2·c·r·p flops to embed candidates that are not embedded yet. Memory: :func:`psilearn.memory.predict_bytes`. The
+        nearest of all rankings is found by a solver; for k > 1 rankings are listed, up to 8 items.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+        k : int, default=10
+            The number of candidates per input, at most the size of the (largest) candidate set.
+        candidates : collection, Candidates or list of collections, default=None
+            The candidates, as in :meth:`predict`.
+
+        Returns
+        -------
+        TopK
+            ``indices`` and ``distances`` of shape (n, k), ``margins``, ``nearest`` and ``outputs``.
+
+        See Also
+        --------
+        predict : The nearest candidate only.
+        rank_candidates : All candidates of each input, with positions and conformal membership.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import OEL
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> OEL(n_components=3).fit(X, np.hstack([X, X**2])).predict_topk([[0.0]], k=2).indices
+        array([[0, 1]])
+        """
+        check_is_fitted(self)
+        k = validation.check_count(k, "k")
+        with self._computing(X) as compute:
+            Z = self._embed(X, compute)
+            return self._candidates(candidates, len(Z)).nearest(Z, k, compute).like_input(X)
+
+    def rank_candidates(
+        self,
+        X: Samples,
+        candidates: Any = None,
+        *,
+        k: int | None = None,
+        ties: str = "expected",
+        coverage: float | None = None,
+    ) -> Iterator[RankedCandidates]:
+        """Rank all candidates of each input, nearest first.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+        candidates : collection, Candidates or list of collections, default=None
+            The candidates, as in :meth:`predict`.
+        k : int, default=None
+            How many candidates per input are returned. None returns all of them.
+        ties : {"expected", "optimistic", "pessimistic"}, default="expected"
+            The position of candidates at the same distance: the mean of their positions, the first or the last one.
+        coverage : float, default=None
+            If given, each result says which candidates belong to the conformal set with this coverage. The model must
+            be calibrated.
+
+        Yields
+        ------
+        RankedCandidates
+            Indices, distances, margins, positions and conformal membership of the candidates of one input.
+
+        See Also
+        --------
+        predict_topk : The k nearest candidates as arrays.
+        predict_set : The conformal sets alone.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import OEL
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> model = OEL(n_components=3).fit(X, np.hstack([X, X**2]))
+        >>> next(model.rank_candidates([[0.0]], [[1.0, 1.0], [0.0, 0.0]])).indices
+        array([1, 0])
+        """
+        check_is_fitted(self)
+        limit = None if coverage is None else self._threshold(coverage)
+        with self._computing(X) as compute:
+            Z = self._embed(X, compute)
+            prepared = self._candidates(candidates, len(Z))
+        return ranked_candidates(Z, prepared, compute, k=k, ties=ties, limit=limit)
+
+    def truth_positions(self, X: Samples, y: Samples, candidates: Any = None) -> TruthPositions:
+        """Find the position of the true output of each input among its distinct candidates.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+        y : array, CSR matrix or sequence of n outputs
+            The true outputs.
+        candidates : collection, Candidates or list of collections, default=None
+            The candidates, as in :meth:`predict`.
+
+        Returns
+        -------
+        TruthPositions
+            How many candidates are nearer than the truth and how many are tied with it, for
+            :func:`psilearn.metrics.top_k_accuracy`.
+
+        See Also
+        --------
+        psilearn.metrics.top_k_accuracy : The share of examples whose truth is among the k nearest candidates.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import OEL
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> Y = np.hstack([X, X**2])
+        >>> OEL(n_components=3).fit(X, Y).truth_positions(X[:1], Y[:1]).nearer
+        array([0.])
+        """
+        check_is_fitted(self)
+        with self._computing(X) as compute:
+            Z, Y = self._embed_pairs(X, y, compute)
+            positions = self._candidates(candidates, len(Z)).truth_positions(Z, Y, compute)
+        if np.isinf(positions.nearer).all():
+            message = "No true output of y is among its candidates: every position is ∞."
+            warnings.warn(message, UserWarning, stacklevel=2)
+        return positions
+
+    def calibrate(self, X: Samples, y: Samples, candidates: Any = None) -> Self:
+        """Calibrate conformal sets on examples that ``fit`` has not seen, for :meth:`predict_set`.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs. At least coverage/(1 − coverage) examples are needed for a set that is smaller than all
+            candidates.
+        y : array, CSR matrix or sequence of n outputs
+            The true outputs.
+        candidates : collection, Candidates or list of collections, default=None
+            Candidates of the kind that ``predict_set`` will be given. A true output that is not among them counts as
+            infinitely far.
+
+        Returns
+        -------
+        estimator
+            The fitted and calibrated model itself.
+
+        See Also
+        --------
+        predict_set : Conformal sets of new inputs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import OEL
+        >>> X = np.linspace(0, 1, 40).reshape(-1, 1)
+        >>> Y = np.hstack([X, X**2])
+        >>> model = OEL(n_components=3).fit(X[::2], Y[::2])
+        >>> model.calibrate(X[1::2], Y[1::2], candidates=Y).calibration_scores_.shape
+        (20,)
+        """
+        check_is_fitted(self)
+        with self._computing(X) as compute:
+            Z, Y = self._embed_pairs(X, y, compute)
+            scores = scores_of_truth(Z, Y, self._candidates(candidates, len(Z)), compute)
+        if np.isinf(scores).all():
+            raise ValueError("No true output of y is among its candidates: there is nothing to calibrate on.")
+        self.calibration_scores_ = np.sort(scores)
+        return self
+
+    def predict_set(self, X: Samples, coverage: float = 0.9, candidates: Any = None) -> PredictionSets:
+        """Predict for each input a set of candidates that contains the true output with probability ``coverage``.
+
+        The set consists of the nearest candidates up to a score of position and distance that calibration found to be
+        sufficient: see :mod:`psilearn.conformal` for the score and the guarantee. Cost: as :meth:`predict_topk` with
+        all candidates.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+        coverage : float, default=0.9
+            The probability, in [0, 1].
+        candidates : collection, Candidates or list of collections, default=None
+            The candidates, as in :meth:`predict`.
+
+        Returns
+        -------
+        PredictionSets
+            ``indices``, ``distances``, ``sizes`` and ``outputs`` of the sets.
+
+        See Also
+        --------
+        calibrate : Must be called before.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import OEL
+        >>> X = np.linspace(0, 1, 40).reshape(-1, 1)
+        >>> Y = np.hstack([X, X**2])
+        >>> model = OEL(n_components=3).fit(X[::2], Y[::2]).calibrate(X[1::2], Y[1::2], candidates=Y)
+        >>> len(model.predict_set(X[:3], coverage=0.8, candidates=Y).outputs)
+        3
+        """
+        check_is_fitted(self)
+        limit = self._threshold(coverage)
+        with self._computing(X) as compute:
+            Z = self._embed(X, compute)
+            return prediction_sets(Z, self._candidates(candidates, len(Z)), limit, float(coverage), compute)
+
+    def score(self, X: Samples, y: Samples, candidates: Any = None) -> float:
+        """Compute minus the mean output-kernel loss |ψ(ŷ) − ψ(y)|² of the predictions; higher is better.
+
+        It is measured in the output kernel of the model and cannot compare models with different output kernels. For
+        these use a metric, or ``make_scorer(kernel_loss, kernel=kernel, greater_is_better=False)``.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+        y : array, CSR matrix or sequence of n outputs
+            The true outputs.
+        candidates : collection, Candidates or list of collections, default=None
+            The candidates, as in :meth:`predict`.
+
+        Returns
+        -------
+        float
+            Minus the loss.
+
+        See Also
+        --------
+        psilearn.metrics.kernel_loss : The loss with its standard error.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import OEL
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> bool(OEL(n_components=3).fit(X, np.hstack([X, X**2])).score(X, np.hstack([X, X**2])) > -0.1)
+        True
+        """
+        prediction = self.predict(X, candidates)
+        return -float(kernel_loss(self._check_outputs(y, "y"), prediction, self.output_kernel_))
+
+    @contextmanager
+    def _computing(self, *arrays: Any) -> Iterator[Compute]:
+        """Compute in the model's precision, on its device or on that of the tensors given now or to ``fit``."""
+        validation.check_precision(self.dtype, "dtype")
+        if hasattr(self, "candidates_"):
+            arrays = (*arrays, getattr(self.regression_, "anchors", None), self.candidates_.outputs)
+        compute = resolve_compute(self.dtype, self.device, *arrays)
+        with compute.active(), show_progress(self.verbose):
+            yield compute
+
+    def _embed(self, X: Samples, compute: Compute) -> Array:
+        """Return z(x), (n, p), on the device if it fits there."""
+        checked = self.regression_.check(X)
+        if n_columns(checked) is not None:
+            validate_data(self, X, reset=False, skip_check_array=True)
+        n, p = n_samples(checked), self.n_components_
+        if compute.block_rows(compute.itemsize * p, n) < n:
+            Z = np.empty((n, p), compute.dtype)
+        else:
+            Z = compute.zeros((n, p), compute.dtype)
+        for rows, block in self.regression_.predict_blocks(checked, compute):
+            Z[rows] = compute.asarray(block) if is_tensor(Z) else to_numpy(block)
+        return Z
+
+    def _embed_pairs(self, X: Samples, y: Samples, compute: Compute) -> tuple[Array, Samples]:
+        """Return z(x) and the validated true outputs, one per input."""
+        Z, Y = self._embed(X, compute), self._check_outputs(y, "y")
+        if len(Z) != n_samples(Y):
+            raise ValueError(f"X has {len(Z)} examples, y has {n_samples(Y)}.")
+        return Z, Y
+
+    def _check_outputs(self, Y: Samples, name: str) -> Samples:
+        Y = self.output_kernel_.check(Y, name)
+        known = self.candidates_.outputs
+        self.output_kernel_.check_same_kind(Y, name, known, "the outputs that the model was fitted on")
+        return Y
+
+    def _candidates(self, candidates: Any, n_examples: int) -> Candidates:
+        return as_candidates(candidates, self.candidates_, self._check_outputs, n_examples)
+
+    def _threshold(self, coverage: float) -> float:
+        if not hasattr(self, "calibration_scores_"):
+            raise NotFittedError(
+                "Conformal sets require a calibrated model: call calibrate(X, y) with examples that fit has not seen."
+            )
+        return threshold(self.calibration_scores_, coverage)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
