@@ -7,7 +7,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # small problems gain nothing by 
 import pytest
 from hypothesis import settings
 
-from psilearn._backend import computing, find_device, on_host
+from psilearn._backend import computing
 from psilearn.datasets import data_home
 from tests.problems import KINDS, Problem, make
 
@@ -24,7 +24,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
         return
     pytest.importorskip("torch")
-    with computing("float64", find_device(request.param)):
+    with computing("float64", request.param):
         yield request.param
 
 
@@ -34,7 +34,7 @@ def numpy_unless_asked(request: pytest.FixtureRequest) -> Iterator[None]:
     if "backend" in request.fixturenames:
         yield
         return
-    with on_host():
+    with computing():
         yield
 
 

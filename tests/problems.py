@@ -6,13 +6,28 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn._backend import to_host
+from psilearn._backend import computing, current_compute, to_numpy
 from psilearn.kernels import Dice, Gaussian, GaussianTanimoto, Kemeny, Kernel, Linear, Pairwise, Precomputed
 
 
 def block(kernel: Kernel, A: Any, B: Any = None) -> np.ndarray:
     """Return k(A, B) in NumPy, wherever it is computed."""
-    return to_host(kernel(A, B))
+    return to_numpy(kernel(A, B))
+
+
+def asarray(array: Any, dtype: Any = None) -> Any:
+    """Return an array on the device of the surrounding ``computing`` block."""
+    return current_compute().asarray(array, dtype)
+
+
+def eye(rows: int, columns: int | None = None) -> Any:
+    """Return the identity on the device of the surrounding ``computing`` block."""
+    return current_compute().eye(rows, columns)
+
+
+def precision(dtype: Any) -> Any:
+    """Return a context with another precision on the device of the surrounding ``computing`` block."""
+    return computing(dtype, current_compute().device)
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def test_a_prediction_takes_what_the_formula_says():
 )
 def test_a_fit_that_cannot_succeed_says_what_to_change(options, what, remedy, monkeypatch):
     rng = np.random.default_rng(0)
-    monkeypatch.setattr("psilearn._backend.budget.available_bytes", lambda: 100_000)
+    monkeypatch.setattr("psilearn._backend.compute.host_available_bytes", lambda: 100_000)
     with pytest.raises(MemoryError, match=what) as e:
         OEL(**options).fit(rng.random((300, 3)), rng.random((300, 2)))
     assert remedy in str(e.value) and "bytes" in str(e.value)
@@ -130,9 +130,9 @@ def test_a_fit_that_cannot_succeed_says_what_to_change(options, what, remedy, mo
 def test_regression_and_candidates_that_do_not_fit_are_refused(monkeypatch):
     rng = np.random.default_rng(0)
     X, Y, U = rng.random((300, 3)), rng.random((300, 2)), rng.random((4000, 2))
-    monkeypatch.setattr("psilearn._backend.budget.available_bytes", lambda: 100_000)
+    monkeypatch.setattr("psilearn._backend.compute.host_available_bytes", lambda: 100_000)
     with pytest.raises(MemoryError, match="Nyström regression with 70 landmarks onto 30 output coordinates"):
         OEL(Gaussian(5.0), Gaussian(50.0), input_landmarks=70, output_landmarks=30).fit(X, Y)
     with pytest.raises(MemoryError, match="The embedding of the known outputs"):
-        OEL(Gaussian(5.0), Gaussian(50.0), 1e-3, 8, input_landmarks=20, output_landmarks=30).fit(X, Y, U)
-    OEL(Gaussian(5.0), Gaussian(50.0), 1e-3, 8, input_landmarks=20, output_landmarks=30).fit(X, Y, iter([U]))
+        OEL(Gaussian(5.0), Gaussian(50.0), alpha=1e-3, n_components=8, input_landmarks=20, output_landmarks=30).fit(X, Y, U)
+    OEL(Gaussian(5.0), Gaussian(50.0), alpha=1e-3, n_components=8, input_landmarks=20, output_landmarks=30).fit(X, Y, iter([U]))

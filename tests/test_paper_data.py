@@ -14,10 +14,10 @@ from psilearn.kernels import Dice, Gaussian
 from psilearn.metrics import f1_score, kernel_loss
 
 USPS = {
-    "IOKR": (IOKR(Gaussian(0.04), Gaussian(0.05), 1e-4), 0.7360),
-    "OEL0, p=64": (OEL(Gaussian(0.04), Gaussian(0.05), 1e-4, 64, supervision=1.0), 0.7290),
-    "OEL0, p=98": (OEL(Gaussian(0.04), Gaussian(0.05), 1e-4, 98, supervision=1.0), 0.7243),
-    "OEL, p=98": (OEL(Gaussian(0.04), Gaussian(0.05), 1e-4, 98, supervision=0.15), 0.7203),
+    "IOKR": (IOKR(Gaussian(0.04), Gaussian(0.05), alpha=1e-4), 0.7360),
+    "OEL0, p=64": (OEL(Gaussian(0.04), Gaussian(0.05), alpha=1e-4, n_components=64, supervision=1.0), 0.7290),
+    "OEL0, p=98": (OEL(Gaussian(0.04), Gaussian(0.05), alpha=1e-4, n_components=98, supervision=1.0), 0.7243),
+    "OEL, p=98": (OEL(Gaussian(0.04), Gaussian(0.05), alpha=1e-4, n_components=98, supervision=0.15), 0.7203),
 }
 
 
@@ -37,9 +37,9 @@ def test_usps(name):
 @pytest.mark.parametrize(
     ("make_model", "expected"),
     [
-        (lambda mean: IOKR(Gaussian(0.5), Gaussian(1 / mean), 1e-5), 46.68),
-        (lambda mean: IOKR(Gaussian(0.5), Dice(), 1e-5), 51.34),
-        (lambda mean: OEL(Gaussian(0.5), Dice(), 1e-5, 200, supervision=1.0), 51.34),
+        (lambda mean: IOKR(Gaussian(0.5), Gaussian(1 / mean), alpha=1e-5), 46.68),
+        (lambda mean: IOKR(Gaussian(0.5), Dice(), alpha=1e-5), 51.34),
+        (lambda mean: OEL(Gaussian(0.5), Dice(), alpha=1e-5, n_components=200, supervision=1.0), 51.34),
     ],
     ids=["IOKR, Gaussian", "IOKR, Dice", "OEL0, Dice"],
 )

@@ -41,7 +41,7 @@ def test_the_band_holds_every_eigenvalue(values):
 def test_decay_of_a_fitted_model():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 2))
-    model = OEL(Gaussian(0.5), Gaussian(0.5), 1e-3, 30).fit(X, np.sin(X))
+    model = OEL(Gaussian(0.5), Gaussian(0.5), alpha=1e-3, n_components=30).fit(X, np.sin(X))
     decay = fit_decay(model.eigenvalues_)
     assert decay.rate > 1
     suggestion = suggest(80, decay)
@@ -141,8 +141,8 @@ def test_supervision_finds_the_line_that_can_be_predicted():
     line = {
         name: model.fit(X, Y).transform_outputs(np.eye(2))[:, 0]  # the direction kept, in the plane of (x, z)
         for name, model in {
-            "supervised": OEL(Linear(), Linear(), 1e-3, 1, supervision=1.0),
-            "unsupervised": KDE(Linear(), Linear(), 1e-3, 1),
+            "supervised": OEL(Linear(), Linear(), alpha=1e-3, n_components=1, supervision=1.0),
+            "unsupervised": KDE(Linear(), Linear(), alpha=1e-3, n_components=1),
         }.items()
     }
     assert abs(line["supervised"][0]) > 0.95

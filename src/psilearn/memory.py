@@ -1,67 +1,79 @@
-"""How much memory a fit and a prediction take beside the data, as formulas.
+"""The memory of a fit and of a prediction, in addition to the data, as formulas.
 
-With n inputs, d distinct outputs, q input landmarks, r output landmarks (n and d where there are none), p components,
-blocks of s bytes a number (8 in float64, 4 in float32) and W bytes of ``working_memory``, in bytes:
+With n inputs, d distinct outputs, q input landmarks, r output landmarks (n and d without landmarks), p components,
+blocks of s bytes per number (8 in float64, 4 in float32) and W bytes of ``working_memory``, in bytes:
 
 ======================  ===============================================================================
-output side, exact      24 d²            Gram matrix, coordinates, triangle; 16 d² stay
-output side, landmarks  48 r² + 16 r² where s = 4; while they are chosen 8·r·max(4r, 10⁴)
+output side, exact      24 d²            Gram matrix, coordinates, triangle; 16 d² remain
+output side, landmarks  48 r² + 16 r² if s = 4; while they are chosen 8·r·max(4r, 10⁴)
 regression, exact       8 n² + 32 n·r    factor; targets, coefficients, fitted values, rotated coefficients
-regression, landmarks   16 q² + 8 q² where s = 4, + 40 q·r + blocks of at most W
-directions              40 r² where r ≤ 2500 or there are landmarks, else 200 r·p; 16 n·r or 24 q·r stay
+regression, landmarks   16 q² + 8 q² if s = 4, + 40 q·r + blocks of at most W
+directions              40 r² if r ≤ 2500 or with landmarks, else 200 r·p; 16 n·r or 24 q·r remain
 candidates              s·d·p + 100 d + a block of min(W, 3·s·r·8192)
-prediction              s·N·p + 24·N·k   queries and answers of N inputs, + 2 blocks of at most W
+prediction              s·N·p + 24·N·k   queries and results of N inputs, + 2 blocks of at most W
 ======================  ===============================================================================
 
-The regression, the directions and the candidates follow each other, each on top of what the output side keeps: the peak
-is the largest of these sums. Nothing grows with n·q, m or the number of candidates that are searched, except what is
-kept on purpose.
+The regression, the directions and the candidates are computed one after another, each in addition to what the output
+side keeps: the peak is the largest of these sums. Nothing grows with n·q, with the number of unlabeled outputs or with
+the number of candidates that are searched, except for what is kept on purpose.
 
-A ``regressor`` in place of kernel ridge regression gets targets of 8 n·r bytes and, where OEL looks at them, gives as
-many of out-of-fold values; what it takes itself, in a fit and for a block of predictions, only it knows.
+A ``regressor`` instead of kernel ridge regression receives targets of 8 n·r bytes and, where OEL uses them, returns as
+many out-of-fold values; its own memory, in a fit and for a block of predictions, is not known.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from sklearn import get_config
-
+from psilearn._backend import working_bytes
 from psilearn._linalg import DENSE_LIMIT
 from psilearn._utils import validation
-from psilearn.embedding.embedding import BLOCK_ROWS
-from psilearn.landmarks import as_landmarks, pool_size
+from psilearn.embedding.embedding import MAX_BLOCK_ROWS
+from psilearn.landmarks import Landmarks, as_landmarks, pool_size
 
-
-def working_bytes() -> int:
-    """Return scikit-learn's ``working_memory`` in bytes."""
-    return int(get_config()["working_memory"] * 2**20)
+__all__ = ["fit_bytes", "predict_bytes"]
 
 
 def fit_bytes(
     n: int,
     d: int,
     *,
-    input_landmarks: Any = None,
-    output_landmarks: Any = None,
+    input_landmarks: int | Landmarks | None = None,
+    output_landmarks: int | Landmarks | None = None,
     n_components: int | None = None,
     dtype: Any = "float64",
 ) -> int:
-    """Return the peak memory of a fit in bytes, beside the data themselves.
+    """Predict the peak memory of a fit in bytes, in addition to the data.
 
     Parameters
     ----------
     n : int
-        labeled pairs.
+        The number of labeled pairs.
     d : int
-        distinct outputs, labeled and (in memory) unlabeled.
-    input_landmarks, output_landmarks, n_components, dtype :
-        as given to the estimator.
+        The number of distinct outputs, labeled and (in memory) unlabeled.
+    input_landmarks : int, Landmarks or None, default=None
+        The input landmarks of the estimator.
+    output_landmarks : int, Landmarks or None, default=None
+        The output landmarks of the estimator.
+    n_components : int or None, default=None
+        The number p of components of the estimator.
+    dtype : {"float64", "float32", "tf32"}, default="float64"
+        The precision of the estimator.
+
+    Returns
+    -------
+    int
+        The number of bytes.
+
+    See Also
+    --------
+    predict_bytes : The memory of a prediction.
 
     Examples
     --------
     A million pairs with 5000 input landmarks and 1000 output landmarks, in gigabytes:
 
+    >>> from psilearn.memory import fit_bytes
     >>> round(fit_bytes(10**6, 10**6, input_landmarks=5000, output_landmarks=1000, n_components=100) / 1e9, 1)
     1.3
     """
@@ -84,16 +96,39 @@ def fit_bytes(
         regression, fitted = (16 + 8 * single) * q * q + 40 * q * r + block, 24 * q * r
     dense = r <= DENSE_LIMIT or outputs is not None
     directions = fitted + (40 * r * r if dense else 200 * r * p)
-    candidates = s * d * p + (0 if outputs is None else 100 * d + min(working_bytes(), 3 * s * r * min(d, BLOCK_ROWS)))
+    candidates = s * d * p
+    if outputs is not None:
+        candidates += 100 * d + min(working_bytes(), 3 * s * r * min(d, MAX_BLOCK_ROWS))
     return max(choosing, kept + max(regression, directions, fitted + candidates))
 
 
 def predict_bytes(n_queries: int, n_components: int, k: int = 1, dtype: Any = "float64") -> int:
-    """Return the peak memory of a prediction in bytes, beside the data, the model and embedded candidates.
+    """Predict the peak memory of a prediction in bytes, in addition to the data, the model and embedded candidates.
+
+    Parameters
+    ----------
+    n_queries : int
+        The number of inputs.
+    n_components : int
+        The number p of components of the model.
+    k : int, default=1
+        The number of candidates per input.
+    dtype : {"float64", "float32", "tf32"}, default="float64"
+        The precision of the model.
+
+    Returns
+    -------
+    int
+        The number of bytes.
+
+    See Also
+    --------
+    fit_bytes : The memory of a fit.
 
     Examples
     --------
     >>> from sklearn import config_context
+    >>> from psilearn.memory import predict_bytes
     >>> with config_context(working_memory=64):
     ...     round(predict_bytes(10_000, 100, k=10) / 2**20, 1)
     137.9

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from psilearn import IOKR, OEL  # noqa: E402
-from psilearn._backend import computing, find_device, require_memory, tensor_cores, to_host  # noqa: E402
+from psilearn._backend import computing, to_numpy  # noqa: E402
 from psilearn.decoding import bounds as score  # noqa: E402
 from psilearn.kernels import Gaussian, GaussianTanimoto, Tanimoto  # noqa: E402
 
@@ -59,16 +59,16 @@ def test_nothing_is_kept_of_a_fit_on_tensors_but_the_tensors():
 
 def test_memory_that_would_not_suffice_is_named():
     with (
-        computing("float64", find_device("cuda")),
+        computing("float64", "cuda") as compute,
         pytest.raises(MemoryError, match=r"bytes are available on cuda\. Less\."),
     ):
-        require_memory((10**6, 10**6), "A matrix", "Less.")
+        compute.require_memory((10**6, 10**6), "A matrix", "Less.")
 
 
 def test_a_block_that_truly_does_not_fit_is_halved(monkeypatch):
-    monkeypatch.setattr("psilearn._backend.budget.DEVICE_BLOCK", 2**50)
-    monkeypatch.setattr("psilearn._backend.budget.DEVICE_SHARE", 1)
-    monkeypatch.setattr("psilearn._backend.budget.DEVICE_ROWS", 10**6)
+    monkeypatch.setattr("psilearn._backend.compute.MAX_GPU_BLOCK_BYTES", 2**50)
+    monkeypatch.setattr("psilearn._backend.compute.GPU_SHARE", 1)
+    monkeypatch.setattr("psilearn._backend.compute.GPU_ROWS_FACTOR", 10**6)
     X, Y = data(200)
     model = OEL(Gaussian(0.05), Gaussian(0.1), n_components=5, device="cuda").fit(X, Y)
     many = np.tile(X, (2000, 1))
@@ -84,8 +84,8 @@ def test_matrix_units_count_exactly():
     rng = np.random.default_rng(0)
     bits = np.packbits(rng.random((500, 7593)) < 0.3, axis=1)
     expected = Tanimoto(packed=True)(bits)
-    with computing("float64", find_device("cuda")):
-        assert np.array_equal(to_host(Tanimoto(packed=True)(bits)), expected)
+    with computing("float64", "cuda"):
+        assert np.array_equal(to_numpy(Tanimoto(packed=True)(bits)), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "tf32"])
@@ -94,11 +94,11 @@ def test_bounds_hold_in_every_precision(dtype):
     Z, g = rng.standard_normal((200, 50)), rng.standard_normal((3000, 50))
     norms = (g**2).sum(axis=1) + rng.random(3000)
     exact = norms - 2 * Z @ g.T
-    with computing(dtype, find_device("cuda")):
+    with computing(dtype, "cuda"):
         tensors = [torch.from_numpy(part).cuda() for part in (Z, g)]
         bounds = score.Bounds(score.Queries(tensors[0]), tensors[1], norms, 0)
-        lower = to_host(bounds.lower(bounds.left(slice(0, 200)), slice(0, 3000), None))
-        spread = to_host(bounds.spread(torch.arange(200).cuda()[:, None], torch.arange(3000).cuda()))
+        lower = to_numpy(bounds.lower(bounds.left(slice(0, 200)), slice(0, 3000), None))
+        spread = to_numpy(bounds.spread(torch.arange(200).cuda()[:, None], torch.arange(3000).cuda()))
     assert (lower <= exact).all() and (exact <= lower + spread).all()
     rounding = np.abs(lower + spread / 2 - exact).max()
     assert (rounding > 1e-4) == (dtype == "tf32")  # the matrix units are taken where they are asked for, only there
@@ -118,6 +118,6 @@ def test_matrix_units_leave_the_answers_alone():
 
 def test_the_setting_of_torch_is_left_as_it_was():
     before = torch.backends.cuda.matmul.allow_tf32
-    with computing("tf32", find_device("cuda")), tensor_cores():
+    with computing("tf32", "cuda") as compute, compute.tensor_cores():
         assert torch.backends.cuda.matmul.allow_tf32
     assert torch.backends.cuda.matmul.allow_tf32 == before

@@ -6,8 +6,17 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from psilearn import OEL  # noqa: E402
-from psilearn._backend import computing, cut, find_device, halving, is_tensor, stream, to_host  # noqa: E402
+from psilearn._backend import (  # noqa: E402
+    NUMPY,
+    computing,
+    halve_if_needed,
+    is_tensor,
+    row_blocks,
+    stream,
+    to_numpy,
+)
 from psilearn.decoding import bounds as score  # noqa: E402
+from psilearn.kernels import Kernel  # noqa: E402
 from tests.problems import make  # noqa: E402
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
@@ -20,7 +29,7 @@ def full(size):
     def work(block):
         if len(block) > size:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
-        return to_host(block).copy()
+        return to_numpy(block).copy()
 
     return work
 
@@ -34,8 +43,8 @@ def blocks(n, step):
 @pytest.mark.parametrize("moved", [True, False])
 def test_a_block_that_is_too_large_is_halved(size, moved, device):
     A = np.arange(46.0).reshape(23, 2)
-    with computing("float64", find_device(device)):
-        found = list(stream(cut(A, blocks(23, 9)), full(size), moved))
+    with computing("float64", device) as compute:
+        found = list(stream(row_blocks(A, blocks(23, 9)), full(size), compute, moved))
     assert [row for rows, _ in found for row in range(23)[rows]] == list(range(23))
     assert all(np.array_equal(block, A[rows]) for rows, block in found)
     assert max(len(block) for _, block in found) <= min(size, 9)
@@ -43,8 +52,8 @@ def test_a_block_that_is_too_large_is_halved(size, moved, device):
 
 @on_devices
 def test_one_row_that_is_too_large_is_an_error(device):
-    with computing("float64", find_device(device)), pytest.raises(MemoryError, match="no memory for a single row"):
-        list(halving(slice(0, 4), lambda rows: full(0)(np.zeros(rows.stop - rows.start))))
+    with computing("float64", device) as compute, pytest.raises(MemoryError, match="no memory for a single row"):
+        list(halve_if_needed(slice(0, 4), lambda rows: full(0)(np.zeros(rows.stop - rows.start)), compute))
 
 
 def test_in_numpy_memory_that_does_not_suffice_is_an_error():
@@ -52,7 +61,7 @@ def test_in_numpy_memory_that_does_not_suffice_is_an_error():
         raise MemoryError
 
     with pytest.raises(MemoryError):
-        list(stream(cut(np.zeros(4), blocks(4, 2)), work, True))
+        list(stream(row_blocks(np.zeros(4), blocks(4, 2)), work, NUMPY, True))
 
 
 @on_devices
@@ -72,11 +81,11 @@ def test_every_form_arrives(form, device, tmp_path):
         "reversed": A[::-1],
         "list": list(A),
     }
-    with computing("float64", find_device(device)):
-        parts = list(stream(cut(forms[form], blocks(1000, 300)), lambda block: block, moved=True))
+    with computing("float64", device) as compute:
+        parts = list(stream(row_blocks(forms[form], blocks(1000, 300)), lambda block: block, compute, True))
     assert [rows for rows, _ in parts] == blocks(1000, 300)
     assert all(is_tensor(block) for _, block in parts) == (form not in ("big-endian", "list"))
-    found = np.concatenate([np.asarray(to_host(block) if is_tensor(block) else block) for _, block in parts])
+    found = np.concatenate([np.asarray(to_numpy(block) if is_tensor(block) else block) for _, block in parts])
     assert np.array_equal(found, A[::-1] if form == "reversed" else A)
 
 
@@ -87,16 +96,15 @@ def test_a_fit_and_its_predictions_go_on_where_memory_runs_out(size, device, mon
     options = {"n_components": 4, "input_landmarks": 15, "output_landmarks": 12}
     expected = OEL(None, problem.kernel, **options).fit(problem.X, problem.Y, unlabeled=problem.unlabeled)
     answers = expected.predict_topk(problem.X_test, 3, problem.candidates)
-    from psilearn.kernels.blocks import block as whole
+    whole = Kernel.__call__
 
-    def narrow(kernel, A, B, *others):
-        if B is not None and len(A) > size:
+    def narrow(kernel, A, B=None, *, compute=None):
+        if compute is not None and compute.device is not None and B is not None and len(A) > size:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
-        return whole(kernel, A, B, *others)
+        return whole(kernel, A, B, compute=compute)
 
-    for module in ("embedding.embedding", "landmarks.features", "regression.kernel_regression"):
-        monkeypatch.setattr(f"psilearn.{module}.block", narrow)
     model = OEL(None, problem.kernel, device=device, **options)
+    monkeypatch.setattr(Kernel, "__call__", narrow)
     model.fit(problem.X, problem.Y, unlabeled=problem.unlabeled)
     found = model.predict_topk(problem.X_test, 3, problem.candidates)
     np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-9)

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import LinAlgError, eigh
 
-from psilearn._backend import asarray, to_host
+from psilearn._backend import NUMPY, current_compute, to_numpy
+from tests.problems import asarray
 from psilearn._linalg import (
     NotPositiveSemidefiniteError,
     PivotedCholesky,
@@ -42,7 +43,7 @@ def with_eigenvalues(values, seed=0):
 def factored(K):
     """Factor K where the work is done; the result in NumPy."""
     factor, pivots = pivoted_cholesky(asarray(K))
-    return PivotedCholesky(to_host(factor), pivots)
+    return PivotedCholesky(to_numpy(factor), pivots)
 
 
 def operator(M):
@@ -52,13 +53,13 @@ def operator(M):
 
 
 def leading(M, k):
-    values, vectors = top_eigh(operator(M), len(M), k)
-    return to_host(values), to_host(vectors)
+    values, vectors = top_eigh(operator(M), len(M), k, current_compute())
+    return to_numpy(values), to_numpy(vectors)
 
 
 def krylov(M, start, k, **options):
     pairs = block_krylov_eigh(operator(M), asarray(start), k, **options)
-    return None if pairs is None else (to_host(pairs[0]), to_host(pairs[1]))
+    return None if pairs is None else (to_numpy(pairs[0]), to_numpy(pairs[1]))
 
 
 # Pivoted Cholesky
@@ -136,7 +137,7 @@ def test_factoring_does_not_change_the_matrix():
     for K in (random_gram(9, 4), np.asfortranarray(random_gram(9, 4))):
         given = asarray(K)
         pivoted_cholesky(given)
-        assert np.array_equal(to_host(given), random_gram(9, 4))
+        assert np.array_equal(to_numpy(given), random_gram(9, 4))
 
 
 @on_backends
@@ -211,8 +212,8 @@ def test_a_shifted_system_is_solved(n, rank, shift, seed):
     solver = ShiftedCholesky(asarray(K), shift)
     expected = np.linalg.solve(K + shift * np.eye(n), B)
     scale = np.abs(B).max() / shift
-    np.testing.assert_allclose(to_host(solver.solve(asarray(B))), expected, rtol=0, atol=1e-10 * scale)
-    np.testing.assert_allclose(to_host(solver.solve(asarray(B[:, 0]))), expected[:, 0], rtol=0, atol=1e-10 * scale)
+    np.testing.assert_allclose(to_numpy(solver.solve(asarray(B))), expected, rtol=0, atol=1e-10 * scale)
+    np.testing.assert_allclose(to_numpy(solver.solve(asarray(B[:, 0]))), expected[:, 0], rtol=0, atol=1e-10 * scale)
 
 
 @on_backends
@@ -220,10 +221,10 @@ def test_solving_changes_neither_the_matrix_nor_the_right_side():
     K, B = random_gram(6, 4), np.random.default_rng(1).normal(size=(6, 2))
     there = asarray(K.copy()), asarray(B.copy())
     solver = ShiftedCholesky(there[0], 0.5)
-    first = to_host(solver.solve(there[1]))
-    assert np.array_equal(to_host(solver.solve(there[1])), first)
-    assert np.array_equal(to_host(there[0]), K)
-    assert np.array_equal(to_host(there[1]), B)
+    first = to_numpy(solver.solve(there[1]))
+    assert np.array_equal(to_numpy(solver.solve(there[1])), first)
+    assert np.array_equal(to_numpy(there[0]), K)
+    assert np.array_equal(to_numpy(there[1]), B)
 
 
 @on_backends
@@ -231,7 +232,7 @@ def test_a_shift_that_does_not_make_the_matrix_definite_is_refused():
     K = asarray(np.diag([2.0, -1.0]))
     with pytest.raises(NotPositiveSemidefiniteError, match="not positive definite"):
         ShiftedCholesky(K, 0.5)
-    np.testing.assert_allclose(to_host(ShiftedCholesky(K, 1.5).solve(asarray(np.ones(2)))), [1 / 3.5, 1 / 0.5])
+    np.testing.assert_allclose(to_numpy(ShiftedCholesky(K, 1.5).solve(asarray(np.ones(2)))), [1 / 3.5, 1 / 0.5])
 
 
 # Leading eigenpairs
@@ -295,7 +296,7 @@ def test_a_subset_that_lapack_does_not_find_is_found_all_the_same(monkeypatch):
         return eigh(M, **options)
 
     monkeypatch.setattr(linalg, "lapack_eigh", fails_on_subsets)
-    assert_eigenpairs(M, *top_eigh(lambda B: M @ B, 1100, 7), 7)
+    assert_eigenpairs(M, *top_eigh(lambda B: M @ B, 1100, 7, NUMPY), 7)
     assert subsets == [(1093, 1099)]
 
 
@@ -403,7 +404,7 @@ def test_the_iterated_answer_is_the_dense_answer(iterate, monkeypatch, spectrum,
 def test_the_iteration_never_forms_the_matrix(iterate):
     M = with_eigenvalues(SPECTRA["decaying"])
     product, widths = operator(M), []
-    top_eigh(lambda B: widths.append(B.shape[1]) or product(B), 200, 5)
+    top_eigh(lambda B: widths.append(B.shape[1]) or product(B), 200, 5, current_compute())
     assert iterate == [True]
     assert max(widths) < 200
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from psilearn._backend import to_host
+from psilearn._backend import to_numpy
 from psilearn._linalg import NotPositiveSemidefiniteError
 from psilearn._utils.samples import concat, n_samples, take
 from psilearn.embedding import KnownOutputs, OutputCoordinates
@@ -13,9 +13,9 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 def test_coordinates_reproduce_the_kernel(problem):
     psi = OutputCoordinates(problem.kernel, problem.Y)
-    values = to_host(psi.values)
+    values = to_numpy(psi.values)
     np.testing.assert_allclose(values @ values.T, block(problem.kernel, problem.Y), atol=1e-9)
-    np.testing.assert_allclose(to_host(psi.embedding()(problem.Y)), values, atol=1e-8)
+    np.testing.assert_allclose(to_numpy(psi.embedding()(problem.Y)), values, atol=1e-8)
 
 
 def test_landmarks_are_as_many_as_the_rank(problem):
@@ -29,7 +29,7 @@ def test_coordinates_of_a_linear_kernel_are_a_rotation_of_the_vectors():
     psi = OutputCoordinates(Linear(), Y)
     new = np.random.default_rng(1).standard_normal((9, 4))
     assert psi.rank == 4
-    g, g_new = (to_host(psi.embedding()(rows)) for rows in (Y, new))
+    g, g_new = (to_numpy(psi.embedding()(rows)) for rows in (Y, new))
     np.testing.assert_allclose(g_new @ g.T, new @ Y.T, atol=1e-10)
 
 
@@ -63,11 +63,10 @@ def test_labeled_outputs_serve_where_none_are_unlabeled(problem):
 
 def test_indefinite_output_kernel_is_named():
     class Indefinite(Kernel):
-        def __call__(self, A, B=None):
-            B = A if B is None else B
+        def _block(self, A, B, compute):
             return -Linear()(A, B)
 
-        def diag(self, A):
+        def _diag(self, A):
             return -Linear().diag(A)
 
     with pytest.raises(NotPositiveSemidefiniteError, match=r"output_kernel = Indefinite\(\) is not positive semi"):

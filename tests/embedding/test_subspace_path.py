@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from psilearn._backend import asarray, to_host
+from psilearn._backend import to_numpy
+from tests.problems import asarray
 from psilearn.embedding.subspace_path import DiagonalMoment, RitzSpace, SubspacePath
 from psilearn.kernels import Gaussian
 from psilearn.regression import KernelRidge, RidgePath
@@ -19,17 +20,17 @@ ALPHAS, SUPERVISIONS = [1e-5, 1e-2], [0.0, 0.2, 0.7, 1.0]
 
 def formed(moment, alpha, c):
     """M_c by its definition, from the smoothed outputs."""
-    H = to_host(KernelRidge(Gaussian(0.5), alpha).fit(X).regress(moment.values[:30]).moment.parts[0][0])
-    values = to_host(moment.values)
+    H = to_numpy(KernelRidge(Gaussian(0.5), alpha).fit(X).regress(moment.values[:30]).moment.parts[0][0])
+    values = to_numpy(moment.values)
     return c / 30 * H.T @ H + (1 - c) * (values.T * FREQUENCIES) @ values
 
 
 def test_the_outputs_moment_becomes_diagonal():
     moment = DiagonalMoment.of(asarray(VALUES), FREQUENCIES)
-    values, sigma = to_host(moment.values), to_host(moment.sigma)
+    values, sigma = to_numpy(moment.values), to_numpy(moment.sigma)
     np.testing.assert_allclose((values.T * FREQUENCIES) @ values, np.diag(sigma), atol=1e-12)
     np.testing.assert_allclose(values @ values.T, VALUES @ VALUES.T, atol=1e-10)
-    np.testing.assert_allclose(VALUES @ to_host(moment.rotation), values, atol=1e-12)
+    np.testing.assert_allclose(VALUES @ to_numpy(moment.rotation), values, atol=1e-12)
     assert (np.diff(sigma) <= 0).all()
 
 
@@ -44,12 +45,12 @@ def test_every_point_holds_the_leading_eigenvectors(monkeypatch, small, atol, k)
     for point in points:
         M = formed(moment, point.alpha, point.supervision)
         exact = np.linalg.eigvalsh(M)[::-1][:k]
-        eigenvalues, V = to_host(point.eigenvalues), to_host(point.directions)
+        eigenvalues, V = to_numpy(point.eigenvalues), to_numpy(point.directions)
         np.testing.assert_allclose(eigenvalues, exact, atol=atol * exact[0])
         np.testing.assert_allclose(V.T @ V, np.eye(k), atol=1e-9)
         assert np.linalg.norm(M @ V - V * eigenvalues, axis=0).max() <= 2 * max(atol, 1e-9) * exact[0]
         labeled = path.ridge.vectors_.T @ moment.values[:30] @ point.directions
-        np.testing.assert_allclose(to_host(point.labeled), to_host(labeled), atol=1e-9)
+        np.testing.assert_allclose(to_numpy(point.labeled), to_numpy(labeled), atol=1e-9)
 
 
 def test_a_smaller_space_holds_the_leading_eigenvectors(monkeypatch):
@@ -58,16 +59,16 @@ def test_a_smaller_space_holds_the_leading_eigenvectors(monkeypatch):
     frequencies = np.r_[np.zeros(30), np.full(370, 1 / 370)]
     given = asarray(values)
     whole, part = DiagonalMoment.of(given, frequencies), DiagonalMoment.leading(given, frequencies, 30, 4)
-    kept = to_host(part.values)
+    kept = to_numpy(part.values)
     assert kept.shape == (400, 8 * 4 + 30)
-    np.testing.assert_allclose(kept, values @ to_host(part.rotation), atol=1e-12)
+    np.testing.assert_allclose(kept, values @ to_numpy(part.rotation), atol=1e-12)
     np.testing.assert_allclose(kept[:30] @ kept[:30].T, values[:30] @ values[:30].T, atol=1e-10)
     ridge = RidgePath(Gaussian(0.5)).fit(X)
     points = [SubspacePath(m, ridge, m.values[:30]).points(ALPHAS, SUPERVISIONS, 4) for m in (whole, part)]
     for exact, found in zip(*points, strict=True):
-        eigenvalues = to_host(exact.eigenvalues)
-        np.testing.assert_allclose(to_host(found.eigenvalues), eigenvalues, atol=1e-6 * eigenvalues[0])
-        G, exact_G = (to_host(m.values @ point.directions) for m, point in ((part, found), (whole, exact)))  # (400, 4)
+        eigenvalues = to_numpy(exact.eigenvalues)
+        np.testing.assert_allclose(to_numpy(found.eigenvalues), eigenvalues, atol=1e-6 * eigenvalues[0])
+        G, exact_G = (to_numpy(m.values @ point.directions) for m, point in ((part, found), (whole, exact)))  # (400, 4)
         np.testing.assert_allclose(G @ G.T, exact_G @ exact_G.T, atol=1e-4)
 
 
@@ -95,6 +96,6 @@ def test_a_space_keeps_what_it_found():
     size = space.T.shape[1]
     values, _ = space.top_eigh(0.6, 0.4 * weights, 3)
     assert space.T.shape[1] == size  # nothing to add for the same problem
-    np.testing.assert_allclose(to_host(values), np.linalg.eigvalsh(formed(moment, 1e-4, 0.4))[::-1][:3], rtol=1e-6)
-    W = np.column_stack([np.eye(50, 6), to_host(space.T)])
+    np.testing.assert_allclose(to_numpy(values), np.linalg.eigvalsh(formed(moment, 1e-4, 0.4))[::-1][:3], rtol=1e-6)
+    W = np.column_stack([np.eye(50, 6), to_numpy(space.T)])
     np.testing.assert_allclose(W.T @ W, np.eye(W.shape[1]), atol=1e-10)

@@ -50,7 +50,7 @@ def test_scikit_learn_contract_with_partial_fit(estimator, check):
 
 
 def test_prediction_comes_in_the_form_of_the_outputs(problem):
-    model = OEL(KERNEL_X, problem.kernel, 1e-3, 3).fit(problem.X, problem.Y, problem.unlabeled)
+    model = OEL(KERNEL_X, problem.kernel, alpha=1e-3, n_components=3).fit(problem.X, problem.Y, problem.unlabeled)
     prediction = model.predict(problem.X_test)
     assert type(prediction) is type(problem.Y)
     assert n_samples(prediction) == 15
@@ -62,7 +62,7 @@ def test_prediction_comes_in_the_form_of_the_outputs(problem):
 
 
 def test_shapes_of_the_embeddings(problem):
-    model = OEL(KERNEL_X, problem.kernel, 1e-3, 3).fit(problem.X, problem.Y)
+    model = OEL(KERNEL_X, problem.kernel, alpha=1e-3, n_components=3).fit(problem.X, problem.Y)
     assert model.n_components_ == 3 and model.eigenvalues_.shape == (3,)
     assert model.embed(problem.X_test).shape == (15, 3)
     assert model.transform_outputs(problem.candidates).shape == (25, 3)
@@ -70,7 +70,7 @@ def test_shapes_of_the_embeddings(problem):
 
 
 def test_score_is_minus_the_mean_loss(problem):
-    model = OEL(KERNEL_X, problem.kernel, 1e-3, 3).fit(problem.X, problem.Y)
+    model = OEL(KERNEL_X, problem.kernel, alpha=1e-3, n_components=3).fit(problem.X, problem.Y)
     loss = kernel_loss(problem.Y, model.predict(problem.X), model.output_kernel_)
     assert model.score(problem.X, problem.Y) == pytest.approx(-float(loss))
 
@@ -78,8 +78,8 @@ def test_score_is_minus_the_mean_loss(problem):
 def test_sparse_and_dense_give_the_same_answer():
     dense, csr = make("tags"), make("sparse tags")
     X = np.abs(dense.X) * (dense.X > 0)
-    a = OEL(KERNEL_X, Dice(), 1e-3, 4, 0.3).fit(X, dense.Y, dense.unlabeled)
-    b = OEL(KERNEL_X, Dice(), 1e-3, 4, 0.3).fit(sparse.csr_matrix(X), csr.Y, csr.unlabeled)
+    a = OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4, supervision=0.3).fit(X, dense.Y, dense.unlabeled)
+    b = OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4, supervision=0.3).fit(sparse.csr_matrix(X), csr.Y, csr.unlabeled)
     np.testing.assert_allclose(a.embed(X), b.embed(sparse.csr_matrix(X)), atol=1e-10)
     np.testing.assert_array_equal(a.predict(X), b.predict(sparse.csr_matrix(X)).toarray())
 
@@ -88,8 +88,8 @@ def test_precomputed_and_direct_kernels_give_the_same_answer():
     problem = make("vectors")
     everything = np.vstack([problem.X, problem.X_test])
     outputs = np.vstack([problem.Y, problem.unlabeled])
-    direct = OEL(KERNEL_X, problem.kernel, 1e-3, 4, 0.3).fit(problem.X, problem.Y, problem.unlabeled)
-    by_index = OEL(Precomputed(block(KERNEL_X, everything)), Precomputed(block(problem.kernel, outputs)), 1e-3, 4, 0.3)
+    direct = OEL(KERNEL_X, problem.kernel, alpha=1e-3, n_components=4, supervision=0.3).fit(problem.X, problem.Y, problem.unlabeled)
+    by_index = OEL(Precomputed(block(KERNEL_X, everything)), Precomputed(block(problem.kernel, outputs)), alpha=1e-3, n_components=4, supervision=0.3)
     by_index.fit(np.arange(40), np.arange(40), unlabeled=np.arange(40, 70))
     z, w = direct.embed(problem.X_test), by_index.embed(np.arange(40, 55))
     np.testing.assert_allclose(z @ z.T, w @ w.T, atol=1e-9)
@@ -98,7 +98,7 @@ def test_precomputed_and_direct_kernels_give_the_same_answer():
 
 def test_a_function_is_a_kernel():
     X = ["aa", "ab", "bb", "ba"] * 3
-    model = IOKR(lambda a, b: float(a[0] == b[0]) + float(a == b), lambda a, b: float(a == b), 1e-3)
+    model = IOKR(lambda a, b: float(a[0] == b[0]) + float(a == b), lambda a, b: float(a == b), alpha=1e-3)
     model.fit(X, [word[0] for word in X])
     assert model.predict(["ab", "bb"]) == ["a", "b"]
 
@@ -107,14 +107,14 @@ def test_median_width_is_taken_from_the_training_data():
     problem = make("vectors")
     model = OEL().fit(problem.X, problem.Y)
     squared = ((problem.X[:, None] - problem.X[None]) ** 2).sum(axis=2)[np.triu_indices(40, 1)]
-    assert model.input_kernel_.gamma_ == pytest.approx(1 / np.median(squared))
+    assert model.regression_.kernel.gamma_ == pytest.approx(1 / np.median(squared))
     squared = ((problem.Y[:, None] - problem.Y[None]) ** 2).sum(axis=2)[np.triu_indices(40, 1)]
     model = OEL().fit(problem.X, problem.Y, unlabeled=100 * problem.unlabeled)  # which set no width
     assert model.output_kernel_.gamma_ == pytest.approx(1 / np.median(squared))
 
 
 def test_clone_and_pickle(problem):
-    model = OEL(KERNEL_X, problem.kernel, 1e-3, 3, 0.2)
+    model = OEL(KERNEL_X, problem.kernel, alpha=1e-3, n_components=3, supervision=0.2)
     assert str(clone(model).get_params()) == str(model.get_params())
     model.fit(problem.X, problem.Y)
     again = pickle.loads(pickle.dumps(model))
@@ -126,7 +126,7 @@ def test_clone_and_pickle(problem):
 
 def test_fit_does_not_change_the_parameters(problem):
     kernel_x = Gaussian()
-    OEL(kernel_x, problem.kernel, 1e-3, 3).fit(problem.X, problem.Y)
+    OEL(kernel_x, problem.kernel, alpha=1e-3, n_components=3).fit(problem.X, problem.Y)
     assert kernel_x.gamma == "median" and not hasattr(kernel_x, "gamma_")
 
 
@@ -145,8 +145,8 @@ def test_grid_search_in_a_pipeline_with_nested_names_and_unlabeled_outputs():
 def test_precomputed_kernels_cross_validate():
     problem = make("vectors")
     index = np.arange(40)
-    by_index = OEL(Precomputed(block(KERNEL_X, problem.X)), Precomputed(block(problem.kernel, problem.Y)), 1e-3, 4)
-    direct = OEL(KERNEL_X, problem.kernel, 1e-3, 4)
+    by_index = OEL(Precomputed(block(KERNEL_X, problem.X)), Precomputed(block(problem.kernel, problem.Y)), alpha=1e-3, n_components=4)
+    direct = OEL(KERNEL_X, problem.kernel, alpha=1e-3, n_components=4)
     np.testing.assert_allclose(
         cross_val_score(by_index, index, index, cv=4), cross_val_score(direct, problem.X, problem.Y, cv=4), atol=1e-9
     )
@@ -155,9 +155,9 @@ def test_precomputed_kernels_cross_validate():
 def test_data_frames_are_taken_and_their_columns_checked():
     problem = make("tags")
     X, Y = pd.DataFrame(problem.X, columns=list("abc")), pd.DataFrame(problem.Y)
-    model = OEL(KERNEL_X, Dice(), 1e-3, 4).fit(X, Y)
+    model = OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4).fit(X, Y)
     np.testing.assert_array_equal(model.feature_names_in_, list("abc"))
-    expected = OEL(KERNEL_X, Dice(), 1e-3, 4).fit(problem.X, problem.Y).predict(problem.X)
+    expected = OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4).fit(problem.X, problem.Y).predict(problem.X)
     np.testing.assert_array_equal(model.predict(X), expected)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(X.rename(columns={"a": "z"}))
@@ -165,7 +165,7 @@ def test_data_frames_are_taken_and_their_columns_checked():
 
 def test_candidates_may_be_lists():
     problem = make("tags")
-    model = OEL(KERNEL_X, Dice(), 1e-3, 4).fit(problem.X, problem.Y)
+    model = OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4).fit(problem.X, problem.Y)
     shared = model.predict(problem.X_test, candidates=problem.candidates)
     np.testing.assert_array_equal(model.predict(problem.X_test, candidates=problem.candidates.tolist()), shared)
     own = [problem.candidates.tolist()] * 15
@@ -189,7 +189,7 @@ def test_one_training_row_and_constant_outputs_and_duplicate_rows():
 
 
 def test_no_unlabeled_outputs_is_an_empty_collection_of_them(problem):
-    model = OEL(KERNEL_X, problem.kernel, 1e-3, 3, 0.3)
+    model = OEL(KERNEL_X, problem.kernel, alpha=1e-3, n_components=3, supervision=0.3)
     without = clone(model).fit(problem.X, problem.Y)
     empty = clone(model).fit(problem.X, problem.Y, unlabeled=problem.unlabeled[:0])
     np.testing.assert_array_equal(without.embed(problem.X_test), empty.embed(problem.X_test))
@@ -197,12 +197,12 @@ def test_no_unlabeled_outputs_is_an_empty_collection_of_them(problem):
 
 def test_predictions_keep_the_form_of_y_whatever_the_form_of_the_unlabeled_outputs():
     dense, csr = make("tags"), make("sparse tags")
-    mixed = OEL(KERNEL_X, Dice(), 1e-3, 4, 0.3).fit(dense.X, dense.Y, csr.unlabeled).predict(dense.X)
+    mixed = OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4, supervision=0.3).fit(dense.X, dense.Y, csr.unlabeled).predict(dense.X)
     assert isinstance(mixed, np.ndarray)
     np.testing.assert_array_equal(
-        mixed, OEL(KERNEL_X, Dice(), 1e-3, 4, 0.3).fit(dense.X, dense.Y, dense.unlabeled).predict(dense.X)
+        mixed, OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4, supervision=0.3).fit(dense.X, dense.Y, dense.unlabeled).predict(dense.X)
     )
-    assert sparse.issparse(OEL(KERNEL_X, Dice(), 1e-3, 4, 0.3).fit(csr.X, csr.Y, dense.unlabeled).predict(csr.X))
+    assert sparse.issparse(OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4, supervision=0.3).fit(csr.X, csr.Y, dense.unlabeled).predict(csr.X))
 
 
 def test_refitting_on_other_inputs_forgets_the_old_columns():

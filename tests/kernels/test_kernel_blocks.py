@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 
-from psilearn._backend import precision, to_host, working_dtype
+from psilearn._backend import Compute, current_compute, to_numpy
 from psilearn._utils.samples import n_samples, take
 from psilearn.kernels import (
     Dice,
@@ -23,7 +23,7 @@ from psilearn.kernels import (
     Tanimoto,
 )
 from psilearn.kernels import inner_products as products
-from psilearn.kernels.blocks import block, gram
+from tests.problems import precision
 from tests.kernels.kernel_cases import CASES, PROPERTY, SPARSE_CASES, Stored, sets
 
 on_backends = pytest.mark.usefixtures("backend")
@@ -39,9 +39,9 @@ RANKS = np.argsort(RNG.random((90, 5)), axis=1) + 1
 
 
 def assert_single(kernel, A, B=None):
-    expected, diagonal, paired = to_host(kernel(A, B)), kernel.diag(A), kernel.paired(A, A)
+    expected, diagonal, paired = to_numpy(kernel(A, B)), kernel.diag(A), kernel.paired(A, A)
     with precision(np.float32):
-        actual = to_host(kernel(A, B))
+        actual = to_numpy(kernel(A, B))
         np.testing.assert_array_equal(kernel.diag(A), diagonal)  # float64 whatever the precision
         np.testing.assert_array_equal(kernel.paired(A, A), paired)
     assert (actual.dtype, expected.dtype, diagonal.dtype, paired.dtype) == (np.float32, *[np.float64] * 3)
@@ -80,9 +80,9 @@ def test_the_median_width_does_not_depend_on_the_precision():
 
 @on_backends
 def test_a_common_offset_costs_no_digits_in_single_precision():
-    expected = to_host(Gaussian(0.1)(ROWS))
+    expected = to_numpy(Gaussian(0.1)(ROWS))
     with precision(np.float32):
-        np.testing.assert_allclose(to_host(Gaussian(0.1)(ROWS + 1e4)), expected, atol=1e-5)
+        np.testing.assert_allclose(to_numpy(Gaussian(0.1)(ROWS + 1e4)), expected, atol=1e-5)
 
 
 @on_backends
@@ -93,29 +93,29 @@ def test_a_common_offset_costs_no_digits_in_single_precision():
 def test_what_a_users_kernel_returns_is_cast_and_not_overwritten(matrix, dtype):
     own, before = Stored(matrix), matrix.copy()
     with precision(dtype):
-        assert to_host(block(own, [0, 1], None, "k")).dtype == working_dtype()
+        assert to_numpy(own([0, 1])).dtype == current_compute().dtype
         for kernel in (2 * own, own + own, own * own, own.normalized(), Gaussian(0.5, base=own)):
-            assert to_host(kernel([0, 1])).dtype == dtype
+            assert to_numpy(kernel([0, 1])).dtype == dtype
     np.testing.assert_array_equal(matrix, before)
 
 
 class OwnDistance(Linear):
     """A user's kernel with a distance of its own."""
 
-    def squared_distances(self, A, B=None):
+    def squared_distances(self, A, B=None, *, compute=None):
         return np.full((len(A), len(A if B is None else B)), 2.0)
 
 
 @on_backends
 def test_a_gaussian_takes_the_distance_that_a_kernel_defines():
-    K = to_host(Gaussian(0.5, base=OwnDistance())(ROWS[:3]))
+    K = to_numpy(Gaussian(0.5, base=OwnDistance())(ROWS[:3]))
     np.testing.assert_allclose(K, np.full((3, 3), np.exp(-1)))
 
 
 @on_backends
 def test_a_block_that_overflows_single_precision_is_refused():
     with precision(np.float32), pytest.raises(ValueError, match="returned inf for objects 1 and 0"):
-        block(Linear(), np.array([[1.0], [1e30]]), np.array([[1e30]]), "k")
+        Linear()(np.array([[1.0], [1e30]]), np.array([[1e30]]))
 
 
 # Routes for CSR rows
@@ -145,7 +145,7 @@ def gathered(route, A, B, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_every_route_gives_the_products_of_dense_rows(route, density, dtype, memory, monkeypatch):
     monkeypatch.setattr(products, "TILE", 32)
-    monkeypatch.setattr(products, "threads", lambda: 3)
+    monkeypatch.setattr(products, "n_threads", lambda: 3)
     A = sparse.random(70, 101, density, "csr", random_state=0)
     B = sparse.random(95, 101, density, "csr", random_state=1)
     with config_context(working_memory=memory):
@@ -174,7 +174,7 @@ def test_density_and_memory_do_not_change_products_of_csr_rows(density, memory, 
     expected = A.toarray() @ B.toarray().T
     for left, right in ((A, B), (A, B.toarray()), (A.toarray(), B)):
         with config_context(working_memory=memory), precision(dtype):
-            K = to_host(Linear()(left, right))
+            K = to_numpy(Linear()(left, right))
         assert K.dtype == dtype
         np.testing.assert_allclose(K, expected, rtol=1e-5 if dtype == np.float32 else 1e-13)
 
@@ -198,14 +198,14 @@ def test_the_number_of_threads_can_be_limited(monkeypatch):
     monkeypatch.setattr(products, "cpu_count", lambda: 8)
     for limit, expected in (("", 8), ("3", 3), ("0", 8), ("64", 8), ("4,2", 8)):
         monkeypatch.setenv("OMP_NUM_THREADS", limit)
-        assert products.threads() == expected
+        assert products.n_threads() == expected
 
 
 def test_strips_and_threads_change_nothing(monkeypatch):
     kernels = (Gaussian(0.1), Polynomial(5), Laplacian(0.2), Linear().normalized(), Gaussian(0.1, base=Tanimoto()))
     expected = [kernel(BITS) for kernel in kernels]
     monkeypatch.setattr(products, "STRIP_BYTES", 600)
-    monkeypatch.setattr(products, "threads", lambda: 3)
+    monkeypatch.setattr(products, "n_threads", lambda: 3)
     for kernel, values in zip(kernels, expected, strict=True):
         np.testing.assert_allclose(kernel(BITS), values, rtol=1e-13)
 
@@ -214,16 +214,16 @@ def test_strips_and_threads_change_nothing(monkeypatch):
 @pytest.mark.parametrize("kernel", [Tanimoto(), Dice(), Kemeny(), Laplacian(0.3)], ids=repr)
 def test_tiles_change_nothing(kernel, monkeypatch):
     A = RANKS if isinstance(kernel, Kemeny) else BITS
-    expected = to_host(kernel(A, A[:40]))
-    for size in ("products.TILE", "vector.TILE", "tensors.TALL"):
+    expected = to_numpy(kernel(A, A[:40]))
+    for size in ("inner_products.TILE", "vector.TILE", "device_rows.MAX_UNPACKED_ROWS"):
         monkeypatch.setattr(f"psilearn.kernels.{size}", 8)
     with config_context(working_memory=0.01):
-        np.testing.assert_array_equal(to_host(kernel(A, A[:40])), expected)
+        np.testing.assert_array_equal(to_numpy(kernel(A, A[:40])), expected)
 
 
 @on_backends
 def test_rankings_may_come_unsigned():
-    np.testing.assert_array_equal(to_host(Kemeny()(RANKS.astype(np.uint8))), to_host(Kemeny()(RANKS)))
+    np.testing.assert_array_equal(to_numpy(Kemeny()(RANKS.astype(np.uint8))), to_numpy(Kemeny()(RANKS)))
     np.testing.assert_array_equal(Kemeny().diag(RANKS.astype(np.uint8)), Kemeny().diag(RANKS))
 
 
@@ -239,9 +239,9 @@ def test_packed_bits_give_the_values_of_bits(kernel, dtype, A, data):
     P = np.packbits(A.astype(bool), axis=1)
     order = np.array(data.draw(st.permutations(range(len(A)))))
     with precision(dtype):
-        np.testing.assert_array_equal(to_host(kernel(packed=True)(P)), to_host(kernel()(A)))
-        crossed = to_host(kernel(packed=True)(P, P[order]))
-        np.testing.assert_array_equal(crossed, to_host(kernel()(A, A[order])))
+        np.testing.assert_array_equal(to_numpy(kernel(packed=True)(P)), to_numpy(kernel()(A)))
+        crossed = to_numpy(kernel(packed=True)(P, P[order]))
+        np.testing.assert_array_equal(crossed, to_numpy(kernel()(A, A[order])))
         np.testing.assert_array_equal(kernel(packed=True).paired(P, P[order]), kernel().paired(A, A[order]))
         np.testing.assert_array_equal(kernel(packed=True).diag(P), kernel().diag(A))
 
@@ -282,7 +282,7 @@ def test_a_value_that_is_no_bit_is_found_wherever_it_stands(dtype, monkeypatch):
     A = BITS.astype(dtype)
     A[80, 30] = 7
     for form in (A, sparse.csr_matrix(A)):
-        with pytest.raises(ValueError, match=r"0/1 rows, but Y .* holds .*7"):
+        with pytest.raises(ValueError, match=r"0/1 rows, but Y .* contains .*7"):
             Tanimoto().check(form, "Y")
 
 
@@ -314,10 +314,11 @@ by_gram = pytest.mark.parametrize(("kernel", "A"), GRAMS, ids=[str(i) for i in r
 @by_gram
 @pytest.mark.parametrize("memory", [0.001, 0.01, 0.1])
 def test_panels_make_the_whole_gram_matrix(kernel, A, memory):
-    expected = to_host(kernel(A, A))
-    with config_context(working_memory=memory), precision(np.float32):
-        K = to_host(gram(kernel, A, "k", "Use less."))
-    assert K.dtype == np.float64  # whatever the precision
+    expected = to_numpy(kernel(A, A))
+    with config_context(working_memory=memory):
+        K = to_numpy(kernel.gram(A))
+    with precision(np.float32):
+        assert to_numpy(kernel.gram(A)).dtype == np.float64  # whatever the precision of the panels
     np.testing.assert_allclose(K, expected, atol=1e-12 * np.abs(expected).max())
     np.testing.assert_allclose(K, K.T, atol=1e-14 * np.abs(expected).max())
 
@@ -325,8 +326,9 @@ def test_panels_make_the_whole_gram_matrix(kernel, A, memory):
 @on_backends
 def test_panels_evaluate_a_pair_once(monkeypatch):
     calls = []
-    monkeypatch.setattr("psilearn.kernels.blocks.computing_rows", lambda bytes_per_row, n: 10)
-    gram(Pairwise(lambda a, b: calls.append((a, b)) or 1.0), list(range(40)), "k", "Use less.")
+    monkeypatch.setattr(Compute, "block_rows", lambda self, bytes_per_row, n: 10)
+    monkeypatch.setattr("psilearn.kernels.gram_matrix.MIN_PANEL_ROWS", 10)
+    Pairwise(lambda a, b: calls.append((a, b)) or 1.0).gram(list(range(40)))
     assert len(calls) == 40 * 41 // 2 + 10 * 10 + 40  # the probe, and the diagonal
 
 
@@ -338,26 +340,27 @@ def test_panels_find_every_asymmetry_of_a_stored_matrix(place):
     for kernel in (Precomputed(matrix), 2 * Precomputed(matrix)):
         with (
             config_context(working_memory=0.01),
-            pytest.raises(ValueError, match=r"(?s)input_kernel.*not symmetric.*differ by up to"),
+            pytest.raises(ValueError, match=r"(?s)Precomputed.*not symmetric.*differ by up to"),
         ):
-            gram(kernel, np.arange(40), "input_kernel", "Use less.")
+            kernel.gram(np.arange(40))
 
 
 @on_backends
 def test_panels_find_an_asymmetric_function(monkeypatch):
-    monkeypatch.setattr("psilearn.kernels.blocks.computing_rows", lambda bytes_per_row, n: 10)
+    monkeypatch.setattr(Compute, "block_rows", lambda self, bytes_per_row, n: 10)
+    monkeypatch.setattr("psilearn.kernels.gram_matrix.MIN_PANEL_ROWS", 10)
     with pytest.raises(ValueError, match="not symmetric"):
-        gram(Pairwise(lambda a, b: float(a - b) + 40 * (a == b)), list(range(40)), "k", "Use less.")
+        Pairwise(lambda a, b: float(a - b) + 40 * (a == b)).gram(list(range(40)))
 
 
 @on_backends
 def test_panels_find_a_contradicting_diagonal():
     class Contradicts(Linear):
-        def diag(self, A):
-            return super().diag(A) + 1
+        def _diag(self, A):
+            return super()._diag(A) + 1
 
-    with config_context(working_memory=0.01), pytest.raises(ValueError, match=r"contradicts itself.*differ by up to 1"):
-        gram(Contradicts(), ROWS, "k", "Use less.")
+    with config_context(working_memory=0.01), pytest.raises(ValueError, match=r"is inconsistent.*differ by up to 1"):
+        Contradicts().gram(ROWS)
 
 
 @on_backends
@@ -367,7 +370,7 @@ def test_panels_name_the_objects_whose_value_is_not_finite(pair):
     matrix[pair] = matrix[pair[::-1]] = np.nan
     numbers = {pair, pair[::-1]}
     with config_context(working_memory=0.01), pytest.raises(ValueError, match="returned nan for objects") as error:
-        gram(Precomputed(matrix), np.arange(40), "k", "Use less.")
+        Precomputed(matrix).gram(np.arange(40))
     assert any(f"objects {i} and {j};" in str(error.value) for i, j in numbers)
 
 
@@ -386,7 +389,7 @@ def test_arrays_in_files_are_not_copied(kernel, dtype, tmp_path):
     K = kernel(stored, take(stored, slice(0, 20)))
     assert type(K) is np.ndarray
     np.testing.assert_allclose(K, kernel(A, A[:20]), rtol=1e-13)
-    assert type(gram(kernel, stored, "k", "Use less.")) is np.ndarray
+    assert type(kernel.gram(stored)) is np.ndarray
 
 
 def test_a_precomputed_matrix_in_a_file(tmp_path):

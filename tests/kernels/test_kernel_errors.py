@@ -20,7 +20,6 @@ from psilearn.kernels import (
     Tanimoto,
     as_kernel,
 )
-from psilearn.kernels.blocks import gram
 from tests.kernels.kernel_cases import MATRIX
 
 ON_ROWS = [
@@ -79,7 +78,7 @@ def test_rows_must_be_of_one_width_and_the_message_names_both_shapes(kernel, eva
 
 @every_kernel_on_rows
 def test_words_are_no_rows(kernel):
-    with pytest.raises(ValueError, match=r"(?s)A does not suit .* give a kernel that understands them"):
+    with pytest.raises(ValueError, match=r"(?s)A cannot be used with .* give a kernel that understands them"):
         kernel(["one", "two"])
 
 
@@ -232,9 +231,9 @@ def test_precomputed_refuses_row_numbers_outside_the_matrix(places, extremes):
     ids=["fraction", "NaN", "word", "bool", "two columns", "None"],
 )
 def test_precomputed_demands_one_integer_an_object(places):
-    with pytest.raises(ValueError, match="Y must hold one integer an object"):
+    with pytest.raises(ValueError, match="Y must hold one integer per object"):
         Precomputed(MATRIX).check(places, "Y")
-    with pytest.raises(ValueError, match="A must hold one integer an object"):
+    with pytest.raises(ValueError, match="A must hold one integer per object"):
         Precomputed(MATRIX)(places)
 
 
@@ -262,9 +261,9 @@ class Nothing(Kernel):
 
 
 def test_a_kernel_must_define_its_block_and_its_diagonal():
-    with pytest.raises(TypeError, match=r"Nothing defines no __call__\(A, B=None\)"):
+    with pytest.raises(TypeError, match=r"Nothing must implement _block\(A, B=None\)"):
         Nothing()(ROWS)
-    with pytest.raises(TypeError, match=r"Nothing defines no diag\(A\)"):
+    with pytest.raises(TypeError, match=r"Nothing must implement _diag\(A\)"):
         Nothing().diag(ROWS)
 
 
@@ -287,13 +286,13 @@ class Returns(Kernel):
     def __init__(self, block):
         self.block = block
 
-    def __call__(self, A, B=None):
+    def _block(self, A, B, compute):
         return self.block
 
 
 def test_gram_refuses_a_block_of_the_wrong_shape():
-    with pytest.raises(ValueError, match=r"returned shape \(2, 3\) for 4 objects; expected \(4, 4\)"):
-        gram(Returns(np.ones((2, 3))), list("abcd"), "output_kernel", "Use less.")
+    with pytest.raises(ValueError, match=r"returned a block of shape \(2, 3\); expected \(4, 4\)"):
+        Returns(np.ones((2, 3))).gram(list("abcd"), remedy="Use less.")
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -301,21 +300,21 @@ def test_gram_refuses_values_that_are_not_finite(bad):
     block = np.eye(3)
     block[1, 2] = block[2, 1] = bad
     with pytest.raises(ValueError, match=f"returned {bad} for objects 1 and 2"):
-        gram(Returns(block), list("abc"), "output_kernel", "Use less.")
+        Returns(block).gram(list("abc"), remedy="Use less.")
 
 
 @pytest.mark.parametrize("place", [(1, 0), (1099, 0), (1099, 1098)], ids=str)
 def test_gram_refuses_an_asymmetric_kernel(place):
     matrix = np.eye(1100)
     matrix[place] = 0.5
-    with pytest.raises(ValueError, match=r"input_kernel.*not symmetric.*differ by up to 0\.5"):
-        gram(Precomputed(matrix), np.arange(1100), "input_kernel", "Use less.")
+    with pytest.raises(ValueError, match=r"Precomputed.*not symmetric.*differ by up to 0\.5"):
+        Precomputed(matrix).gram(np.arange(1100), remedy="Use less.")
 
 
 def test_gram_refuses_what_memory_cannot_hold_before_it_is_computed(monkeypatch):
-    monkeypatch.setattr("psilearn._backend.budget.available_bytes", lambda: 10**6)
-    with pytest.raises(MemoryError, match=r"input_kernel over 1000 objects.*16,000,000 bytes.*Use less\."):
-        gram(Nothing(), range(1000), "input_kernel", "Use less.")
+    monkeypatch.setattr("psilearn._backend.compute.host_available_bytes", lambda: 10**6)
+    with pytest.raises(MemoryError, match=r"over 1000 objects.*16,000,000 bytes.*Use less\."):
+        Nothing().gram(range(1000), remedy="Use less.")
 
 
 def test_a_matrix_that_a_kernel_keeps_is_never_overwritten():
@@ -323,10 +322,10 @@ def test_a_matrix_that_a_kernel_keeps_is_never_overwritten():
         def __init__(self, matrix):
             self.matrix = matrix
 
-        def __call__(self, A, B=None):
-            return self.matrix if B is None else self.matrix[np.ix_(A, B)]
+        def _block(self, A, B, compute):
+            return self.matrix if B is A else self.matrix[np.ix_(A, B)]
 
-        def diag(self, A):
+        def _diag(self, A):
             return np.diagonal(self.matrix)[A]
 
         def __sklearn_clone__(self):
@@ -337,6 +336,6 @@ def test_a_matrix_that_a_kernel_keeps_is_never_overwritten():
     kernel = Stored(K.copy())
     index = np.arange(20)
     for options in ({}, {"input_landmarks": 20, "output_landmarks": 20}):
-        OEL(Gaussian(0.5), kernel, 1e-3, 3, **options).fit(F[:, :2], index)
-        IOKR(kernel, Gaussian(0.5), 1e-3, **options).fit(index, F[:, :2])
+        OEL(Gaussian(0.5), kernel, alpha=1e-3, n_components=3, **options).fit(F[:, :2], index)
+        IOKR(kernel, Gaussian(0.5), alpha=1e-3, **options).fit(index, F[:, :2])
         np.testing.assert_array_equal(kernel.matrix, K)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.metrics import f1_score
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
-from psilearn._backend import to_host
+from psilearn._backend import to_numpy
 from psilearn.kernels import (
     Dice,
     Gaussian,
@@ -28,7 +28,6 @@ from psilearn.kernels import (
     Tanimoto,
     as_kernel,
 )
-from psilearn.kernels.blocks import gram
 from tests.kernels.kernel_cases import MATRIX, PROPERTY, Stored, rankings, rows, sets, shared_letters
 from tests.problems import block
 
@@ -40,11 +39,11 @@ BITS = (np.random.default_rng(2).random((8, 6)) < 0.4).astype(float)
 
 
 def assert_close(actual, expected, **tolerances):
-    np.testing.assert_allclose(to_host(actual), to_host(expected), **tolerances)
+    np.testing.assert_allclose(to_numpy(actual), to_numpy(expected), **tolerances)
 
 
 def assert_same(actual, expected):
-    np.testing.assert_array_equal(to_host(actual), to_host(expected))
+    np.testing.assert_array_equal(to_numpy(actual), to_numpy(expected))
 
 
 # Kernels on numbers
@@ -83,7 +82,7 @@ def test_polynomial_is_sklearns_polynomial_kernel(degree, gamma, coef0):
 
 def test_gaussian_over_a_kernel_takes_the_distance_of_that_kernel():
     base = Polynomial(degree=2)
-    expected = np.exp(-0.05 * to_host(base.squared_distances(X, Z)))
+    expected = np.exp(-0.05 * to_numpy(base.squared_distances(X, Z)))
     assert_close(Gaussian(0.05, base=base)(X, Z), expected, rtol=1e-12)
 
 
@@ -206,7 +205,7 @@ def test_the_median_width_is_one_over_the_median_distance(kernel, metric):
 
 
 def test_the_median_width_of_a_base_kernel():
-    distances = to_host(Tanimoto().squared_distances(BITS))[np.triu_indices(len(BITS), 1)]
+    distances = to_numpy(Tanimoto().squared_distances(BITS))[np.triu_indices(len(BITS), 1)]
     assert GaussianTanimoto("median").fit(BITS).gamma_ == pytest.approx(1 / np.median(distances))
 
 
@@ -428,11 +427,11 @@ def test_as_kernel_of_a_kernel_is_a_copy():
 
 
 def test_gram_is_the_block_over_all_objects():
-    assert_same(gram(Gaussian(0.5), X, "input_kernel", "Use less."), Gaussian(0.5)(X))
-    assert_same(gram(Pairwise(shared_letters), ["ab", "b"], "k", "Use less."), [[2, 1], [1, 1]])
+    assert_same(Gaussian(0.5).gram(X, remedy="Use less."), Gaussian(0.5)(X))
+    assert_same(Pairwise(shared_letters).gram(["ab", "b"], remedy="Use less."), [[2, 1], [1, 1]])
 
 
 def test_gram_accepts_rounding_in_the_symmetry():
     matrix = MATRIX.copy()
     matrix[0, 1] *= 1 + 1e-9
-    assert_same(gram(Precomputed(matrix), np.arange(7), "input_kernel", "Use less."), matrix)
+    assert_same(Precomputed(matrix).gram(np.arange(7), remedy="Use less."), matrix)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
-from psilearn._backend import to_host
+from psilearn._backend import to_numpy
 from psilearn._utils.samples import concat, n_samples, take
 from psilearn.kernels import Gaussian, Kernel, Laplacian
 from tests.kernels.kernel_cases import CASES, PROPERTY, SPARSE_CASES
@@ -41,7 +41,7 @@ def same(A):
 
 
 def assert_close(actual, expected):
-    actual, expected = to_host(actual), to_host(expected)
+    actual, expected = to_numpy(actual), to_numpy(expected)
     assert np.shape(actual) == np.shape(expected)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-11 * max(1.0, np.abs(expected).max()))
 
@@ -52,7 +52,7 @@ def assert_close(actual, expected):
 @given(data=st.data())
 def test_symmetric(case, data):
     kernel, A = fitted(case, data)
-    K = to_host(kernel(A))
+    K = to_numpy(kernel(A))
     assert K.dtype == np.float64
     assert K.shape == (n_samples(A), n_samples(A))
     assert_close(K, K.T)
@@ -142,7 +142,7 @@ def test_squared_distances_are_those_of_feature_vectors(case, data):
     features = vectors * np.sqrt(np.maximum(eigenvalues, 0))  # rows ψ with ⟨ψ(a), ψ(b)⟩ = k(a, b)
     expected = np.sum((features[:, None] - features[None]) ** 2, axis=2)
     scale = max(1.0, expected.max(), eigenvalues[-1])
-    between, within = to_host(kernel.squared_distances(A, B)), to_host(kernel.squared_distances(A))
+    between, within = to_numpy(kernel.squared_distances(A, B)), to_numpy(kernel.squared_distances(A))
     np.testing.assert_allclose(between, expected[:cut, cut:], rtol=0, atol=1e-10 * scale)
     np.testing.assert_allclose(within, expected[:cut, :cut], rtol=0, atol=1e-10 * scale)
 
@@ -153,7 +153,7 @@ def test_squared_distances_are_those_of_feature_vectors(case, data):
 @given(data=st.data())
 def test_squared_distances_are_never_negative_and_zero_to_itself(case, data):
     kernel, A = fitted(case, data)
-    distances = to_host(kernel.squared_distances(A))
+    distances = to_numpy(kernel.squared_distances(A))
     assert (distances >= 0).all()
     assert (np.diagonal(distances) == 0).all()
     assert (kernel.squared_distances(A, same(A)) >= 0).all()
@@ -167,7 +167,7 @@ def test_squared_distances_are_never_negative_and_zero_to_itself(case, data):
 def test_paired_squared_distances_are_the_diagonal_of_the_block(case, data):
     kernel, A = fitted(case, data)
     B = shuffled(A, data)
-    distances = to_host(kernel.squared_distances(A, B))
+    distances = to_numpy(kernel.squared_distances(A, B))
     scale = max(1.0, kernel.diag(A).max())
     np.testing.assert_allclose(
         kernel.paired_squared_distances(A, B), np.diagonal(distances), rtol=0, atol=1e-11 * scale

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge as SklearnKernelRidge
 
-from psilearn._backend import asarray, to_host
+from psilearn._backend import to_numpy
+from tests.problems import asarray
 from psilearn._linalg import NotPositiveSemidefiniteError
 from psilearn.kernels import Gaussian, Pairwise
 from psilearn.regression import KernelRidge
@@ -20,17 +21,17 @@ def test_solve_smooth_and_weights_are_one_regression(alpha):
     ridge = KernelRidge(kernel, alpha).fit(X)
     K, K_new = block(kernel, X), block(kernel, X_NEW, X)
     W = np.linalg.inv(K + 25 * alpha * np.eye(25))
-    solution, smoothed = to_host(ridge.solve(asarray(V))), to_host(ridge.regress(asarray(V)).moment.parts[0][0])
+    solution, smoothed = to_numpy(ridge.solve(asarray(V))), to_numpy(ridge.regress(asarray(V)).moment.parts[0][0])
     np.testing.assert_allclose(solution, W @ V, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(smoothed, K @ W @ V, atol=1e-8)
-    np.testing.assert_allclose(to_host(ridge.weights(X_NEW)) @ V, K_new @ solution, atol=1e-8)
-    np.testing.assert_allclose(to_host(ridge.weights(X)) @ V, smoothed, atol=1e-8)
+    np.testing.assert_allclose(to_numpy(ridge.weights(X_NEW)) @ V, K_new @ solution, atol=1e-8)
+    np.testing.assert_allclose(to_numpy(ridge.weights(X)) @ V, smoothed, atol=1e-8)
 
 
 def test_the_ridge_is_n_times_lambda():
     ours = KernelRidge(Gaussian(0.4), 1e-3).fit(X)
     theirs = SklearnKernelRidge(alpha=25 * 1e-3, kernel="rbf", gamma=0.4).fit(X, V)
-    np.testing.assert_allclose(to_host(ours.weights(X_NEW)) @ V, theirs.predict(X_NEW), atol=1e-9)
+    np.testing.assert_allclose(to_numpy(ours.weights(X_NEW)) @ V, theirs.predict(X_NEW), atol=1e-9)
 
 
 def test_indefinite_input_kernel_is_named():

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from psilearn._backend import asarray, to_host
+from psilearn._backend import to_numpy
+from tests.problems import asarray
 from psilearn._linalg import NotPositiveSemidefiniteError
 from psilearn._utils.samples import take
 from psilearn.embedding import OutputCoordinates
@@ -20,11 +21,11 @@ def test_the_path_is_the_ridge_at_every_lambda(alpha):
     problem = make("vectors")
     path, ridge = RidgePath(KERNEL).fit(problem.X), KernelRidge(KERNEL, alpha).fit(problem.X)
     V = asarray(problem.Y)
-    np.testing.assert_allclose(to_host(path.solve(V, alpha)), to_host(ridge.solve(V)), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(to_numpy(path.solve(V, alpha)), to_numpy(ridge.solve(V)), rtol=1e-6, atol=1e-7)
     smoothed = path.vectors_ @ (path.shrinkage(alpha)[:, None] * (path.vectors_.T @ V))
-    np.testing.assert_allclose(to_host(smoothed), to_host(ridge.regress(V).moment.parts[0][0]), atol=1e-8)
+    np.testing.assert_allclose(to_numpy(smoothed), to_numpy(ridge.regress(V).moment.parts[0][0]), atol=1e-8)
     weights = path.rotated(problem.X_test) * path.inverse(alpha) @ path.vectors_.T
-    np.testing.assert_allclose(to_host(weights), to_host(ridge.weights(problem.X_test)), atol=1e-7)
+    np.testing.assert_allclose(to_numpy(weights), to_numpy(ridge.weights(problem.X_test)), atol=1e-7)
 
 
 def test_leave_one_out_is_n_refits(problem):
@@ -37,7 +38,7 @@ def test_leave_one_out_is_n_refits(problem):
         for i in range(n):
             rest = np.delete(np.arange(n), i)
             ridge = KernelRidge(KERNEL, alpha * n / (n - 1)).fit(take(problem.X, rest))
-            a = to_host(ridge.weights(problem.X[i : i + 1]))[0]
+            a = to_numpy(ridge.weights(problem.X[i : i + 1]))[0]
             expected = K[i, i] - 2 * a @ K[rest, i] + a @ K[np.ix_(rest, rest)] @ a
             assert row[i] == pytest.approx(expected, rel=1e-5, abs=1e-7)
 

@@ -338,7 +338,7 @@ def test_grid_search_over_parameters_of_the_regressor():
 
 
 def test_refitting_without_the_regressor_forgets_it():
-    kernel = IOKR(Gaussian(GAMMA), Gaussian(0.3), ALPHA).fit(X, Y)
+    kernel = IOKR(Gaussian(GAMMA), Gaussian(0.3), alpha=ALPHA).fit(X, Y)
     model = IOKR(output_kernel=Gaussian(0.3), alpha=ALPHA, regressor=Ridge()).fit(X, Y)
     assert not hasattr(model, "dual_coef_") and not hasattr(model, "X_fit_") and not hasattr(model, "input_kernel_")
     model.set_params(regressor=None, input_kernel=Gaussian(GAMMA)).fit(X, Y)
@@ -435,7 +435,7 @@ def test_a_model_with_a_regressor_is_not_saved(tmp_path):
 
 
 def test_models_saved_before_there_were_regressors_are_read(tmp_path):
-    model = OEL(Gaussian(GAMMA), Linear(), ALPHA, 3).fit(X, Y)
+    model = OEL(Gaussian(GAMMA), Linear(), alpha=ALPHA, n_components=3).fit(X, Y)
     save_model(model, tmp_path / "m")
     manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
     assert manifest["state"].pop("regressor", "absent") is None

@@ -164,7 +164,7 @@ class Compute:
 
 
 NUMPY = Compute()
-_AMBIENT: ContextVar[Compute | None] = ContextVar("psilearn_compute", default=None)
+_AMBIENT: ContextVar[Compute] = ContextVar("psilearn_compute", default=NUMPY)
 
 
 @contextmanager
@@ -208,23 +208,18 @@ def computing(dtype: Any = "float64", device: Any = None) -> Iterator[Compute]:
 
 
 def current_compute(*arrays: Any) -> Compute:
-    """Return the value of the surrounding :func:`computing` block, or float64 on the device of the first tensor.
+    """Return the value of the surrounding :func:`computing` block; without a device, that of the first tensor.
 
     Called by public entry points only: everything below them receives a :class:`Compute`.
     """
     ambient = _AMBIENT.get()
-    if ambient is not None:
-        return ambient
-    device = device_of(*arrays)
-    return NUMPY if device is None else Compute(device=find_device(device, "device of the tensors"))
+    device = device_of(*arrays) if ambient.device is None else None
+    return ambient if device is None else replace(ambient, device=find_device(device, "device of the tensors"))
 
 
 def resolve_compute(dtype: Any, device: Any, *arrays: Any) -> Compute:
     """Return the precision of a model on the device that it names, that its tensors are on, or that surrounds it."""
-    found = find_device(device) or find_device(device_of(*arrays), "device of the tensors")
-    if found is None:
-        ambient = _AMBIENT.get()
-        found = None if ambient is None else ambient.device
+    found = find_device(device) or find_device(device_of(*arrays), "device of the tensors") or _AMBIENT.get().device
     return Compute.of(dtype, found)
 
 

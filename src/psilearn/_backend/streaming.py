@@ -45,8 +45,8 @@ def stream(
 
 
 def halve_if_needed(rows: slice, work: Callable[[slice], Result], compute: Compute) -> Iterator[tuple[slice, Result]]:
-    """Yield rows and ``work(rows)``; if the memory of the GPU runs out, the same for each half of the rows."""
-    if not compute.on_gpu:
+    """Yield rows and ``work(rows)``; if the memory of the device runs out, the same for each half of the rows."""
+    if compute.device is None:
         yield rows, work(rows)
         return
     import torch

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
 
 from psilearn._backend import NUMPY, Compute, array_namespace, is_tensor, iter_slices, to_numpy
 from psilearn._linalg import Array, row_products
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples, n_samples, take
-from psilearn.kernels.device_rows import DeviceRows, squared_lengths
+from psilearn.kernels.device_rows import squared_lengths
 from psilearn.kernels.inner_products import (
     TILE,
     each_thread,
@@ -66,7 +65,7 @@ class Linear(RowKernel):
         """
         if is_tensor(left) and is_tensor(right):
             left, right = _centered_tensors(left, right, compute.dtype)
-        elif not isinstance(left, DeviceRows) and not sparse.issparse(left) and not sparse.issparse(right):
+        elif isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
             left, right = _centered_arrays(left, right, compute.dtype)
         norms = self._diag(left)
         return inner_products(left, right, compute), norms, norms if right is left else self._diag(right)
