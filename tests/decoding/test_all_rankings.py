@@ -168,7 +168,7 @@ def test_predictions_are_the_nearest_of_all_rankings(kernel, estimator):
 def test_the_distance_is_that_in_the_output_space():
     """By kernel values alone: |ĥ(x) − ψ(σ)|² with ĥ(x) = Σ αᵢψ(yᵢ)."""
     X, Y, X_new, _ = task()
-    model = IOKR(Gaussian(0.2), Kemeny(), 1e-2).fit(X, Y)
+    model = IOKR(Gaussian(0.2), Kemeny(), alpha=1e-2).fit(X, Y)
     top = model.predict_topk(X_new, 1)
     K = Gaussian(0.2)(X)
     A = np.linalg.solve(K + len(X) * 1e-2 * np.eye(len(X)), Gaussian(0.2)(X, X_new))
@@ -179,7 +179,7 @@ def test_the_distance_is_that_in_the_output_space():
 
 def test_no_listed_candidate_is_nearer_with_many_items():
     X, Y, X_new, Y_new = task(K=9, n=80, noise=0.2)
-    model = OEL(Gaussian(0.2), Kemeny(), 1e-3, n_components=6, supervision=1.0).fit(X, Y)
+    model = OEL(Gaussian(0.2), Kemeny(), alpha=1e-3, n_components=6, supervision=1.0).fit(X, Y)
     top = model.predict_topk(X_new, 1)
     known = model.predict_topk(X_new, 1, candidates=model.candidates_)
     assert (top.distances <= known.distances + 1e-12).all() and (top.distances < known.distances - 1e-9).any()
@@ -193,7 +193,7 @@ def test_no_listed_candidate_is_nearer_with_many_items():
 
 def test_ranks_of_the_truth_among_all_rankings():
     X, Y, X_new, Y_new = task()
-    model = IOKR(Gaussian(0.2), Kemeny(), 1e-2).fit(X, Y)
+    model = IOKR(Gaussian(0.2), Kemeny(), alpha=1e-2).fit(X, Y)
     ranks = model.rank(X_new, Y_new)
     listed = model.rank(X_new, Y_new, candidates=all_rankings(4))
     np.testing.assert_array_equal(ranks.nearer, listed.nearer)
@@ -203,8 +203,8 @@ def test_ranks_of_the_truth_among_all_rankings():
 def test_orders_in_orders_out(kernel):
     X, Y, X_new, _ = task()
     items = ["ebi", "maguro", "toro", "uni"]
-    by_name = OEL(Gaussian(0.2), kernel, 1e-2, 2).fit(X, list(to_orders(Y, items)))
-    by_rank = OEL(Gaussian(0.2), kernel, 1e-2, 2).fit(X, Y)
+    by_name = OEL(Gaussian(0.2), kernel, alpha=1e-2, n_components=2).fit(X, list(to_orders(Y, items)))
+    by_rank = OEL(Gaussian(0.2), kernel, alpha=1e-2, n_components=2).fit(X, Y)
     np.testing.assert_array_equal(by_name.predict(X_new), to_orders(by_rank.predict(X_new), items))
     three = by_name.predict_topk(X_new, 3)
     np.testing.assert_array_equal(three.nearest, by_name.predict(X_new))
@@ -226,10 +226,10 @@ def test_partial_rankings_train_and_full_ones_are_predicted(kernel):
     partial = np.where(rng.random(Y.shape) < 0.3, NAN, Y)
     silent = np.sum(~np.isnan(partial), axis=1) < 2
     partial[silent] = Y[silent]
-    model = OEL(Gaussian(0.2), kernel, 1e-3).fit(X, partial)
+    model = OEL(Gaussian(0.2), kernel, alpha=1e-3).fit(X, partial)
     predicted = model.predict(X_new)
     assert (np.sort(predicted, axis=1) == np.arange(1, 5)).all()
-    full = OEL(Gaussian(0.2), kernel, 1e-3).fit(X, Y).predict(X_new)
+    full = OEL(Gaussian(0.2), kernel, alpha=1e-3).fit(X, Y).predict(X_new)
     assert kendall_tau(Y_new, predicted) > 0.5 * kendall_tau(Y_new, full) > 0.3
     restricted = model.predict(X_new, candidates=np.array([[1, 2, NAN, NAN], [2, 1, NAN, NAN]]))
     assert np.isnan(restricted[:, 2:]).all()
@@ -241,14 +241,14 @@ def test_partial_orders_train_too():
     kernel = Kemeny(partial=True, items=items)
     orders = to_orders(np.where(Y == 4, NAN, Y), items)  # the last item of each is not named
     as_ranks = np.where(Y == 4, NAN, Y)
-    predicted = OEL(Gaussian(0.2), kernel, 1e-2).fit(X, orders).predict(X_new)
-    expected = OEL(Gaussian(0.2), Kemeny(partial=True), 1e-2).fit(X, as_ranks).predict(X_new)
+    predicted = OEL(Gaussian(0.2), kernel, alpha=1e-2).fit(X, orders).predict(X_new)
+    expected = OEL(Gaussian(0.2), Kemeny(partial=True), alpha=1e-2).fit(X, as_ranks).predict(X_new)
     np.testing.assert_array_equal(predicted, to_orders(expected, items))
 
 
 def test_a_partial_truth_has_no_place_among_full_rankings():
     X, Y, X_new, Y_new = task()
-    model = IOKR(Gaussian(0.2), Kemeny(partial=True), 1e-2).fit(X, Y)
+    model = IOKR(Gaussian(0.2), Kemeny(partial=True), alpha=1e-2).fit(X, Y)
     truth = Y_new.astype(float)
     truth[3, 1] = NAN
     with pytest.raises(ValueError, match="y in row 3 is a partial ranking, which has no place among all full ones"):
@@ -282,16 +282,16 @@ def test_a_subclass_with_the_same_embedding_is_searched_the_same_way():
             return np.exp(super().paired(A, B))
 
     X, Y, X_new, _ = task(K=5, n=20)
-    expected = IOKR(Gaussian(0.2), Kemeny(), 1e-2).fit(X, Y).predict(X_new)
-    np.testing.assert_array_equal(IOKR(Gaussian(0.2), Named(), 1e-2).fit(X, Y).predict(X_new), expected)
+    expected = IOKR(Gaussian(0.2), Kemeny(), alpha=1e-2).fit(X, Y).predict(X_new)
+    np.testing.assert_array_equal(IOKR(Gaussian(0.2), Named(), alpha=1e-2).fit(X, Y).predict(X_new), expected)
     known = {tuple(row) for row in Y}
     for other in (Other(), Mallows()):
-        assert all(tuple(row) in known for row in IOKR(Gaussian(0.2), other, 1e-2).fit(X, Y).predict(X_new))
+        assert all(tuple(row) in known for row in IOKR(Gaussian(0.2), other, alpha=1e-2).fit(X, Y).predict(X_new))
 
 
 def test_blocks_of_memory_change_nothing():
     X, Y, _, _ = task()
-    model = OEL(Gaussian(0.2), Hamming(), 1e-2, 3).fit(X, Y)
+    model = OEL(Gaussian(0.2), Hamming(), alpha=1e-2, n_components=3).fit(X, Y)
     queries = np.random.default_rng(0).standard_normal((500, 3))
     whole = model.predict_topk(queries, 1)
     with config_context(working_memory=0.01):
@@ -308,17 +308,17 @@ def test_circles_of_too_many_items_are_refused(monkeypatch):
 
 def test_kernels_made_of_rankings_know_the_known_outputs_only():
     X, Y, X_new, _ = task(K=5, n=20)
-    model = IOKR(Gaussian(0.2), Gaussian(1.0, base=Kemeny()), 1e-2).fit(X, Y)
+    model = IOKR(Gaussian(0.2), Gaussian(1.0, base=Kemeny()), alpha=1e-2).fit(X, Y)
     known = {tuple(row) for row in Y}
     assert all(tuple(row) in known for row in model.predict(X_new))
     everywhere = model.predict_topk(X_new, 1, candidates=all_rankings(5))
     assert (everywhere.distances < model.predict_topk(X_new, 1).distances).any()
-    IOKR(Gaussian(0.2), Product(Kemeny(), Hamming()), 1e-2).fit(X, Y).predict(X_new)
+    IOKR(Gaussian(0.2), Product(Kemeny(), Hamming()), alpha=1e-2).fit(X, Y).predict(X_new)
 
 
 def test_estimators_refuse_what_is_no_ranking_and_change_nothing():
     X, Y, _, _ = task()
-    model = OEL(Gaussian(0.2), Kemeny(), 1e-2).fit(X, Y)
+    model = OEL(Gaussian(0.2), Kemeny(), alpha=1e-2).fit(X, Y)
     before = model.dual_coef_
     for bad, message in ((Y - 1, "Ranks begin with 1"), (np.minimum(Y, 2), "y in row 0 is no ranking")):
         with pytest.raises(ValueError, match=message):
@@ -344,13 +344,13 @@ def test_searches_score_what_the_model_of_each_split_predicts(kernel):
 
 def test_searches_count_candidates_where_they_can_be_listed():
     X, Y, _, _ = task()
-    search = OELCV(Gaussian(0.2), Kemeny(), [1e-2], [2], [1.0], scoring="top_5", random_state=0)
+    search = OELCV(Gaussian(0.2), Kemeny(), alphas=[1e-2], n_components=[2], supervisions=[1.0], scoring="top_5", random_state=0)
     listed = clone(search).fit(X, Y, candidates=all_rankings(4)).best_score_
     assert search.fit(X, Y).best_score_ == listed > 0
     X, Y, _, _ = task(K=9)
     with pytest.raises(ValueError, match=r"top_5.*up to 8 items.*give candidates"):
         search.fit(X, Y)
-    mixed = OELCV(Gaussian(0.2), [Kemeny(), Gaussian(1.0, base=Kemeny())], [1e-2], [2], [1.0], scoring="top_5")
+    mixed = OELCV(Gaussian(0.2), [Kemeny(), Gaussian(1.0, base=Kemeny())], alphas=[1e-2], n_components=[2], supervisions=[1.0], scoring="top_5")
     with pytest.raises(ValueError, match="kernels of rankings alone"):
         mixed.fit(*task()[:2])
 
