@@ -184,8 +184,8 @@ def test_a_nan_is_a_failure_that_names_the_row(tmp_path):
     assert isinstance(failed, FailedError) and "Toy, OEL: value must be a finite number" in str(failed)
 
 
-def test_write_whole_leaves_no_draft(tmp_path):
+def test_an_atomic_write_leaves_no_draft(tmp_path):
     with pytest.raises(OSError):
-        files.write_whole(tmp_path / "nowhere" / "file", b"")
-    files.write_whole(tmp_path / "file", b"content")
+        files.write_atomically(tmp_path / "nowhere" / "file", b"")
+    files.write_atomically(tmp_path / "file", b"content")
     assert files_of(tmp_path) == {Path("file"): b"content"}

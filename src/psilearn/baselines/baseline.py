@@ -15,7 +15,7 @@ from psilearn._backend import require_memory, row_blocks
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.holdout import hold_out
-from psilearn._utils.progress import reporting
+from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Index, Samples, describe, distinct, match, n_columns, n_samples, take
 from psilearn.baselines.thresholds import best_threshold
 from psilearn.decoding import CandidateSets, Ranks, TopK, as_candidates
@@ -75,7 +75,7 @@ class Baseline(BaseEstimator):
         learner.binary_, learner.candidates_ = binary, take(y, distinct(y).first)
         if n_columns(X) is not None:
             validate_data(learner, given, skip_check_array=True)  # remembers the number and the names of the columns
-        with reporting(self.verbose):
+        with show_progress(self.verbose):
             learner._select(X, Y)
         self.__dict__ = learner.__dict__
         return self
@@ -110,7 +110,7 @@ class Baseline(BaseEstimator):
     def predict_soft(self, X: Samples) -> Array:
         """Return the predicted vectors: scores of labels, mostly in [0, 1], or numbers; shape (len(X), L)."""
         check_is_fitted(self)
-        with reporting(self.verbose):
+        with show_progress(self.verbose):
             return self._soft(self._checked_inputs(X))
 
     def predict(self, X: Samples, candidates: Any = None) -> Samples:

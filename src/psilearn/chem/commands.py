@@ -46,12 +46,12 @@ def build(
 ) -> None:
     """Build a library once, for many models: fingerprints, formulas and masses. Interrupted, it goes on."""
     with _errors_as_words():
-        from psilearn._utils.progress import reporting
+        from psilearn._utils.progress import show_progress
         from psilearn.chem.molecules import CandidateLibrary, Fingerprints
 
         start = perf_counter()
         kinds = tuple(kind.strip() for kind in fingerprints.split(",") if kind.strip())
-        with reporting(True):
+        with show_progress(True):
             library = CandidateLibrary.build(molecules, output, Fingerprints(kinds), n_jobs=jobs)
         told = library.manifest
         listed = f" (listed in {output / 'unreadable.csv'})" if told["unreadable"] else ""
@@ -69,14 +69,14 @@ def embed(
 ) -> None:
     """Embed all molecules with a model, once, so that ranking costs a product of p numbers a candidate."""
     with _errors_as_words(device):
-        from psilearn._utils.progress import reporting
+        from psilearn._utils.progress import show_progress
         from psilearn.chem.metabolites import MetaboliteIdentifier
         from psilearn.chem.molecules import CandidateLibrary
 
         identifier, opened = MetaboliteIdentifier.load(model), CandidateLibrary.open(library)
         identifier.require(opened)
         start = perf_counter()
-        with reporting(True):
+        with show_progress(True):
             opened.embedded(identifier.model, build=True)
         p = identifier.model.n_components_
         _say(f"{len(opened):,} molecules in {p} dimensions, {perf_counter() - start:.0f} s.")

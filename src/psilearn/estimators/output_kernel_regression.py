@@ -29,7 +29,7 @@ from psilearn._backend import (
 from psilearn._linalg import Array
 from psilearn._linalg.moments import Subspace
 from psilearn._utils import validation
-from psilearn._utils.progress import reporting
+from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Samples, describe, is_empty, n_columns, n_samples
 from psilearn.conformal import PredictionSets, scores_of_truth, sets_within, threshold
 from psilearn.decoding import CandidateSet, CandidateSets, Ranks, TopK, as_candidates, nearest, rank_of_truth
@@ -285,7 +285,7 @@ class OutputKernelRegression(BaseEstimator):
         validation.check_precision(self.dtype, "dtype")
         known = self.candidates_.outputs if hasattr(self, "candidates_") else None
         device = device_for(self.device, *given, getattr(self, "X_fit_", None), known)
-        with computing(self.dtype, device), reporting(self.verbose):
+        with computing(self.dtype, device), show_progress(self.verbose):
             yield
 
     def _looks_at_unlabeled(self) -> bool:

@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from psilearn._utils.files import plain, write_whole
+from psilearn._utils.files import to_json_value, write_atomically
 
 PACKAGES = ("psilearn", "numpy", "scipy", "scikit-learn")
 EXTRAS = ("torch",)  # named where they are installed
@@ -129,8 +129,8 @@ class Record:
 
     def save(self, folder: Path) -> None:
         """Write ``<part>.json``; an interrupted write leaves the former file."""
-        text = json.dumps(plain(asdict(self)), indent=1, ensure_ascii=False, allow_nan=False)
-        write_whole(folder / f"{self.part}.json", text.encode())
+        text = json.dumps(to_json_value(asdict(self)), indent=1, ensure_ascii=False, allow_nan=False)
+        write_atomically(folder / f"{self.part}.json", text.encode())
 
     @classmethod
     def load(cls, path: Path) -> Record:
@@ -173,7 +173,7 @@ def write_csv(records: Iterable[Record], path: Path) -> None:
     writer = csv.DictWriter(table, columns)
     writer.writeheader()
     writer.writerows(lines)
-    write_whole(path, table.getvalue().encode())
+    write_atomically(path, table.getvalue().encode())
 
 
 def _line(record: Record, row: Row) -> dict[str, Any]:

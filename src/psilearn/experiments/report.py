@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from psilearn import __version__
-from psilearn._utils.files import write_whole
+from psilearn._utils.files import write_atomically
 from psilearn.experiments.experiment import Experiment
 from psilearn.experiments.record import Record, Row
 from psilearn.experiments.runner import is_current
@@ -51,7 +51,7 @@ def write_report(chapters: Sequence[Chapter], path: Path) -> None:
     path : path
         of the HTML file.
     """
-    write_whole(path, page(chapters).encode())
+    write_atomically(path, page(chapters).encode())
 
 
 def page(chapters: Sequence[Chapter]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from psilearn import __version__
-from psilearn._utils.files import plain, write_whole
+from psilearn._utils.files import to_json_value, write_atomically
 from psilearn.experiments.experiment import Context, Experiment, Outcome, Part, Say
 from psilearn.experiments.record import Record, environment, write_csv
 
@@ -149,7 +149,7 @@ def _config(part: Part, quick: bool) -> dict[str, Any]:
 
 def _key(experiment: Experiment, part: Part, seed: int, quick: bool) -> str:
     """Return a hash of what determines a result."""
-    what = [__version__, experiment.name, part.name, seed, plain(_config(part, quick))]
+    what = [__version__, experiment.name, part.name, seed, to_json_value(_config(part, quick))]
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 
@@ -200,6 +200,6 @@ def _save_figures(part: Part, outcome: Outcome, folder: Path) -> dict[str, str]:
     for name, (figure, caption) in outcome.figures.items():
         picture = io.BytesIO()
         figure.savefig(picture, format="png", dpi=150, bbox_inches="tight", facecolor="white")
-        write_whole(folder / f"{part.name}-{name}.png", picture.getvalue())
+        write_atomically(folder / f"{part.name}-{name}.png", picture.getvalue())
         captions[f"{part.name}-{name}.png"] = caption
     return captions

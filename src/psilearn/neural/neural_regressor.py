@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilearn._linalg import Array
 from psilearn._utils.holdout import hold_out
-from psilearn._utils.progress import reporting
+from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Samples, take
 from psilearn.neural.device import require_torch, seeded
 from psilearn.neural.parameters import check_network
@@ -95,7 +95,7 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True, ensure_min_samples=2)
         Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         options = Options.of(self)
-        with reporting(self.verbose), seeded(self.random_state, options.device) as rng:
+        with show_progress(self.verbose), seeded(self.random_state, options.device) as rng:
             kept, held = hold_out(len(Y), self.validation_fraction, int(rng.integers(2**31)))
             pairs = take(X, held), Y[held]
             what = "network, validated"

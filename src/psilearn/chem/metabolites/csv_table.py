@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._utils.files import write_whole
+from psilearn._utils.files import write_atomically
 from psilearn.chem.metabolites.rank import Ranking
 from psilearn.chem.molecules import CandidateLibrary
 
@@ -62,7 +62,7 @@ def write_table(rankings: Iterable[Ranking], library: CandidateLibrary, path: Pa
     writer.writeheader()
     for number, ranking in enumerate(rankings, 1):
         writer.writerows(lines(number, ranking, library))
-    write_whole(path, text.getvalue().encode())
+    write_atomically(path, text.getvalue().encode())
 
 
 def _word(flag: Any) -> str:

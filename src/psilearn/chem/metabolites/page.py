@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from psilearn import __version__
-from psilearn._utils.files import write_whole
+from psilearn._utils.files import write_atomically
 from psilearn.chem.metabolites.rank import Ranking
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.molecules.drawing import drawing
@@ -56,7 +56,7 @@ Distances are squared distances in the output space; smaller is nearer. {trust}<
 </body>
 </html>
 """
-    write_whole(path, text.encode())
+    write_atomically(path, text.encode())
 
 
 def _section(ranking: Ranking, library: CandidateLibrary, number: int) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from psilearn._linalg import Array
 from psilearn._utils import validation
-from psilearn._utils.files import write_whole
+from psilearn._utils.files import write_atomically
 from psilearn._utils.progress import stage
 from psilearn._utils.samples import Index
 from psilearn.chem.molecules.fingerprints import CHUNK, Bits, Fingerprints
@@ -119,7 +119,7 @@ class CandidateLibrary:
                 "files": {name: (path / name).stat().st_size for name in (MOLECULES, BITS, FORMULAS)},
                 "sha256": _hash(path),
             }
-            write_whole(path / MANIFEST, json.dumps(manifest, indent=1).encode())
+            write_atomically(path / MANIFEST, json.dumps(manifest, indent=1).encode())
             _remove_chunks(path / CHUNKS)
         return cls.open(path)
 
