@@ -74,13 +74,19 @@ def _required_checks(documented: Any) -> frozenset[str]:
         return PROPERTY_CHECKS
     if inspect.isclass(documented):
         return ALL_CHECKS if _has_named_parameters(documented) else ALL_CHECKS - {"PR01"}
-    return METHOD_CHECKS if "." in documented.__qualname__ else ALL_CHECKS
+    checks = METHOD_CHECKS if "." in documented.__qualname__ else ALL_CHECKS
+    return checks - {"YD01"} if _yields_nothing(documented) else checks
 
 
 def _has_named_parameters(cls: type) -> bool:
     """Tell whether a class has a constructor of its own: exceptions and protocols inherit ``(*args, **kwargs)``."""
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return any(parameter.kind not in variadic for parameter in inspect.signature(cls).parameters.values())
+
+
+def _yields_nothing(function: Any) -> bool:
+    """Tell whether a function is annotated as an iterator over None: a context manager without a value."""
+    return str(inspect.signature(function).return_annotation).endswith("Iterator[None]")
 
 
 def _names_defined_in(module: ModuleType) -> list[str]:
