@@ -155,7 +155,7 @@ def test_what_is_no_text_is_refused(tmp_path, file, read, good):
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        ("1,1,2", r"the row is no ranking of 3 items, \[1, 1, 2\]: 1 stands 2 times, 3 is missing"),
+        ("1,1,2", r"the row is not a ranking of 3 items, \[1, 1, 2\]: 1 occurs 2 times, 3 is missing"),
         ("1,2,4", "3 is missing"),
         ("0,1,2", "Ranks begin with 1"),
         ("1.5,2,3", "1 is missing"),
@@ -171,7 +171,7 @@ def test_rows_that_are_no_ranks(file, cells, words):
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        (",?,nan", "the row ranks no item"),
+        (",?,nan", "the row does not rank any item"),
         ("1,none,2", r"the rank in column L2 is 'none'; ranks are numbers from 1 on\."),
         ("1,inf,2", "the rank in column L2 is 'inf'"),
     ],

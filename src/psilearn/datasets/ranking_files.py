@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from psilearn.datasets.sparse_rows import fault, read_lines
-from psilearn.rankings import check_ranks, from_orders
+from psilearn._utils.rank_checks import check_ranks
+from psilearn.rankings import from_orders
 
 _UNKNOWN = ("", "?", "na", "nan")  # a rank that is not known, in any case of letters
 

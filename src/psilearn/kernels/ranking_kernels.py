@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from psilearn._backend import working_dtype
+from psilearn._utils.rank_checks import check_has_preference, check_ranks
 from psilearn._utils.samples import Index, Samples
 from psilearn.kernels.inner_products import gemm_tiles, strips
 from psilearn.kernels.kernel import Array, RowKernel, same_length
-from psilearn.rankings import check_orders_something, check_ranks, from_orders, is_orders, to_orders
+from psilearn.rankings import from_orders, is_orders, to_orders
 
 
 class RankingKernel(RowKernel):
@@ -129,7 +130,7 @@ class RankingKernel(RowKernel):
     def _check_ranks(self, ranks: Array, name: str) -> None:
         check_ranks(ranks, name, bool(self.partial))
         if self.partial:
-            check_orders_something(ranks, name)
+            check_has_preference(ranks, name)
 
     def _rows(self, A: Samples, name: str = "A") -> Any:
         """Return checked ranks (len(A), K)."""
