@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from psilearn.decoding.candidates import CandidateSet
 from psilearn.decoding.per_example import CandidateSets
 from psilearn.embedding import Embedding
 from psilearn.kernels.inner_products import cut_below
+from psilearn.metrics import TruthPositions as Ranks
 
 MANY = 2**22  # pairs that are looked at together, at the most
 CROWDED = 32  # hits of a row from which on it is worth to look for the k least of them first
@@ -61,13 +62,6 @@ class TopK:
 
     def _set(self, i: int) -> Samples:
         return self.candidates.sets[i] if isinstance(self.candidates, CandidateSets) else self.candidates
-
-
-class Ranks(NamedTuple):
-    """Where the true output stands among the distinct candidates of each example."""
-
-    nearer: Array  # (q,)  candidates strictly nearer than the truth; ∞ where the truth is no candidate
-    tied: Array  # (q,)  candidates at the truth's distance, the truth included
 
 
 def nearest(Z: Array, candidates: CandidateSet | CandidateSets, embedding: Embedding, k: int) -> TopK:
