@@ -48,7 +48,7 @@ def demo(
     from rich.table import Table
 
     from psilearn.experiments import digits_demo
-    from psilearn.plotting import one_a_class, plot_completions
+    from psilearn.plotting import select_example_per_class, plot_completions
 
     console = Console()
     digits = digits_demo.halves(seed)
@@ -79,7 +79,7 @@ def demo(
     for row in rows:
         chosen = ", ".join(f"{key.removeprefix('input_kernel__')} = {value:.3g}" for key, value in row.chosen.items())
         console.print(f"{row.method}: {chosen}", highlight=False)
-    examples = one_a_class(digits.digits_test, [row.prediction for row in rows])
+    examples = select_example_per_class(digits.digits_test, [row.prediction for row in rows])
     completions = {"truth": digits.Y_test[examples]} | {row.method: row.prediction[examples] for row in rows}
     try:
         figure = plot_completions(digits.X_test[examples], completions, digits_demo.WIDTH)
