@@ -13,8 +13,7 @@ from psilearn import OEL
 from psilearn._linalg import Array
 from psilearn.chem import ProbabilityProduct, load_metabolites, spectrum_kernel
 from psilearn.chem.metabolites import MetaboliteIdentifier, rank_spectra
-from psilearn.chem.molecules import CandidateLibrary
-from psilearn.chem.molecules.molecule_files import MoleculeList
+from psilearn.chem.molecules import CandidateLibrary, MoleculeList
 from psilearn.chem.spectra import Spectrum
 from psilearn.kernels import GaussianTanimoto
 

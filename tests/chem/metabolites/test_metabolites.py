@@ -1,13 +1,11 @@
-"""From spectra to ranked molecules: selection, training, ranking and the commands, on small molecules."""
+"""Training on spectra and ranking of molecules, on small molecules."""
 
-import csv
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
-from typer.testing import CliRunner
 
 pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
@@ -16,8 +14,7 @@ from psilearn import IOKR, OEL, CandidateSets
 from psilearn._backend import computing, find_device
 from psilearn._utils.samples import match
 from psilearn.chem import ProbabilityProduct
-from psilearn.chem.metabolites import MetaboliteIdentifier, Query, rank_spectra, train
-from psilearn.chem.metabolites.page import stick_plot
+from psilearn.chem.metabolites import MetaboliteIdentifier, rank_spectra, train
 from psilearn.chem.metabolites.parameter_choice import (
     Examples,
     Grid,
@@ -26,10 +23,7 @@ from psilearn.chem.metabolites.parameter_choice import (
     validate_iokr,
 )
 from psilearn.chem.metabolites.similarity import Mixture, SpectrumSimilarity
-from psilearn.chem.molecules import CandidateLibrary
-from psilearn.chem.molecules.molecule_files import MoleculeList
-from psilearn.chem.spectra import Problem, Spectrum, write_parquet
-from psilearn.cli import app
+from psilearn.chem.spectra import Problem
 from psilearn.kernels import Gaussian, GaussianTanimoto, uniform
 from psilearn.metrics import kernel_loss
 from tests.chem.chemistry import build_library, smiles_list, spectra_of
@@ -50,7 +44,7 @@ def spectra():
 
 @pytest.fixture(scope="module")
 def examples(library, spectra):
-    sets = [library.bits[library.of_formula(s.formula)] for s in spectra]
+    sets = [library.bits[library.find_formula(s.formula)] for s in spectra]
     bits = library.fingerprints([s.smiles for s in spectra]).bits
     truth = np.array([match(bits[i : i + 1], one)[0] for i, one in enumerate(sets)])
     return Examples(SpectrumSimilarity.of(spectra), bits, CandidateSets(sets), truth, KERNEL)
@@ -166,7 +160,7 @@ def test_training_and_ranking_on_a_device_are_those_of_numpy(identifier, library
 def test_rankings_are_those_of_the_estimator(identifier, library, spectra):
     ranked = list(rank_spectra(identifier, spectra[:20], library, k=5))
     for spectrum, ranking in zip(spectra, ranked, strict=False):
-        rows = library.of_formula(spectrum.formula)
+        rows = library.find_formula(spectrum.formula)
         top = identifier.model.predict_topk([spectrum], 6, CandidateSets([library.bits[rows]]))
         count = min(5, rows.stop - rows.start)
         np.testing.assert_allclose(ranking.distances, top.distances[0, :count], atol=1e-10)
@@ -267,7 +261,7 @@ def test_spectra_that_cannot_be_learnt_from(library, spectra, change, words):
         train([*spectra[:30], bad], library)
     told = []
     train([*spectra[:30], bad], library, method="iokr", calibration=0.0, on_problem=told.append)
-    assert [p.where for p in told] == ["odd"]
+    assert [p.source for p in told] == ["odd"]
 
 
 @pytest.mark.parametrize(
@@ -279,64 +273,6 @@ def test_bad_training(library, spectra, options, words):
         train(spectra, library, **options)
     with pytest.raises(ValueError, match="too few to train on"):
         train(spectra[:5], library)
-
-
-# Queries
-
-
-def query_of(spectrum, library, **options):
-    return Query(**options).rows(spectrum, library)[0]
-
-
-def test_formula_and_mass_find_the_same(library, spectra):
-    for spectrum in spectra[:20]:
-        by_formula = query_of(spectrum, library, by="formula")
-        assert query_of(spectrum, library) == by_formula
-        by_mass = query_of(spectrum, library, by="mass", ppm=5)
-        assert by_mass.start <= by_formula.start < by_formula.stop <= by_mass.stop
-        assert query_of(replace(spectrum, formula=None), library, ppm=5) == by_mass
-
-
-@pytest.mark.parametrize(
-    ("change", "options", "words"),
-    [
-        ({"formula": "C60H60", "precursor_mz": 781.4768}, {}, "no molecule of formula C60H60 is in the library"),
-        ({"formula": "sugar"}, {}, "'sugar' is not a molecular formula"),
-        ({"adduct": "[M+Na]+"}, {}, "the formula, the adduct or the precursor is wrong"),
-        ({"adduct": "[M+Na]+"}, {"adducts": ("[M+H]+",)}, r"trained on \[M\+H\]\+"),
-        ({"adduct": "sodium"}, {}, "'sodium' is not an adduct"),
-        ({"formula": None, "adduct": None}, {}, "no adduct, and no formula"),
-        ({"precursor_mz": None}, {}, "no precursor_mz, from which"),
-        ({"adduct": "[M+H]0+"}, {}, "is not an adduct"),
-        ({"formula": None}, {"by": "formula"}, "no formula; its precursor mass can be used"),
-        ({"adduct": None}, {"by": "mass"}, "no adduct, and masses need it"),
-        ({"formula": None, "precursor_mz": 5000.0}, {}, "no molecule of mass"),
-        ({"formula": None, "precursor_mz": 0.5}, {}, "leaves no mass"),
-    ],
-)
-def test_queries_that_find_nothing(library, spectra, change, options, words):
-    with pytest.raises(ValueError, match=words):
-        query_of(replace(spectra[0], **change), library, **options)
-
-
-@pytest.mark.parametrize("bad", [{"by": "name"}, {"ppm": 0}, {"ppm": np.nan}])
-def test_bad_queries(bad):
-    with pytest.raises(ValueError, match="must be"):
-        Query(**bad)
-
-
-def test_one_adduct_in_several_writings(library, spectra):
-    for text in ("[M+H]1+", "M+H", "[M+H]", "[M + H]+"):
-        rows = query_of(replace(spectra[0], adduct=text), library, adducts=("[M+H]+",))
-        assert rows == query_of(spectra[0], library)
-
-
-def test_ions_are_found_by_their_atoms(tmp_path):
-    made = CandidateLibrary.build(MoleculeList(["C[N+](C)(C)CCO", "CCO"], ["choline", ""]), tmp_path / "lib")
-    choline = Spectrum([50.0, 60.0], [1.0, 1.0], 104.10699, "[M]+", "C5H14NO", name="choline")
-    for change in ({}, {"formula": "[C5H14NO]+"}, {"formula": "C5H14NO+"}, {"formula": None}):
-        rows = query_of(replace(choline, **change), made, ppm=2)
-        assert made.names(rows) == ["choline"]
 
 
 def test_replicates_of_a_calibration_molecule_count_once(library, spectra):
@@ -355,7 +291,7 @@ def test_problems_do_not_stop_the_others(identifier, library, spectra):
     bad = replace(spectra[3], precursor_mz=None, name="bad")
     found = list(rank_spectra(identifier, [spectra[0], bad, spectra[1]], library))
     assert [isinstance(one, Problem) for one in found] == [False, True, False]
-    assert found[1].where == "bad"
+    assert found[1].source == "bad"
     assert [one.spectrum.name for one in (found[0], found[2])] == [spectra[0].name, spectra[1].name]
     assert [type(one) for one in rank_spectra(identifier, [bad], library)] == [Problem]
     assert list(rank_spectra(identifier, [], library)) == []
@@ -371,175 +307,6 @@ def test_bad_ranking(identifier, library, spectra):
     for options, words in (({"ties": "lucky"}, "ties must be"), ({"k": 0}, "k must be"), ({"coverage": 2}, "coverage")):
         with pytest.raises(ValueError, match=words):
             list(rank_spectra(identifier, spectra[:1], library, **options))
-
-
-def test_the_spectrum_is_drawn():
-    text = stick_plot(Spectrum([50.0, 100.0], [1.0, 0.5], 120.0, name="<x>"))
-    assert text.count("M") >= 3
-    assert 'aria-label="mass spectrum, m/z 50.0 to 120.0, 2 peaks"' in text
-    assert stick_plot(Spectrum([50.0], [1.0])).startswith("<svg")
-
-
-# Commands
-
-run = CliRunner().invoke
-
-
-@pytest.fixture(scope="module")
-def workplace(tmp_path_factory, spectra):
-    folder = tmp_path_factory.mktemp("commands")
-    lines = [f"{smiles} m{i}" for i, smiles in enumerate([*smiles_list(), "broken("])]
-    (folder / "molecules.smi").write_text("\n".join(lines))
-    write_parquet(spectra[:80], folder / "train.parquet")
-    write_parquet([replace(s, smiles=None) for s in spectra[80:90]], folder / "mine.parquet")
-    built = run(app, ["candidates", "build", str(folder / "molecules.smi"), "-o", str(folder / "lib"), "--jobs", "1"])
-    assert built.exit_code == 0, built.output
-    assert "1 that cannot be read" in built.output
-    trained = run(
-        app,
-        [
-            "metabolites",
-            "train",
-            str(folder / "train.parquet"),
-            "--candidates",
-            str(folder / "lib"),
-            "-o",
-            str(folder / "model"),
-            "--unlabeled",
-            "50",
-            "--calibration",
-            "0.2",
-        ],
-    )
-    assert trained.exit_code == 0, trained.output
-    assert "validation loss" in trained.output
-    return folder
-
-
-def rank(folder, *options, spectra="mine.parquet"):
-    arguments = ["metabolites", "rank", str(folder / spectra), "--model", str(folder / "model"), "--candidates"]
-    return run(app, [*arguments, str(folder / "lib"), "-o", str(folder / "ranks.csv"), *options])
-
-
-def table(folder):
-    with (folder / "ranks.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def test_commands_from_files_to_a_table_and_a_page(workplace):
-    result = rank(workplace, "--html", str(workplace / "page.html"), "--top", "3")
-    assert result.exit_code == 0, result.output
-    rows = table(workplace)
-    assert {row["spectrum"] for row in rows} == {f"s{i}" for i in range(80, 90)}
-    assert all(row["in_set"] in ("yes", "no") for row in rows)
-    assert max(sum(row["spectrum"] == f"s{i}" for row in rows) for i in range(80, 90)) == 3
-    first = rows[0]
-    assert float(first["distance"]) >= 0
-    assert first["found_by"] == f"formula {first['formula']}"
-    page = (workplace / "page.html").read_text(encoding="utf-8")
-    assert page.count("<section") == 10
-    assert page.count("<svg") >= 20
-    assert "<script" not in page
-
-
-def test_a_spectrum_that_cannot_be_ranked_makes_the_exit_code_1(workplace, spectra):
-    bad = [
-        replace(spectra[80], formula="C99H99", precursor_mz=1288.78, smiles=None, name="unknown formula"),
-        replace(spectra[81], adduct="[M+Na]+", name="wrong adduct"),
-        replace(spectra[82], mz=[60.0], intensity=[1.0], name="one peak"),
-        replace(spectra[83], precursor_mz=None, name="no precursor"),
-    ]
-    write_parquet([*bad, spectra[85]], workplace / "bad.parquet")
-    result = rank(workplace, "--html", str(workplace / "bad.html"), spectra="bad.parquet")
-    assert result.exit_code == 1
-    for name, words in (
-        ("unknown formula", "C99H99"),
-        ("wrong adduct", "trained on"),
-        ("row 2", "min_peaks"),
-        ("no precursor", "losses"),
-    ):
-        assert any(name in line and words in line for line in result.output.splitlines())
-    assert {row["spectrum"] for row in table(workplace)} == {"s85"}
-    assert "Not ranked" in (workplace / "bad.html").read_text(encoding="utf-8")
-    assert rank(workplace, "--any-adduct", "--by", "mass", spectra="bad.parquet").exit_code == 1
-
-
-def test_all_candidates_and_windows_of_mass(workplace):
-    assert rank(workplace, "--top", "0", "--by", "mass", "--ppm", "20", "--ties", "pessimistic").exit_code == 0
-    rows = table(workplace)
-    assert all(int(row["candidates"]) == sum(r["spectrum"] == row["spectrum"] for r in rows) for row in rows)
-    assert rows[0]["found_by"].startswith("mass ")
-
-
-def test_ranking_on_a_device_writes_the_same_table(workplace):
-    pytest.importorskip("torch")
-    tables = []
-    for options in ((), ("--device", "cpu")):
-        assert rank(workplace, *options).exit_code == 0
-        tables.append(table(workplace))
-    assert [row["smiles"] for row in tables[0]] == [row["smiles"] for row in tables[1]]
-
-
-def test_the_library_can_be_embedded_and_shown(workplace):
-    before = rank(workplace)
-    rows = table(workplace)
-    assert before.exit_code == 0
-    embedded = run(app, ["candidates", "embed", str(workplace / "lib"), "--model", str(workplace / "model")])
-    assert embedded.exit_code == 0, embedded.output
-    assert rank(workplace).exit_code == 0
-    for a, b in zip(rows, table(workplace), strict=True):
-        assert float(a["distance"]) == pytest.approx(float(b["distance"]), abs=2e-6)
-    shown = run(app, ["candidates", "show", str(workplace / "lib"), "--verify"])
-    assert "fingerprints morgan+maccs" in shown.output
-    listed = run(app, ["candidates", "show", str(workplace / "lib"), "--formula", "C8H10"])
-    assert "Cc1ccc(C)cc1\tm0\tC8H10" in listed.output
-    assert run(app, ["candidates", "show", str(workplace / "lib"), "--mass", "106.07825"]).output == listed.output
-    assert run(app, ["candidates", "show", str(workplace / "lib"), "--formula", "C99"]).exit_code == 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["candidates", "build", "absent.smi"], "not a file"),
-        (["candidates", "build", "{w}/molecules.smi", "-o", "{w}/lib"], "library already"),
-        (["candidates", "build", "{w}/molecules.smi", "-o", "{w}/new", "--fingerprints", "x"], "kinds must be"),
-        (["candidates", "show", "{w}"], "no library of candidates"),
-        (["candidates", "embed", "{w}/lib", "--model", "{w}/lib"], "reads psilearn.model"),
-        (["candidates", "embed", "{w}/lib", "--model", "{w}/model", "--device", "x"], "--device must be None, 'cpu'"),
-        (["metabolites", "train", "{w}/train.parquet", "--candidates", "{w}", "-o", "{w}/m2"], "no library"),
-        (
-            ["metabolites", "train", "{w}/train.parquet", "--candidates", "{w}/lib", "-o", "{w}/lib"],
-            "not an empty folder",
-        ),
-        (["metabolites", "train", "{w}/mine.parquet", "--candidates", "{w}/lib", "-o", "{w}/m3"], "No spectrum"),
-        (["metabolites", "rank", "{w}/mine.parquet", "--model", "{w}", "--candidates", "{w}/lib"], "no saved model"),
-        (["metabolites", "rank", "{w}/absent", "--model", "{w}/model", "--candidates", "{w}/lib"], "not a file"),
-        (
-            ["metabolites", "rank", "{w}/mine.parquet", "--model", "{w}/model", "--candidates", "{w}/lib", "--by", "x"],
-            "by must",
-        ),
-        (
-            [
-                "metabolites",
-                "rank",
-                "{w}/mine.parquet",
-                "--model",
-                "{w}/model",
-                "--candidates",
-                "{w}/lib",
-                "-o",
-                "{w}/no/r.csv",
-            ],
-            "does not exist",
-        ),
-    ],
-)
-def test_errors_are_one_line_with_exit_code_2(workplace, arguments, words):
-    result = run(app, [argument.format(w=workplace) for argument in arguments])
-    assert result.exit_code == 2, result.output
-    assert "Error: " in result.output
-    assert words in result.output
-    assert "Traceback" not in result.output
 
 
 def test_a_model_for_something_else_is_refused(tmp_path, identifier):
