@@ -1,4 +1,4 @@
-"""Kernels on tandem mass spectra: peaks, or neutral losses, as Gaussians on the axis of masses."""
+"""Kernels on tandem mass spectra, whose peaks or neutral losses are Gaussians on the mass axis."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psilearn._backend import working_dtype
 from psilearn._utils import validation
@@ -13,24 +14,27 @@ from psilearn._utils.samples import Index, Samples, n_samples, take
 from psilearn.chem.spectra.spectrum import Spectrum
 from psilearn.kernels.combine import uniform
 from psilearn.kernels.inner_products import each_thread, slices, threads
-from psilearn.kernels.kernel import Array, Kernel, same_length
+from psilearn.kernels.kernel import Kernel, same_length
 from psilearn.kernels.vector import Gaussian
 
-PARTS = ("peaks", "losses")
+Array = NDArray[np.float64]
+
+FEATURES = ("peaks", "losses")
 UNITS = ("Da", "ppm")
-REACH = float(np.sqrt(2 * 36.75))  # exp(−REACH²/2) < 1.2e-16: beyond it a product of Gaussians is below rounding
-AREA = 2**20  # products in a block at the most
-RUN, SMALL = 256, 2**16  # peaks that are taken together where that makes no more products than this
-THREADED = 2**28  # spectra times peaks from which on threads are worth their start
+MAX_DEVIATIONS = float(np.sqrt(2 * 36.75))  # exp(−x²/2) < 1.2e-16 beyond it: the product of Gaussians is below rounding
+MAX_PRODUCTS = 2**20  # pairs of peaks that are multiplied at once
+RUN_PEAKS = 256  # peaks that are multiplied together …
+MAX_RUN_PRODUCTS = 2**16  # … if there are at most so many pairs
+MIN_THREADED_WORK = 2**28  # spectra times peaks from which threads are faster than one thread
 
 
 class _Peaks(NamedTuple):
     """The peaks of several spectra, in ascending order of position."""
 
-    position: Array  # (N,)
+    position: Array  # (N,)  m/z or neutral loss
     weight: Array  # (N,)  intensity to a power
     width: Array  # (N,)  standard deviation
-    owner: Index  # (N,)  which spectrum each belongs to
+    owner: Index  # (N,)  number of the spectrum that has the peak
 
 
 class _SpectrumKernel(Kernel):
@@ -40,7 +44,7 @@ class _SpectrumKernel(Kernel):
     _needs_precursor = False
 
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
-        """Demand spectra, with a precursor where it is needed."""
+        """Return the spectra, or raise an error if one is not a spectrum or lacks a precursor that is needed."""
         A = super().check(A, name, allow_1d=allow_1d)
         for i, spectrum in enumerate(A):
             if not isinstance(spectrum, Spectrum):
@@ -57,35 +61,47 @@ class _SpectrumKernel(Kernel):
 
 
 class ProbabilityProduct(_SpectrumKernel):
-    """k(a, b) = Σᵢⱼ wᵢwⱼ ⟨pᵢ, pⱼ⟩: each peak is a Gaussian of unit length at its m/z, weighted by its intensity.
+    """Probability product kernel of the peaks, or of the neutral losses, of two spectra.
 
-    For peaks (or neutral losses) at u and v with widths s and t
+    Each peak is a Gaussian of unit length at its m/z, weighted by its intensity to a power. Two spectra are compared by
+    the inner product of the sums of their peaks,
+
+        k(a, b) = Σᵢⱼ wᵢwⱼ ⟨pᵢ, pⱼ⟩.
+
+    For peaks (or neutral losses) at u and v with widths s and t,
 
         ⟨p, q⟩ = √(2st/(s² + t²)) exp(−(u − v)²/(2(s² + t²))),
 
-    which is exp(−(u − v)²/4σ²) for a width σ common to all: the inner product of the densities, scaled so that the
-    height of a peak does not depend on its width. Weights are intensityᵖ. ``ProbabilityProduct().normalized()`` takes
-    out the number of peaks and the scale of intensities; sums of kernels on peaks and on losses, see
-    :func:`spectrum_kernel`.
+    which is exp(−(u − v)²/4σ²) if all widths are σ: the inner product of the densities, scaled so that the height of a
+    peak does not depend on its width. ``ProbabilityProduct().normalized()`` removes the influence of the number of
+    peaks and of the scale of intensities.
 
-    Exact: pairs of peaks whose product is below 1.2e-16 are not looked at, all others are. Cost: the pairs of peaks
-    within a window of 12 widths, found by sorting; memory: the block and 8 MB a thread.
+    The kernel is exact up to rounding: only pairs of peaks whose product is below 1.2e-16 are skipped. Cost: the pairs
+    of peaks within a window of 12 widths, found by sorting. Memory: the block, and 8 MB per thread.
 
     Parameters
     ----------
-    of : "peaks" or "losses"
-        positions are m/z, or precursor m/z − m/z; a peak above its precursor is no loss.
-    width : float
-        standard deviation of a peak.
-    unit : "Da" or "ppm"
-        of the width; ppm of the peak's own m/z, for losses too: it is the peak whose place is uncertain.
-    power : float
-        of intensities: ½ lets small peaks speak, 1 is the intensity itself, 0 counts peaks.
+    of : {"peaks", "losses"}, default="peaks"
+        What is compared: peaks, at their m/z, or neutral losses, at precursor m/z − m/z. Peaks above the precursor are
+        not losses and are ignored.
+    width : float, default=0.005
+        Standard deviation of a peak.
+    unit : {"Da", "ppm"}, default="Da"
+        Unit of the width. With "ppm" it is relative to the m/z of the peak, also for losses, because it is the peak
+        whose position is uncertain.
+    power : float, default=0.5
+        Power of the intensities. With 0.5, small peaks count more than with 1; with 0, all peaks count the same.
+
+    See Also
+    --------
+    spectrum_kernel : Kernel on both peaks and losses for metabolite identification.
+    PrecursorMass : Kernel on the precursor m/z.
 
     References
     ----------
-    Jebara, Kondor and Howard, *Probability product kernels*, JMLR 2004; Heinonen, Shen, Zamboni and Rousu, *Metabolite
-    identification and molecular fingerprint prediction through machine learning*, Bioinformatics 2012.
+    .. [1] Jebara, Kondor and Howard, "Probability product kernels", Journal of Machine Learning Research, 2004.
+    .. [2] Heinonen, Shen, Zamboni and Rousu, "Metabolite identification and molecular fingerprint prediction through
+       machine learning", Bioinformatics, 2012.
 
     Examples
     --------
@@ -112,10 +128,10 @@ class ProbabilityProduct(_SpectrumKernel):
         step = -(-len(K) // threads())
 
         def one(rows: slice) -> None:
-            for block, owners, other_owners in _products(self._peaks(take(left, rows)), others):
+            for block, owners, other_owners in _iter_blocks(self._peaks(take(left, rows)), others):
                 K[np.ix_(owners + rows.start, other_owners)] += block.astype(K.dtype, copy=False)
 
-        each_thread(one, list(slices(len(K), step)), sum(K.shape) * len(others.weight) > THREADED)
+        each_thread(one, list(slices(len(K), step)), sum(K.shape) * len(others.weight) > MIN_THREADED_WORK)
         return K
 
     def diag(self, A: Samples) -> Array:
@@ -126,14 +142,14 @@ class ProbabilityProduct(_SpectrumKernel):
         owner = peaks.owner[by_owner]
         position, weight, width = peaks.position[by_owner], peaks.weight[by_owner], peaks.width[by_owner]
         squares = np.bincount(owner, weight**2, n_samples(A)).astype(np.float64)
-        reach = REACH * np.sqrt(2) * width.max(initial=0)
+        reach = MAX_DEVIATIONS * np.sqrt(2) * width.max(initial=0)
         for lag in range(1, len(owner)):
             near = np.flatnonzero((owner[:-lag] == owner[lag:]) & (position[lag:] - position[:-lag] <= reach))
             if not len(near):
                 break
             far = near + lag
-            product = _overlaps(position[near], width[near], position[far], width[far]) * weight[near] * weight[far]
-            squares += 2 * np.bincount(owner[near], product, n_samples(A))
+            products = _inner_products(position[near], width[near], position[far], width[far])
+            squares += 2 * np.bincount(owner[near], products * weight[near] * weight[far], n_samples(A))
         return squares
 
     def paired(self, A: Samples, B: Samples) -> Array:
@@ -145,7 +161,7 @@ class ProbabilityProduct(_SpectrumKernel):
 
     def _one(self, a: Spectrum, b: Spectrum) -> float:
         left, right = self._peaks([a]), self._peaks([b])
-        product = _overlaps(left.position[:, None], left.width[:, None], right.position, right.width)
+        product = _inner_products(left.position[:, None], left.width[:, None], right.position, right.width)
         return float(left.weight @ product @ right.weight)
 
     @property
@@ -153,9 +169,9 @@ class ProbabilityProduct(_SpectrumKernel):
         return self.of == "losses"
 
     def _check_parameters(self) -> None:
-        if self.of not in PARTS or self.unit not in UNITS:
+        if self.of not in FEATURES or self.unit not in UNITS:
             raise ValueError(
-                f"ProbabilityProduct has of = {' or '.join(map(repr, PARTS))} and unit = "
+                f"ProbabilityProduct requires of = {' or '.join(map(repr, FEATURES))} and unit = "
                 f"{' or '.join(map(repr, UNITS))}; got of={self.of!r}, unit={self.unit!r}."
             )
         validation.check_positive(self.width, "width of ProbabilityProduct")
@@ -166,7 +182,7 @@ class ProbabilityProduct(_SpectrumKernel):
         mz = np.concatenate([spectrum.mz for spectrum in spectra])
         weight = np.concatenate([spectrum.intensity for spectrum in spectra])
         owner = np.repeat(np.arange(len(sizes)), sizes)
-        weight = np.where(weight > 0, weight**self.power, 0.0)  # a peak of height 0 is none, whatever the power
+        weight = np.where(weight > 0, weight**self.power, 0.0)  # also for power 0, which would make it 1
         width = np.full(len(mz), self.width) if self.unit == "Da" else 1e-6 * self.width * mz
         position = mz if self.of == "peaks" else np.concatenate([spectrum.losses for spectrum in spectra])
         kept = np.flatnonzero((weight > 0) & (position >= 0))
@@ -175,12 +191,16 @@ class ProbabilityProduct(_SpectrumKernel):
 
 
 class PrecursorMass(_SpectrumKernel):
-    """k(a, b) = exp(−(m − m')²/2w²) of the precursors' m/z: how alike two ions are in size.
+    """Gaussian kernel of the precursor m/z of two spectra, k(a, b) = exp(−(m − m')²/2w²).
 
     Parameters
     ----------
-    width : float
-        w, in Da.
+    width : float, default=50.0
+        The width w in Da.
+
+    See Also
+    --------
+    ProbabilityProduct : Kernel on the peaks of spectra.
 
     Examples
     --------
@@ -218,60 +238,79 @@ class PrecursorMass(_SpectrumKernel):
 
 
 def spectrum_kernel(gamma: float | None = 0.5, width: float = 0.005, unit: str = "Da") -> Kernel:
-    """Return the kernel for metabolites: a Gaussian over the mean of the normalised kernels on peaks and on losses.
+    """Return a kernel on spectra for metabolite identification.
 
-    Two spectra are alike where they share fragments, or what the fragments lack: k̄ = ½(cos of peaks + cos of losses),
-    and k = exp(−γ(2 − 2k̄)). ``gamma=None`` is k̄ itself.
+    Two spectra are similar if they share fragments or neutral losses. The mean of the normalized probability product
+    kernels is k̄ = ½(cosine of peaks + cosine of losses), and the kernel is k = exp(−γ(2 − 2k̄)).
+
+    Parameters
+    ----------
+    gamma : float or None, default=0.5
+        The factor γ of the Gaussian. With None, the kernel is k̄.
+    width : float, default=0.005
+        Standard deviation of a peak.
+    unit : {"Da", "ppm"}, default="Da"
+        Unit of the width: Da, or millionths of the m/z of the peak.
+
+    Returns
+    -------
+    Kernel
+        The kernel on lists of spectra, which need a precursor m/z.
+
+    See Also
+    --------
+    ProbabilityProduct : Kernel on the peaks, or on the neutral losses, of spectra.
 
     Examples
     --------
-    >>> from psilearn.chem import spectrum_kernel
-    >>> spectrum_kernel(gamma=None)  # doctest: +ELLIPSIS
-    Sum(left=Scaled(kernel=Normalized(kernel=ProbabilityProduct()), scale=0.5)...
+    >>> from psilearn.chem import Spectrum, spectrum_kernel
+    >>> a = Spectrum([50.0, 80.0], [1.0, 4.0], precursor_mz=120.0)
+    >>> b = Spectrum([50.0, 90.0], [1.0, 1.0], precursor_mz=130.0)
+    >>> spectrum_kernel()([a, b]).round(4)
+    array([[1.    , 0.5912],
+           [0.5912, 1.    ]])
     """
-    parts = [ProbabilityProduct(of, width=width, unit=unit).normalized() for of in PARTS]
-    mean = uniform(parts)
+    mean = uniform([ProbabilityProduct(of, width=width, unit=unit).normalized() for of in FEATURES])
     return mean if gamma is None else Gaussian(gamma=gamma, base=mean)
 
 
-def _overlaps(u: Array, s: Array, v: Array, t: Array) -> Array:
-    """Return ⟨p, q⟩ of unit Gaussians at u and v with standard deviations s and t."""
+def _inner_products(u: Array, s: Array, v: Array, t: Array) -> Array:
+    """Return the inner products of Gaussians of unit length at u and v with standard deviations s and t."""
     variance = s**2 + t**2
     return np.sqrt(2 * s * t / variance) * np.exp(-((u - v) ** 2) / (2 * variance))
 
 
-def _products(left: _Peaks, right: _Peaks) -> Iterator[tuple[Array, Index, Index]]:
-    """Yield blocks Σ wᵢwⱼ⟨pᵢ, pⱼ⟩ with the spectra of their rows and columns, which are all different in one block.
+def _iter_blocks(left: _Peaks, right: _Peaks) -> Iterator[tuple[Array, Index, Index]]:
+    """Yield blocks of sums Σ wᵢwⱼ⟨pᵢ, pⱼ⟩, each with the spectra of its rows and of its columns, without repetition.
 
-    The peaks of the left side are cut into runs of neighbours no longer than the reach of a Gaussian, or longer where
-    peaks are so few that a block costs less than its Python; the right peaks within reach of a run are found by
-    bisection.
+    The left peaks are split into runs of neighbors no longer than the reach of a Gaussian, or longer where peaks are so
+    few that the work in Python would dominate. The right peaks within reach of a run are found by bisection.
     """
     if not len(left.weight) or not len(right.weight):
         return
-    reach = REACH * float(np.hypot(left.width.max(), right.width.max()))
+    reach = MAX_DEVIATIONS * float(np.hypot(left.width.max(), right.width.max()))
     start = 0
     while start < len(left.position):
         first = int(np.searchsorted(right.position, left.position[start] - reach))
-        stop = min(start + RUN, len(left.position))
+        stop = min(start + RUN_PEAKS, len(left.position))
         last = int(np.searchsorted(right.position, left.position[stop - 1] + reach, side="right"))
-        if (stop - start) * (last - first) > SMALL:
+        if (stop - start) * (last - first) > MAX_RUN_PRODUCTS:
             stop = int(np.searchsorted(left.position, left.position[start] + reach, side="right"))
             last = int(np.searchsorted(right.position, left.position[stop - 1] + reach, side="right"))
-        stop = min(stop, start + max(1, AREA // max(1, last - first)))
+        stop = min(stop, start + max(1, MAX_PRODUCTS // max(1, last - first)))
         if last > first:
             i, j = slice(start, stop), slice(first, last)
-            block = _overlaps(left.position[i, None], left.width[i, None], right.position[j], right.width[j])
+            block = _inner_products(left.position[i, None], left.width[i, None], right.position[j], right.width[j])
             block *= left.weight[i, None]
             block *= right.weight[j]
-            block, owners = _summed(block, left.owner[i])
-            transposed, other_owners = _summed(block.T, right.owner[j])
+            block, owners = _sum_by_owner(block, left.owner[i])
+            transposed, other_owners = _sum_by_owner(block.T, right.owner[j])
             yield transposed.T, owners, other_owners
         start = stop
 
 
-def _summed(block: Array, owner: Index) -> tuple[Array, Index]:
-    """Add up the rows that belong to one spectrum."""
+def _sum_by_owner(block: Array, owner: Index) -> tuple[Array, Index]:
+    """Return the sums of the rows of each spectrum, and the spectra."""
     order = np.argsort(owner, kind="stable")
     starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
     if len(starts) == len(owner):
