@@ -28,7 +28,7 @@ def test_all_formats_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "words"),
+    ("name", "text", "message"),
     [
         ("a.csv", "name,formula\nx,CH4\n", "no column smiles; it has name, formula"),
         ("a.smi", "# nothing\n", "contains no molecule"),
@@ -37,9 +37,9 @@ def test_all_formats_are_read(tmp_path):
         ("a.csv", "smiles\n" + "C" * 200_000, "not a text file in UTF-8"),
     ],
 )
-def test_unusable_files_are_rejected(tmp_path, name, text, words):
+def test_unusable_files_are_rejected(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=message):
         read_molecules(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         read_molecules(tmp_path / "absent.smi")
