@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from psilearn._utils.command_errors import report_errors
+
 if TYPE_CHECKING:
     from psilearn.chem.metabolites import MetaboliteIdentifier, Ranking
     from psilearn.chem.molecules import CandidateLibrary
@@ -44,7 +46,7 @@ def build_library(
 
     One library serves many models. If the build is interrupted, run the same command again to resume it.
     """
-    with _report_errors():
+    with report_errors():
         from psilearn._utils.progress import show_progress
         from psilearn.chem.molecules import CandidateLibrary, Fingerprints
 
@@ -66,7 +68,7 @@ def embed_library(library: LibraryArgument, model: ModelOption, device: DeviceOp
 
     Afterwards, ranking with this model costs one product of p numbers per candidate.
     """
-    with _report_errors(), _compute_on(device):
+    with report_errors(), _compute_on(device):
         from psilearn._utils.progress import show_progress
         from psilearn.chem.metabolites import MetaboliteIdentifier
         from psilearn.chem.molecules import CandidateLibrary
@@ -89,7 +91,7 @@ def show_library(
     verify: Annotated[bool, typer.Option("--verify", help="Also compare the files with their hash.")] = False,
 ) -> None:
     """Describe a library, or list the SMILES, names and formulas of some molecules."""
-    with _report_errors():
+    with report_errors():
         from psilearn.chem.molecules import CandidateLibrary
 
         candidates = CandidateLibrary.open(library)
@@ -127,7 +129,7 @@ def train_model(
     Spectra that cannot be used are reported, and the exit status is 1.
     """
     problems: list[Problem] = []
-    with _report_errors(), _compute_on(device):
+    with report_errors(), _compute_on(device):
         from psilearn.chem.metabolites import train
         from psilearn.chem.molecules import CandidateLibrary
         from psilearn.chem.spectra import read_spectra
@@ -184,7 +186,7 @@ def rank_candidates(
     """
     rankings: list[Ranking] = []
     problems: list[Problem] = []
-    with _report_errors(), _compute_on(device):
+    with report_errors(), _compute_on(device):
         from psilearn.chem.metabolites import MetaboliteIdentifier, Query, rank_spectra
         from psilearn.chem.metabolites.csv_table import write_table
         from psilearn.chem.metabolites.page import write_page
@@ -212,16 +214,6 @@ def rank_candidates(
         each = f", {1000 * seconds / len(rankings):.1f} ms each" if rankings else ""
         _print_status(f"{len(rankings)} spectra ranked{each}: {output}{f' and {page}' if page else ''}")
     _exit_with_problems(problems, "not ranked")
-
-
-@contextmanager
-def _report_errors() -> Iterator[None]:
-    """Report user-fixable errors in one line and exit with status 2."""
-    try:
-        yield
-    except (ValueError, OSError, EOFError, ImportError, MemoryError) as error:
-        typer.secho(f"Error: {error}", err=True, fg="red")
-        raise typer.Exit(2) from error
 
 
 @contextmanager
