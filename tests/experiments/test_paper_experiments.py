@@ -365,7 +365,7 @@ def test_a_row_is_scaled():
     assert row.seconds == {"choose": 1.0, "fit": 2.0}
 
 
-@pytest.mark.split("usps/usps.h5")
+@pytest.mark.data("usps/usps.h5")
 def test_usps_takes_the_images_of_the_paper():
     data, digits = usps.load(usps.CONFIG)
     assert data.X.shape == (1000, 128) and data.unlabeled.shape == (6000, 128) and data.X_test.shape == (2007, 128)
