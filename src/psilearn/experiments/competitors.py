@@ -99,7 +99,7 @@ def fit_competitor(key: str, grid: ParameterValues, data: Data, context: Context
     is passed to it as a list.
     """
     start = perf_counter()
-    tuned = getattr(baselines, key)._tuned
+    tuned = getattr(baselines, key).tuned_parameter
     settings = list(ParameterGrid({name: list(values) for name, values in grid.items() if name != tuned}))
     tuned_values = {tuned: list(grid[tuned])} if tuned in grid else {}
     fitted = _fit_settings(key, settings, tuned_values, data, context)

@@ -147,7 +147,7 @@ class Results:
         rates = (f"{name} {self._top_1(name, ~single)}" for name in self.values)
         notes = [
             f"{np.mean(single):.1%} of the spectra have a single candidate and are right whatever is predicted. "
-            f"Without them, top-1 is {', '.join(rates)}."
+            f"Without them, top-1 is {'; '.join(rates)}."
         ]
         shared, others = self.shares_formula & ~single, ~self.shares_formula & ~single
         if shared.any() and others.any():
