@@ -1,10 +1,17 @@
 """Random partitions into examples to train on and examples to validate on."""
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from psilearn._utils.samples import Index
+from psilearn._utils.samples import Index, Samples
 from psilearn._utils.validation import RandomStateLike
+
+Pairs: TypeAlias = tuple[Samples, NDArray[np.float64]]  # inputs and outputs (n, L)
+ErrorMetric: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], float]  # of truth and prediction
 
 
 def hold_out(n: int, fraction: float, random_state: RandomStateLike) -> tuple[Index, Index]:
