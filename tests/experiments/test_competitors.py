@@ -24,7 +24,7 @@ def test_the_setting_with_the_smallest_validation_error_is_kept():
     grid = {"n_neighbors": [1, 7, 60], "weights": ["uniform", "distance"]}
     chosen = fit_competitor("KNN", grid, data, context())
     errors = {
-        (k, w): KNN(k, w, random_state=3).fit(X, Y).validation_error_
+        (k, w): KNN(k, weights=w, random_state=3).fit(X, Y).validation_error_
         for k in grid["n_neighbors"]
         for w in grid["weights"]
     }
