@@ -204,9 +204,9 @@ def shrink_singular_values(A: Array, amount: float) -> Array:
     """Return A with singular values max(s − amount, 0), the minimiser of ½|Z − A|² + amount·‖Z‖_*, from AᵀA."""
     squares, V = eigh(A.T @ A, check_finite=False)
     values = np.sqrt(np.maximum(squares, 0))
-    kept = values > amount
-    V = V[:, kept]
-    shrunk: Array = (A @ (V * (1 - amount / values[kept]))) @ V.T
+    positive = values > amount  # after shrinking
+    V = V[:, positive]
+    shrunk: Array = (A @ (V * (1 - amount / values[positive]))) @ V.T
     return shrunk
 
 
