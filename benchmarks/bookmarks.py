@@ -153,7 +153,7 @@ def _report_fit(run: Run, sizes: dict[str, int], oel: Figures) -> tuple[float, f
         f"matrix product; {oel['d']:,.0f} distinct outputs; peak {oel['peak_bytes'] / 2**30:.2f} GiB"
     )
     if run.device is None:
-        claim = f"Bookmarks fit at 50 % of the {DTYPE} matrix product or more"
+        claim = f"Bookmarks: the fit reaches at least 50 % of the rate of the {DTYPE} matrix product"
         run.check_claim(claim, share >= 0.5, f"{100 * share:.0f} %")
     return flops, share
 

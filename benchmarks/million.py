@@ -122,9 +122,10 @@ def _report(run: Run, quantity: str, stages: list[str], turns: dict[int, list[Fi
         rows.append([f"{size:,}", *(medians[size][stage] for stage in stages), f"{peak:.2f}", f"{baseline:.2f}"])
     rows.append(["exponent", *(f"{exponent:.2f}" for exponent in exponents.values()), "", ""])
     run.show_table(quantity, [quantity, *(f"{stage} s" for stage in stages), "peak GiB", "after imports GiB"], rows)
-    claim = f"{sizes[-1]:,} {quantity} take less than {MAX_GIB} GiB"
+    noun = "unlabeled outputs" if quantity == "unlabeled" else quantity
+    claim = f"{sizes[-1]:,} {noun} take less than {MAX_GIB} GiB"
     run.check_claim(claim, max(peaks) < MAX_GIB, f"at most {max(peaks):.2f} GiB")
     linear = all(exponent <= MAX_EXPONENT for exponent in exponents.values())
     found = ", ".join(f"{stage} {exponent:.2f}" for stage, exponent in exponents.items())
-    run.check_claim(f"time grows linearly with {quantity}", linear, found)
+    run.check_claim(f"time grows linearly with the number of {noun}", linear, found)
     return {**seconds, "exponents": exponents, "peak_gib": peaks}
