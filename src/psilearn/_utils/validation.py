@@ -53,14 +53,18 @@ def check_precision(value: DTypeLike | None, name: str) -> np.dtype[np.floating]
     """Return the dtype float64 or float32 ("tf32" is float32); raise an error about ``name`` for anything else."""
     if isinstance(value, str) and value == "tf32":
         return np.dtype(np.float32)
-    try:
-        dtype = None if value is None else np.dtype(value)  # np.dtype(None) would be float64
-    except TypeError:
-        dtype = None
     for allowed in (np.dtype(np.float64), np.dtype(np.float32)):
-        if dtype == allowed:
+        if value is not None and _is_dtype(value, allowed):  # np.dtype(None) is float64
             return allowed
     raise ValueError(f'{name} must be "float64", "float32" or "tf32"; got {value!r}.')
+
+
+def _is_dtype(value: DTypeLike, dtype: np.dtype[np.floating]) -> bool:
+    """Return whether a value names a dtype."""
+    try:
+        return np.dtype(value) == dtype
+    except TypeError:
+        return False
 
 
 def _to_float(value: object) -> float:

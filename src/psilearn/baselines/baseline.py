@@ -18,11 +18,12 @@ from psilearn._utils.holdout import Pairs, hold_out
 from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Samples, describe, distinct, n_columns, n_samples, take
 from psilearn._utils.validation import RandomStateLike
-from psilearn.baselines.candidate_choice import CandidateChoice
+from psilearn.baselines.candidate_choice import CandidateChoice, CandidatesLike
 from psilearn.baselines.output_rows import as_columns, check_numbers, to_dense
 from psilearn.baselines.thresholds import apply_threshold, best_f1_error, best_threshold
 from psilearn.metrics import f1_score
 
+TunedValue: TypeAlias = Any  # a number of the type of the tuned parameter; None without one
 Settings: TypeAlias = Any  # what a subclass needs to learn: a value of its tuned parameter, numbers of epochs
 
 
@@ -178,7 +179,7 @@ class Baseline(CandidateChoice, BaseEstimator):
         with show_progress(self.verbose):
             return self._predict_soft(self._check_new_inputs(X))
 
-    def predict(self, X: Samples, candidates: Any = None) -> Samples:
+    def predict(self, X: Samples, candidates: CandidatesLike = None) -> Samples:
         """Return the predicted outputs, in the form of the training outputs.
 
         Parameters
@@ -240,7 +241,7 @@ class Baseline(CandidateChoice, BaseEstimator):
         """Return 1 − F1 at the best threshold of scores, or the mean squared distance; validation minimises it."""
         return best_f1_error(Y, soft, self.allows_empty_) if self.binary_ else _mean_squared_distance(Y, soft)
 
-    def _initial_settings(self, value: Any) -> Settings:
+    def _initial_settings(self, value: TunedValue) -> Settings:
         """Return the first settings of ``_learn`` for a value of the tuned parameter."""
         return value
 
@@ -248,12 +249,12 @@ class Baseline(CandidateChoice, BaseEstimator):
         """Return whether examples must be held out for more than the tuned parameter and the threshold."""
         return False
 
-    def _tuned_values(self) -> list[Any]:
+    def _tuned_values(self) -> list[TunedValue]:
         """Return the values of the tuned parameter; a single one if it is not a list."""
         value = getattr(self, self.tuned_parameter) if self.tuned_parameter else None
         return list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
 
-    def _store_tuned(self, value: Any) -> None:
+    def _store_tuned(self, value: TunedValue) -> None:
         """Store the chosen value of the tuned parameter under its name with an underscore."""
         if self.tuned_parameter:
             setattr(self, f"{self.tuned_parameter}_", value)

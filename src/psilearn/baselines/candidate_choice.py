@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -19,6 +19,7 @@ from psilearn.decoding.nearest import count_nearer, smallest
 from psilearn.kernels.vector import Linear
 from psilearn.metrics import TruthPositions
 
+CandidatesLike: TypeAlias = Samples | Sequence[Samples] | CandidateSets | None  # for all inputs, or one set per input
 CostBlock: TypeAlias = tuple[Index, Samples, Array, Array]  # examples, their candidates, costs, rounding errors
 
 
@@ -27,7 +28,7 @@ class CandidateChoice:
 
     candidates_: Samples
 
-    def predict_topk(self, X: Samples, k: int = 10, candidates: Any = None) -> TopK:
+    def predict_topk(self, X: Samples, k: int = 10, candidates: CandidatesLike = None) -> TopK:
         """Return the k candidates of lowest cost for each input.
 
         Parameters
@@ -57,7 +58,7 @@ class CandidateChoice:
             indices[examples, :columns], costs[examples, :columns] = smallest(D, slack, columns)
         return TopK(indices, costs, checked)
 
-    def truth_positions(self, X: Samples, y: Samples, candidates: Any = None) -> TruthPositions:
+    def truth_positions(self, X: Samples, y: Samples, candidates: CandidatesLike = None) -> TruthPositions:
         """Return the position of the true output of each input among its distinct candidates.
 
         Parameters
@@ -91,7 +92,7 @@ class CandidateChoice:
             nearer[examples[rows]], tied[examples[rows]] = count_nearer(D[rows], slack[rows], true_cost, true_slack)
         return TruthPositions(nearer, tied)
 
-    def costs(self, X: Samples, candidates: Any = None) -> Iterator[CostBlock]:
+    def costs(self, X: Samples, candidates: CandidatesLike = None) -> Iterator[CostBlock]:
         """Yield the costs ⟨s(x), y⟩ + r(y) of candidates, block by block, for examples with the same candidates.
 
         Parameters
@@ -155,7 +156,7 @@ class CandidateChoice:
         Linear().check_alike(Y, name, self.candidates_, "the outputs that the model was fitted on")
         return Y
 
-    def _check_candidates(self, candidates: Any, n_examples: int) -> Samples | CandidateSets:
+    def _check_candidates(self, candidates: CandidatesLike, n_examples: int) -> Samples | CandidateSets:
         """Return checked candidates, the distinct training outputs for None."""
         if candidates is None:
             return self.candidates_

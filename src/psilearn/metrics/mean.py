@@ -41,7 +41,8 @@ class Mean(float):
     values: Array
     standard_error: float
 
-    def __new__(cls, values: ArrayLike) -> Mean:  # noqa: D102
+    def __new__(cls, values: ArrayLike) -> Mean:
+        """Compute the mean and its standard error."""
         values = np.asarray(values, dtype=np.float64)
         if values.ndim != 1 or values.size == 0:
             raise ValueError(f"A mean needs one value per example, and at least one example; got shape {values.shape}.")
@@ -51,9 +52,11 @@ class Mean(float):
         return mean
 
     def __reduce__(self) -> tuple[type[Mean], tuple[Array]]:
+        """Return the class and the values, from which a pickle is restored."""
         return Mean, (self.values,)
 
     def __repr__(self) -> str:
+        """Return the mean and its standard error, as in ``0.7360 ± 0.0110``."""
         return f"{float(self):.4f} ± {self.standard_error:.4f}"
 
     __str__ = __repr__

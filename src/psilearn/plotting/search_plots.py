@@ -134,7 +134,13 @@ def plot_components(search: FittedSearch, iokr: FittedSearch | None = None, ax: 
 
 
 def _draw_curve(
-    ax: Axes, search: FittedSearch, drawn: FittedSearch, rows: NDArray[np.bool_], color: Any, label: str, linewidth: int
+    ax: Axes,
+    search: FittedSearch,
+    drawn: FittedSearch,
+    rows: NDArray[np.bool_],
+    color: str | Array,
+    label: str,
+    linewidth: int,
 ) -> None:
     """Draw mean scores of one search over λ, with the sign of the scores of another."""
     alphas: Array = drawn.cv_results_["param_alpha"][rows]
