@@ -1,1 +1,1 @@
-"""Speed, memory and growth, side by side with peers: ``python -m benchmarks`` from the root of the repository."""
+"""Speed, memory and growth, next to other implementations: ``python -m benchmarks`` in the root of the repository."""

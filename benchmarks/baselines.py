@@ -1,30 +1,32 @@
-"""Baselines beside OEL₀ on Bibtex: seconds to learn and to predict, at fixed parameters, and how they grow with n.
+"""Baselines next to OEL₀ on Bibtex: seconds to fit and to predict at fixed parameters, and how they grow with n.
 
-Parameters are fixed, not chosen: the F1 that is shown says that the work was done, not how good a method can be.
+Parameters are fixed and not chosen: the F1 that is shown only tells that the methods work, not how good they can be.
 """
 
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from benchmarks.report import Clock, Run, in_turns, slope
+from benchmarks.measurement import Clock, Figures, Run, growth_exponent, time_in_turns
 from psilearn import OEL
 from psilearn._linalg import Array
-from psilearn.baselines import DVN, KNN, KRR, LR, NN, PRLR, RRR, SPEN, best_threshold
+from psilearn.baselines import DVN, KNN, KRR, LR, NN, PRLR, RRR, SPEN, Baseline, best_threshold
 from psilearn.experiments.multilabel import Multilabel, load
 from psilearn.kernels import Dice, Gaussian
 from psilearn.metrics import f1_score
 
 NEEDS = ("mulan/bibtex/bibtex-train.arff", "mulan/bibtex/bibtex-test.arff", "mulan/bibtex/bibtex.xml")
-WORDS: dict[str, Any] = {"hidden": (500,), "weight_decay": 0.1, "standardize": False}  # rows of length one
+NETWORK: dict[str, Any] = {"hidden": (500,), "weight_decay": 0.1, "standardize": False}  # inputs have length one
 REFERENCE = "OEL₀, Dice"
+MIN_SPEEDUP = 50
 
 
-def methods(quick: bool) -> dict[str, Any]:
-    """Return estimators with parameters near those that validation chooses."""
-    chosen = {
+def make_models(quick: bool) -> dict[str, Baseline | OEL]:
+    """Return models with parameters near those that validation chooses."""
+    models: dict[str, Baseline | OEL] = {
         REFERENCE: OEL(Gaussian(0.5), Dice(), alpha=1e-5, n_components=20 if quick else 200, supervision=1.0),
         "LR": LR(C=10.0),
         "PRLR": PRLR(rank_penalty=3.0),
@@ -33,79 +35,83 @@ def methods(quick: bool) -> dict[str, Any]:
         "reduced rank": RRR(Gaussian(0.5), alpha=1e-4, n_components=20 if quick else 120),
     }
     if find_spec("torch"):
-        short = {"epochs": 2} if quick else {}
-        chosen["NN"] = NN(learning_rate=3e-3, **WORDS, **short)
-        chosen["SPEN"] = SPEN(learning_rate=3e-3, energy_epochs=2 if quick else 40, **WORDS, **short)
-        chosen["DVN"] = DVN(**WORDS, **short)
-    return chosen
+        network = NETWORK | ({"epochs": 2} if quick else {})
+        models["NN"] = NN(learning_rate=3e-3, **network)
+        models["SPEN"] = SPEN(learning_rate=3e-3, energy_epochs=2 if quick else 40, **network)
+        models["DVN"] = DVN(**network)
+    return models
 
 
-def one_turn(model: Any, source: Multilabel, n: int, tests: int, clock: Clock) -> Any:
-    """Learn from n pairs and predict; return the F1."""
-    data = source.data(n, tests=tests)
+def fit_and_predict(model: Baseline | OEL, source: Multilabel, n: int, n_tests: int, clock: Clock) -> float:
+    """Fit on n pairs and predict; return the F1."""
+    data = source.split(n, tests=n_tests)
     with clock("fit"):
         model.fit(data.X, data.Y)
     with clock("predict"):
         predicted = model.predict(data.X_test)
-    return f1_score(data.Y_test, predicted)
+    return float(f1_score(data.Y_test, predicted))
 
 
-def every_threshold(Y: Array, scores: Array) -> float:
+def try_every_threshold(Y: Array, scores: Array) -> float:
     """Return the best threshold by trying every score."""
-    return max(np.unique(scores), key=lambda t: float(f1_score(Y, scores >= t)))
+    return float(max(np.unique(scores), key=lambda t: float(f1_score(Y, scores >= t))))
 
 
-def timed_threshold(route: Any, Y: Array, scores: Array, clock: Clock) -> float:
-    """Run one turn and return the F1 that it reaches."""
+def time_threshold(find_threshold: Callable[[Array, Array], float], Y: Array, scores: Array, clock: Clock) -> float:
+    """Run one turn and return the F1 at the threshold that was found."""
     with clock("seconds"):
-        found = route(Y, scores)
-    return float(f1_score(Y, scores >= found))
+        threshold = find_threshold(Y, scores)
+    return float(f1_score(Y, scores >= threshold))
 
 
-def measure(run: Run) -> dict[str, Any]:
+def measure(run: Run) -> Figures:
     """Print seconds, F1 and growth, and return them."""
     source = load("bibtex", 0)
-    sizes, tests = run.size([1220, 2440, 4880], [60, 120]), run.size(2515, 40)
-    found: dict[str, dict[str, list[float]]] = {}
+    sizes, n_tests = run.select([1220, 2440, 4880], [60, 120]), run.select(2515, 40)
+    figures: dict[str, dict[str, list[float]]] = {}
     for n in sizes:
-        turns = {name: partial(one_turn, model, source, n, tests) for name, model in methods(run.quick).items()}
-        for name, one in in_turns(turns, run.repeats if n == sizes[-1] else 1).items():
-            kept = found.setdefault(name, {"fit": [], "predict": [], "f1": []})
-            kept["fit"].append(one.seconds["fit"])
-            kept["predict"].append(one.seconds["predict"])
-            kept["f1"].append(100 * float(one.result))
-    base = found[REFERENCE]
+        models = make_models(run.quick)
+        turns = {name: partial(fit_and_predict, model, source, n, n_tests) for name, model in models.items()}
+        for name, timing in time_in_turns(turns, run.repeats if n == sizes[-1] else 1).items():
+            series = figures.setdefault(name, {"fit": [], "predict": [], "f1": []})
+            series["fit"].append(timing.seconds["fit"])
+            series["predict"].append(timing.seconds["predict"])
+            series["f1"].append(100 * timing.result)
+    reference = figures[REFERENCE]["fit"][-1]
     rows = [
         [
             name,
-            own["fit"][-1],
-            own["fit"][-1] / base["fit"][-1],
-            own["predict"][-1],
-            own["f1"][-1],
-            slope(sizes, own["fit"]),
+            series["fit"][-1],
+            series["fit"][-1] / reference,
+            series["predict"][-1],
+            series["f1"][-1],
+            growth_exponent(sizes, series["fit"]),
         ]
-        for name, own in found.items()
+        for name, series in figures.items()
     ]
-    headings = ["method", "fit, s", f"times {REFERENCE}'s", "predict, s", "F1", "fit grows as n^"]
-    run.table(f"Bibtex, {sizes[-1]} pairs, {tests} tests", headings, rows)
-    run.curves["baselines"] = {name: list(zip(sizes, own["fit"], strict=True)) for name, own in found.items()}
-    return {"sizes": sizes, "methods": found, "threshold": _threshold(run)}
+    headings = ["method", "fit, s", f"ratio to {REFERENCE}", "predict, s", "F1", "exponent of fit in n"]
+    run.show_table(f"Bibtex, {sizes[-1]} pairs, {n_tests} tests", headings, rows)
+    run.curves["baselines"] = {name: list(zip(sizes, series["fit"], strict=True)) for name, series in figures.items()}
+    return {"sizes": sizes, "methods": figures, "threshold": _measure_threshold(run)}
 
 
-def _threshold(run: Run) -> dict[str, Any]:
-    """Compare the exact threshold from one sort with that from every score in turn."""
+def _measure_threshold(run: Run) -> dict[str, float]:
+    """Compare the exact threshold from one sort with the one from trying every score."""
     rng = np.random.default_rng(0)
-    n = run.size(60, 8)
+    n = run.select(60, 8)
     Y, scores = (rng.random((n, 20)) < 0.1).astype(int), rng.random((n, 20))
-    routes = {"one sort": best_threshold, "every score": every_threshold}
-    measured = in_turns(
-        {name: partial(timed_threshold, route, Y, scores) for name, route in routes.items()}, run.repeats
-    )
-    assert np.isclose(measured["one sort"].result, measured["every score"].result), "the routes disagree"
-    seconds = {name: one.seconds["seconds"] for name, one in measured.items()}
+    routes = {"one sort": best_threshold, "every score": try_every_threshold}
+    turns = {name: partial(time_threshold, route, Y, scores) for name, route in routes.items()}
+    timings = time_in_turns(turns, run.repeats)
+    assert np.isclose(timings["one sort"].result, timings["every score"].result), "the routes disagree"
+    seconds = {name: timing.seconds["seconds"] for name, timing in timings.items()}
     ratio = seconds["every score"] / seconds["one sort"]
-    run.table(f"best threshold of {n} × 20 scores", ["route", "seconds"], [[name, s] for name, s in seconds.items()])
-    run.claim(
-        "the threshold from one sort at least 50 times as fast as from every score", ratio >= 50, f"{ratio:.0f} times"
+    run.show_table(
+        f"best threshold of {n} × 20 scores", ["route", "seconds"], [[name, s] for name, s in seconds.items()]
+    )
+    run.check_claim(
+        f"the threshold from one sort is at least {MIN_SPEEDUP} times as fast as trying every score",
+        ratio >= MIN_SPEEDUP,
+        f"{ratio:.0f} times",
     )
     return seconds

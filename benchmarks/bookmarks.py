@@ -1,7 +1,7 @@
-"""Bookmarks at its true size: the share of the machine's speed that a fit reaches, and decoding by OEL₀ and by IOKR.
+"""Bookmarks at its full size: the share of the machine's speed that a fit reaches, and decoding by OEL₀ and by IOKR.
 
 The real labels (60,000 pairs, 13,779 distinct outputs, 27,856 tests) with random sparse features of the real shape:
-for timing only. Gaussian kernels, 15,000 input landmarks, p = 200, float32. Each model in a fresh process. On a
+for timing only. Gaussian kernels, 15,000 input landmarks, p = 200, float32. Each model runs in a new process. On a
 GPU also without output landmarks, in float64.
 """
 
@@ -10,40 +10,41 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import gen_batches
 
-from benchmarks.child import child
-from benchmarks.device import synchronize
-from benchmarks.report import Run, median
+from benchmarks.child_process import run_in_child
+from benchmarks.device import compute_on, synchronize
+from benchmarks.measurement import Figures, Run, median_of_each
 from psilearn import IOKR, OEL
-from psilearn._backend import computing_blocks, precision, working_device
 from psilearn._utils.samples import distinct
 from psilearn.datasets import data_home
 from psilearn.decoding import nearest
 from psilearn.kernels import Gaussian
 
 NEEDS = ("converted/bookmarks_labels_only.npz",)
-FEATURES, ONES, ALPHA, DTYPE = 2150, 117, 1e-5, "float32"
+N_FEATURES, N_ONES, ALPHA, DTYPE = 2150, 117, 1e-5, "float32"
 FULL = {"n": 60000, "q": 15000, "r": 3000, "p": 200, "tests": 27856, "iokr_n": 20000, "iokr_tests": 2000}
 QUICK = {"n": 2000, "q": 300, "r": 200, "p": 50, "tests": 500, "iokr_n": 2000, "iokr_tests": 200}
+MAX_BLOCK_BYTES = 2**28  # of kernel values
 
 
-def load(n: int, tests: int) -> tuple[Any, Any, Any]:
-    """Return random inputs of unit length, the outputs, and random tests."""
+def load(n: int, n_tests: int) -> tuple[sparse.csr_matrix, sparse.csr_matrix, sparse.csr_matrix]:
+    """Return random inputs of unit length, the outputs, and random test inputs."""
     with np.load(data_home() / NEEDS[0]) as file:
         Y = sparse.csr_matrix((file["Y_data"], file["Y_indices"], file["Y_indptr"]), tuple(file["Y_shape"]))[:n]
     rng = np.random.default_rng(0)
-    columns = np.concatenate([rng.choice(FEATURES, ONES, replace=False) for _ in range(n + tests)])
-    ends = np.arange(0, ONES * (n + tests) + 1, ONES)
-    values = np.full(len(columns), 1 / np.sqrt(ONES), dtype=np.float32)
-    X = sparse.csr_matrix((values, columns.astype(np.int32), ends), (n + tests, FEATURES))
+    columns = np.concatenate([rng.choice(N_FEATURES, N_ONES, replace=False) for _ in range(n + n_tests)])
+    ends = np.arange(0, N_ONES * (n + n_tests) + 1, N_ONES)
+    values = np.full(len(columns), 1 / np.sqrt(N_ONES), dtype=np.float32)
+    X = sparse.csr_matrix((values, columns.astype(np.int32), ends), (n + n_tests, N_FEATURES))
     X.sort_indices()
     return X[:n], Y, X[n:]
 
 
-def operations(n: int, q: int, r: int, d: int, p: int) -> dict[str, float]:
+def count_flops(n: int, q: int, r: int, d: int, p: int) -> dict[str, float]:
     """Return the flops of a fit with q input and r output landmarks, d distinct outputs and p components."""
     return {
-        "kernel: 2 a pair of common ones": 2 * (n * q + q * q) * ONES**2 / FEATURES,
+        "kernel: 2 per pair of common ones": 2 * (n * q + q * q) * N_ONES**2 / N_FEATURES,
         "solution with the landmarks' triangle: n·q²": n * q**2,
         "Gram matrix, half of it: n·q²": n * q**2,
         "two Cholesky factors: 2·q³/3": 2 * q**3 / 3,
@@ -55,98 +56,132 @@ def operations(n: int, q: int, r: int, d: int, p: int) -> dict[str, float]:
     }
 
 
-def decode_seconds(model: Any, X_test: Any, X: Any, q: int, repeats: int) -> dict[str, float]:
-    """Return the seconds of prediction, of k_x(test, landmarks) alone (any q inputs cost as landmarks do), of decoding.
+def decode_seconds(
+    model: IOKR | OEL, X_test: sparse.csr_matrix, X: sparse.csr_matrix, q: int, repeats: int, device_name: str | None
+) -> dict[str, float]:
+    """Return the seconds of a prediction, of k_x(test, landmarks) alone, and of decoding.
 
-    Decoding is what is left when z(x) is known: the nearest of the embedded candidates.
+    Any q inputs cost as much as the landmarks. Decoding is the search of the nearest embedded candidate, given z(x).
     """
     turns = []
+    batch = max(1, MAX_BLOCK_BYTES // (4 * q))
     for _ in range(repeats):
         start = perf_counter()
         model.predict(X_test)
         predicted = perf_counter()
-        with precision(DTYPE):
-            for rows in computing_blocks(X_test.shape[0], 4 * q):
-                model.input_kernel_(X_test[rows], X[:q])
-        synchronize(working_device())
+        with compute_on(device_name, DTYPE):
+            for rows in gen_batches(X_test.shape[0], batch):
+                model.input_kernel(X_test[rows], X[:q])
+        synchronize()
         evaluated = perf_counter()
         Z = model.embed(X_test)
         embedded = perf_counter()
-        with precision(model.dtype):
+        with compute_on(device_name, str(model.dtype)):
             nearest(Z, model.candidates_, model.embedding_, 1)
         decoded = perf_counter() - embedded
         turns.append({"predict": predicted - start, "kernel": evaluated - predicted, "decode": decoded})
-    return median(turns)
+    return median_of_each(turns)
 
 
-def oel(sizes: dict[str, int], repeats: int, exact: bool = False) -> dict[str, float]:
-    """Fit OEL₀ on all pairs and decode all tests; with every distinct output spanned, in float64, where ``exact``."""
+def measure_oel(sizes: dict[str, int], repeats: int, device_name: str | None, exact: bool = False) -> dict[str, float]:
+    """Fit OEL₀ on all pairs and decode all tests; if ``exact``, without output landmarks and in float64."""
     X, Y, X_test = load(sizes["n"], sizes["tests"])
-    landmarks = {"input_landmarks": sizes["q"], "output_landmarks": None if exact else sizes["r"]}
-    dtype = "float64" if exact else DTYPE
-    model = OEL(Gaussian(0.5), Gaussian(0.5), ALPHA, sizes["p"], supervision=1.0, dtype=dtype, **landmarks)
+    model = OEL(
+        Gaussian(0.5),
+        Gaussian(0.5),
+        alpha=ALPHA,
+        n_components=sizes["p"],
+        supervision=1.0,
+        input_landmarks=sizes["q"],
+        output_landmarks=None if exact else sizes["r"],
+        dtype="float64" if exact else DTYPE,
+    )
     start = perf_counter()
     model.fit(X, Y)
-    fitted = perf_counter() - start
-    return {"fit": fitted, "d": len(model.candidates_), **decode_seconds(model, X_test, X, sizes["q"], repeats)}
+    seconds = {"fit": perf_counter() - start}
+    seconds |= decode_seconds(model, X_test, X, sizes["q"], repeats, device_name)
+    return {**seconds, "d": len(model.candidates_)}
 
 
-def iokr(sizes: dict[str, int], repeats: int) -> dict[str, float]:
-    """Decode some tests with IOKR, every distinct output kept; seconds for all of them.
+def measure_iokr(sizes: dict[str, int], repeats: int, device_name: str | None) -> dict[str, float]:
+    """Decode some tests with IOKR, without output landmarks; return seconds that are scaled to all tests.
 
-    Decoding does not depend on n, so the model is fitted on fewer pairs, which hold all distinct outputs.
+    Decoding does not depend on n, so the model is fitted on fewer pairs, which contain all distinct outputs.
     """
     X, Y, X_test = load(sizes["n"], sizes["tests"])
     first = distinct(Y).first
     others = np.setdiff1d(np.arange(sizes["n"]), first)
     rows = np.concatenate([first, others])[: max(sizes["iokr_n"], len(first))]
-    model = IOKR(Gaussian(0.5), Gaussian(0.5), ALPHA, input_landmarks=sizes["q"], dtype=DTYPE).fit(X[rows], Y[rows])
-    some = X_test[: sizes["iokr_tests"]]
-    scale = sizes["tests"] / some.shape[0]
-    seconds = decode_seconds(model, some, X, sizes["q"], repeats)
+    model = IOKR(Gaussian(0.5), Gaussian(0.5), alpha=ALPHA, input_landmarks=sizes["q"], dtype=DTYPE)
+    model.fit(X[rows], Y[rows])
+    X_some = X_test[: sizes["iokr_tests"]]
+    scale = sizes["tests"] / X_some.shape[0]
+    seconds = decode_seconds(model, X_some, X, sizes["q"], repeats, device_name)
     return {"d": len(model.candidates_), "r": model.n_components_, **{k: scale * s for k, s in seconds.items()}}
 
 
-def measure(run: Run) -> dict[str, Any]:
+def _run_child(run: Run, function: str, sizes: dict[str, int], **options: Any) -> Figures:
+    arguments = {"sizes": sizes, "repeats": run.repeats, "device_name": run.device, **options}
+    return run_in_child("benchmarks.bookmarks", function, device=run.device, **arguments)
+
+
+def measure(run: Run) -> Figures:
     """Print and return seconds, operations and ratios."""
-    sizes = run.size(FULL, QUICK)
-    fits = [child("benchmarks.bookmarks", "oel", sizes=sizes, repeats=run.repeats) for _ in range(run.repeats)]
-    ours = median(fits)
-    flops = operations(sizes["n"], sizes["q"], sizes["r"], int(ours["d"]), sizes["p"])
-    run.table("operations of the fit", ["step", "flops"], [[k, f"{v:.2e}"] for k, v in flops.items()])
-    total = sum(flops.values())
-    share = total / ours["fit"] / run.gemm[DTYPE]
-    run.say(
-        f"fit: {total:.3g} flops in {ours['fit']:.0f} s = {total / ours['fit'] / 1e9:.0f} GFLOP/s, {100 * share:.0f} % "
-        f"of the {DTYPE} matrix product; {ours['d']:,.0f} distinct outputs; peak {ours['peak_bytes'] / 2**30:.2f} GiB"
+    sizes = run.select(FULL, QUICK)
+    oel: Figures = median_of_each([_run_child(run, "measure_oel", sizes) for _ in range(run.repeats)])
+    flops, share = _report_fit(run, sizes, oel)
+    iokr = _run_child(run, "measure_iokr", sizes)
+    ratios = _report_decoding(run, sizes, oel, iokr)
+    if run.device == "cuda":
+        oel = {"landmarks": oel, "exact": _measure_exact(run, sizes, oel)}
+    found = ", ".join(f"{ratio:.1f}× {kind}" for kind, ratio in ratios.items())
+    run.check_claim("Bookmarks: OEL₀ decodes at least 10× faster than IOKR", min(ratios.values()) >= 10, found)
+    return {"sizes": sizes, "oel": oel, "iokr": iokr, "flops": flops, "share": share, "ratios": ratios}
+
+
+def _report_fit(run: Run, sizes: dict[str, int], oel: Figures) -> tuple[float, float]:
+    """Print the operations of the fit; return their number and the share of the machine's speed."""
+    steps = count_flops(sizes["n"], sizes["q"], sizes["r"], int(oel["d"]), sizes["p"])
+    run.show_table(
+        "operations of the fit", ["step", "flops"], [[name, f"{flops:.2e}"] for name, flops in steps.items()]
     )
-    other = child("benchmarks.bookmarks", "iokr", sizes=sizes, repeats=run.repeats)
-    rows, ratios = [], {}
-    for name, m in (("OEL₀", ours), ("IOKR", other)):
-        rows.append([name, m["predict"], m["kernel"], m["predict"] - m["kernel"], m["peak_bytes"] / 2**30])
-    for j, what in ((1, "with the kernel"), (3, "without the kernel")):
-        ratios[what] = rows[1][j] / rows[0][j]
+    flops = sum(steps.values())
+    rate = flops / oel["fit"]
+    share = rate / run.gemm[DTYPE]
+    run.log(
+        f"fit: {flops:.3g} flops in {oel['fit']:.0f} s = {rate / 1e9:.0f} GFLOP/s, {100 * share:.0f} % of the {DTYPE} "
+        f"matrix product; {oel['d']:,.0f} distinct outputs; peak {oel['peak_bytes'] / 2**30:.2f} GiB"
+    )
+    if run.device is None:
+        claim = f"Bookmarks: the fit reaches at least 50 % of the rate of the {DTYPE} matrix product"
+        run.check_claim(claim, share >= 0.5, f"{100 * share:.0f} %")
+    return flops, share
+
+
+def _report_decoding(run: Run, sizes: dict[str, int], oel: Figures, iokr: Figures) -> dict[str, float]:
+    """Print the seconds of predictions; return the ratios of IOKR to OEL₀ with and without the input kernel."""
+    rows: list[list[Any]] = []
+    for name, seconds in (("OEL₀", oel), ("IOKR", iokr)):
+        rest = seconds["predict"] - seconds["kernel"]
+        rows.append([name, seconds["predict"], seconds["kernel"], rest, seconds["peak_bytes"] / 2**30])
+    ratios = {"with the kernel": rows[1][1] / rows[0][1], "without the kernel": rows[1][3] / rows[0][3]}
     rows.append(["ratio", f"{ratios['with the kernel']:.1f}×", "", f"{ratios['without the kernel']:.1f}×", ""])
-    run.table(
-        f"decoding {sizes['tests']:,} tests; IOKR (rank {other['r']}) measured on {sizes['iokr_tests']:,} and scaled",
+    run.show_table(
+        f"decoding {sizes['tests']:,} tests; IOKR (rank {iokr['r']}) measured on {sizes['iokr_tests']:,} and scaled",
         ["method", "predict s", "k_x(test, landmarks) s", "the rest s", "peak GiB"],
         rows,
     )
-    if run.device is None:
-        run.claim(f"Bookmarks fit at 50 % of the {DTYPE} matrix product or more", share >= 0.5, f"{100 * share:.0f} %")
-    if run.device == "cuda":
-        ours = {"landmarks": ours, "exact": _on_gpu(run, sizes, ours)}
-    found = ", ".join(f"{ratio:.1f}× {what}" for what, ratio in ratios.items())
-    run.claim("Bookmarks: OEL₀ decodes at least 10× faster than IOKR", min(ratios.values()) >= 10, found)
-    return {"sizes": sizes, "oel": ours, "iokr": other, "flops": total, "share": share, "ratios": ratios}
+    return ratios
 
 
-def _on_gpu(run: Run, sizes: dict[str, int], approximate: dict[str, float]) -> dict[str, float]:
-    """Measure the fit without output landmarks too, and judge the seconds of both."""
-    options = {"sizes": sizes, "repeats": run.repeats, "exact": True}
-    exact = median([child("benchmarks.bookmarks", "oel", **options) for _ in range(run.repeats)])
-    for name, one in ((f"{sizes['r']} output landmarks, {DTYPE}", approximate), ("exact outputs, float64", exact)):
-        found = f"fit {one['fit']:.2f} s, decode {one['decode']:.3f} s; predict {one['predict']:.2f} s in all"
-        met = one["fit"] < 6 and one["decode"] < 0.5
-        run.claim(f"Bookmarks on a GPU, {name}: fit under 6 s, decode under 0.5 s", met, found)
+def _measure_exact(run: Run, sizes: dict[str, int], approximate: Figures) -> Figures:
+    """Measure the fit without output landmarks too, and check the seconds of both."""
+    exact = median_of_each([_run_child(run, "measure_oel", sizes, exact=True) for _ in range(run.repeats)])
+    kinds = {f"{sizes['r']} output landmarks, {DTYPE}": approximate, "exact outputs, float64": exact}
+    for name, seconds in kinds.items():
+        found = (
+            f"fit {seconds['fit']:.2f} s, decode {seconds['decode']:.3f} s; predict {seconds['predict']:.2f} s in all"
+        )
+        met = seconds["fit"] < 6 and seconds["decode"] < 0.5
+        run.check_claim(f"Bookmarks on a GPU, {name}: fit under 6 s, decode under 0.5 s", met, found)
     return exact

@@ -1,46 +1,56 @@
-"""What a device of torch can do at best: the ceilings that the other figures are held against."""
+"""Computing on a device of torch, and the highest rates of the device, with which other figures are compared."""
 
+from __future__ import annotations
+
+import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
 from psilearn import OEL
-from psilearn._backend import find_device
+from psilearn._backend import computing, find_device
+
+__all__ = ["compute_on", "find_device", "measure_peak_rates", "synchronize", "warm_up"]
 
 
-def synchronize(device: Any) -> None:
-    """Wait until the device has done what it was given."""
-    if device is not None and device.type == "cuda":
-        import torch
+def compute_on(device: str | None, dtype: str = "float64") -> AbstractContextManager[None]:
+    """Let psilearn compute on a device of torch, or in NumPy for None, inside the ``with`` block."""
+    return computing(dtype, find_device(device, "--device"))
 
-        torch.cuda.synchronize(device)
+
+def synchronize() -> None:
+    """Wait until the GPU, if one is used, has finished its work."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
 
 
 def warm_up() -> None:
-    """Fit and predict something small, so that no clock sees libraries being loaded."""
+    """Fit and predict on little data, so that loading libraries is not measured."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 5))
     OEL(n_components=5, input_landmarks=50, output_landmarks=50).fit(X, X).predict(X)
     OEL(n_components=5).fit(X, X).predict(X)
 
 
-def best_seconds(work: Callable[[], Any], device: Any, turns: int = 7) -> float:
-    """Return the least seconds of a piece of work on the device."""
+def best_seconds(work: Callable[[], object], turns: int = 7) -> float:
+    """Return the smallest time of a piece of work in seconds."""
     work()
     seconds = []
     for _ in range(turns):
-        synchronize(device)
+        synchronize()
         start = perf_counter()
         work()
-        synchronize(device)
+        synchronize()
         seconds.append(perf_counter() - start)
     return min(seconds)
 
 
-def ceilings(name: str, quick: bool) -> dict[str, float]:
-    """Return flops a second of matrix products, and bytes a second of copies: on the device, and to it."""
+def measure_peak_rates(name: str, quick: bool) -> dict[str, float]:
+    """Return flops per second of matrix products, and bytes per second of copies on the device and to it."""
     import torch
 
     device = find_device(name)
@@ -49,11 +59,11 @@ def ceilings(name: str, quick: bool) -> dict[str, float]:
     for dtype, tf32 in (("float64", False), ("float32", False), ("tf32", True)):
         torch.backends.cuda.matmul.allow_tf32 = tf32
         A, B = torch.randn((2, size, size), dtype=getattr(torch, dtype.replace("tf", "float")), device=device)
-        rates[dtype] = 2 * size**3 / best_seconds(lambda A=A, B=B: A @ B, device)
+        rates[dtype] = 2 * size**3 / best_seconds(partial(torch.matmul, A, B))
     torch.backends.cuda.matmul.allow_tf32 = False
-    there = torch.empty(2**24 if quick else 2**31, dtype=torch.uint8, device=device)
-    other = torch.empty_like(there)
-    rates["copy"] = 2 * len(there) / best_seconds(lambda: other.copy_(there), device)
-    here = torch.empty(2**24 if quick else 2**30, dtype=torch.uint8, pin_memory=device.type == "cuda")
-    rates["to device"] = len(here) / best_seconds(lambda: there[: len(here)].copy_(here), device)
+    target = torch.empty(2**24 if quick else 2**31, dtype=torch.uint8, device=device)
+    other = torch.empty_like(target)
+    rates["copy"] = 2 * len(target) / best_seconds(lambda: other.copy_(target))
+    source = torch.empty(2**24 if quick else 2**30, dtype=torch.uint8, pin_memory=device.type == "cuda")
+    rates["to device"] = len(source) / best_seconds(lambda: target[: len(source)].copy_(source))
     return rates

@@ -1,104 +1,138 @@
-"""The same predictions on a device as in NumPy, and no memory of the device kept.
+"""The same predictions on a device as in NumPy, and no memory kept on the device.
 
-USPS halves and Bibtex at full size: IOKR, KDE and OEL in float64, and OEL in each other precision; the share of
-identical predictions, and how far apart the distances of the others are. Predictions that differ by no more than
-rounding are ties.
+USPS halves and Bibtex at full size: IOKR, KDE and OEL in float64, and OEL in the other precisions. Reported are the
+share of identical predictions, and how far apart the distances of the others are. Predictions whose distances differ
+by no more than rounding are ties.
 """
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import normalize
 
-from benchmarks.report import Run
+from benchmarks.device import compute_on, find_device
+from benchmarks.measurement import Figures, Run
 from psilearn import IOKR, KDE, OEL
-from psilearn._backend import find_device, on_host
+from psilearn._utils.samples import Samples
 from psilearn.datasets import load_bibtex, load_usps
-from psilearn.kernels import Dice, Gaussian
+from psilearn.decoding import TopK
+from psilearn.kernels import Dice, Gaussian, Kernel
 
 NEEDS = ("usps/usps.h5", "mulan/bibtex/bibtex-train.arff", "mulan/bibtex/bibtex-test.arff", "mulan/bibtex/bibtex.xml")
-ROUNDING = 1e-9  # relative difference of two distances that counts as a tie in float64
+MAX_TIE = 1e-9  # relative difference of two distances that counts as a tie in float64
+MAX_DIFFERENT = 0.001  # share of predictions that may differ by a tie
+APPROXIMATE = ("float32", "tf32")
 
 
-def problems(run: Run) -> dict[str, Any]:
-    """Return the kernels, λ, p and data of both problems."""
+@dataclass(frozen=True)
+class Problem:
+    """Kernels, parameters and data."""
+
+    input_kernel: Kernel
+    output_kernel: Kernel
+    alpha: float
+    n_components: int
+    X: Samples
+    Y: Samples
+    unlabeled: Samples | None
+    X_test: Samples
+
+    def make_models(self, n_landmarks: int) -> dict[str, IOKR | KDE | OEL]:
+        """Return the models that are compared."""
+        base: dict[str, Any] = {
+            "input_kernel": self.input_kernel,
+            "output_kernel": self.output_kernel,
+            "alpha": self.alpha,
+        }
+        size = {"n_components": self.n_components}
+        landmarks = {"input_landmarks": n_landmarks, "output_landmarks": n_landmarks}
+        return {
+            "IOKR": IOKR(**base),
+            "KDE": KDE(**base, **size),
+            "OEL": OEL(**base, **size, supervision=0.15 if self.unlabeled is not None else 1.0),
+            "OEL, landmarks": OEL(**base, **size, supervision=0.5, **landmarks),
+            **{f"OEL, {dtype}": OEL(**base, **size, supervision=0.5, dtype=dtype) for dtype in APPROXIMATE},
+        }
+
+    def fit_and_predict(self, model: IOKR | KDE | OEL) -> tuple[TopK, float, float]:
+        """Return the two nearest candidates of each test, and the seconds of fit and prediction."""
+        start = perf_counter()
+        model.fit(self.X, self.Y, unlabeled=self.unlabeled)
+        fitted = perf_counter()
+        top = model.predict_topk(self.X_test, 2)
+        return top, fitted - start, perf_counter() - fitted
+
+
+def load_problems(run: Run) -> dict[str, Problem]:
+    """Return both problems."""
     usps, bibtex = load_usps(), load_bibtex()
-    n, m, q = run.size((1000, 6000, None), (150, 300, 100))
+    n, m, q = run.select((1000, 6000, None), (150, 300, 100))
     pairs, alone, test = usps.train[:n], usps.train[-m:], usps.test[:q]
+    usps_data = usps.X[pairs], usps.Y[pairs], usps.Y[alone], usps.X[test]
     X = normalize(bibtex.X)
-    train, tested = bibtex.train[: run.size(None, 300)], bibtex.test[:q]
+    train = bibtex.train[: run.select(None, 300)]
+    bibtex_data = X[train], bibtex.Y[train], None, X[bibtex.test[:q]]
     return {
-        "USPS": (Gaussian(0.04), Gaussian(0.05), 1e-4, run.size(98, 30), usps.X[pairs], usps.Y[pairs], usps.Y[alone],
-                 usps.X[test]),
-        "Bibtex": (Gaussian(0.5), Dice(), 1e-5, run.size(200, 30), X[train], bibtex.Y[train], None, X[tested]),
-    }  # fmt: skip
+        "USPS": Problem(Gaussian(0.04), Gaussian(0.05), 1e-4, run.select(98, 30), *usps_data),
+        "Bibtex": Problem(Gaussian(0.5), Dice(), 1e-5, run.select(200, 30), *bibtex_data),
+    }
 
 
-def measure(run: Run) -> dict[str, Any]:
+def measure(run: Run) -> Figures:
     """Print and return seconds of both and the share of identical predictions."""
     if run.device is None:
-        run.say("devices: needs --device cpu or --device cuda")
+        run.log("devices: needs --device cpu or --device cuda")
         return {}
-    figures: dict[str, Any] = {}
-    rows = []
-    for name, (kernel_x, kernel_y, alpha, p, X, Y, U, X_test) in problems(run).items():
-        models = {
-            "IOKR": IOKR(kernel_x, kernel_y, alpha),
-            "KDE": KDE(kernel_x, kernel_y, alpha, p),
-            "OEL": OEL(kernel_x, kernel_y, alpha, p, 0.15 if U is not None else 1.0),
-            "OEL, landmarks": OEL(
-                kernel_x, kernel_y, alpha, p, 0.5, input_landmarks=run.size(500, 60), output_landmarks=run.size(500, 60)
-            ),
-            "OEL, float32": OEL(kernel_x, kernel_y, alpha, p, 0.5, dtype="float32"),
-            "OEL, tf32": OEL(kernel_x, kernel_y, alpha, p, 0.5, dtype="tf32"),
-        }
-        for label, model in models.items():
-            found = []
-            for place in ("NumPy", run.device):
-                seconds = [perf_counter()]
-                if place == "NumPy":
-                    with on_host():
-                        model.fit(X, Y, unlabeled=U)
-                        seconds.append(perf_counter())
-                        top = model.predict_topk(X_test, 2)
-                else:
-                    model.fit(X, Y, unlabeled=U)
-                    seconds.append(perf_counter())
-                    top = model.predict_topk(X_test, 2)
-                found.append((top, *np.diff([*seconds, perf_counter()])))
-            (ours, fit, decode), (theirs, device_fit, device_decode) = found
-            differ = ours.indices[:, 0] != theirs.indices[:, 0]
-            gap = np.abs(ours.distances - theirs.distances) / (1 + ours.distances)
-            margins = ours.margins[differ] / (1 + ours.distances[differ, 0])
-            figures[f"{name}, {label}"] = {
-                "identical": float(1 - differ.mean()),
-                "largest gap": float(gap.max()),
-                "largest margin that changed": float(margins.max(initial=0.0)),
-                "NumPy": [fit, decode],
-                "device": [device_fit, device_decode],
-            }
-            rows.append([f"{name}, {label}", f"{100 * (1 - differ.mean()):.2f} %", gap.max(), margins.max(initial=0.0),
-                         fit, decode, device_fit, device_decode])  # fmt: skip
-            if "float32" not in label and "tf32" not in label:
-                met = differ.mean() <= 0.001 and margins.max(initial=0.0) < ROUNDING
-                run.claim(
-                    f"{name}, {label}: the same predictions but for ties", met, f"{100 * (1 - differ.mean()):.2f} %"
-                )
-    columns = ["model", "identical", "distances differ by", "largest margin that changed", "NumPy fit s", "decode s",
-               f"{run.device} fit s", "decode s"]  # fmt: skip
-    run.table(f"predictions in NumPy and on {run.device}", columns, rows)
-    figures["memory"] = _memory(run)
+    figures: Figures = {}
+    for name, problem in load_problems(run).items():
+        for label, model in problem.make_models(run.select(500, 60)).items():
+            figures[f"{name}, {label}"] = _compare(problem, model)
+    _report(run, figures)
+    figures["memory"] = _measure_memory(run)
     return figures
 
 
-def _memory(run: Run) -> dict[str, Any]:
-    """Look whether importing takes torch, and whether a deleted model leaves memory on the GPU."""
+def _compare(problem: Problem, model: IOKR | KDE | OEL) -> Figures:
+    """Fit and predict in NumPy and on the device of the run, and compare the predictions."""
+    with compute_on(None):
+        host, *host_seconds = problem.fit_and_predict(model)
+    device, *device_seconds = problem.fit_and_predict(model)
+    differ = host.indices[:, 0] != device.indices[:, 0]
+    gap = np.abs(host.distances - device.distances) / (1 + host.distances)
+    margins = host.margins[differ] / (1 + host.distances[differ, 0])
+    return {
+        "identical": float(1 - differ.mean()),
+        "largest gap": float(gap.max()),
+        "largest margin that changed": float(margins.max(initial=0.0)),
+        "NumPy": host_seconds,
+        "device": device_seconds,
+    }
+
+
+def _report(run: Run, figures: Figures) -> None:
+    """Print the table and check that only ties differ."""
+    rows = []
+    for name, f in figures.items():
+        identical, margin = f["identical"], f["largest margin that changed"]
+        share = f"{100 * identical:.2f} %"
+        rows.append([name, share, f["largest gap"], margin, *f["NumPy"], *f["device"]])
+        if not name.endswith(APPROXIMATE):
+            met = 1 - identical <= MAX_DIFFERENT and margin < MAX_TIE
+            run.check_claim(f"{name}: the same predictions except for ties", met, share)
+    columns = ["model", "identical", "distances differ by", "largest margin that changed"]
+    columns += ["NumPy fit s", "decode s", f"{run.device} fit s", "decode s"]
+    run.show_table(f"predictions in NumPy and on {run.device}", columns, rows)
+
+
+def _measure_memory(run: Run) -> Figures:
+    """Check that importing psilearn does not import torch, and that a deleted model leaves no memory on the GPU."""
     code = "import sys, psilearn, psilearn.estimators; print('torch' in sys.modules)"
     imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
-    run.claim("importing psilearn imports no torch", imported == "False", f"imported: {imported}")
+    run.check_claim("importing psilearn does not import torch", imported == "False", f"imported: {imported}")
     if run.device == "cpu":
         return {"imported": imported}
     import torch
@@ -112,7 +146,6 @@ def _memory(run: Run) -> dict[str, Any]:
         held = torch.cuda.memory_allocated(device)
         del model
         kept.append(torch.cuda.memory_allocated(device))
-    run.claim(
-        "a deleted model leaves nothing on the GPU", kept[0] == kept[1] == held, f"{held:,} bytes, {kept[1]:,} after"
-    )
+    found = f"{held:,} bytes, {kept[1]:,} after"
+    run.check_claim("a deleted model leaves nothing on the GPU", kept[0] == kept[1] == held, found)
     return {"imported": imported, "held by a model": held - kept[0], "kept": kept[1] - kept[0]}

@@ -1,35 +1,20 @@
-"""The machine's own matrix product, the ceiling of everything else: 2·size³ flops in float32 and float64."""
+"""The matrix product of the machine itself, which bounds everything else: 2·size³ flops in float32 and float64."""
 
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
-from benchmarks.device import ceilings, warm_up
-from benchmarks.report import Run
+from benchmarks.device import measure_peak_rates, warm_up
+from benchmarks.measurement import Figures, Run
 
 TURNS = 7
 
 
-def _of_device(run: Run) -> dict[str, Any]:
-    """Return what the device does at best; its matrix products are the ceiling of the run."""
-    warm_up()
-    rates = ceilings(str(run.device), run.quick)
-    run.gemm = {name: rates[name] for name in ("float64", "float32", "tf32")}
-    run.copy, run.to_device = rates["copy"], rates["to device"]
-    run.table(
-        f"{run.device}: best of {TURNS}",
-        ["what", "10⁹ a second"],
-        [[f"{name}, {'flops' if name in run.gemm else 'bytes'}", rate / 1e9] for name, rate in rates.items()],
-    )
-    return {"device": run.device, **{name: {"best_gflops": rate / 1e9} for name, rate in rates.items()}}
-
-
-def measure(run: Run) -> dict[str, Any]:
-    """Return GFLOP/s of each dtype, best and median, and keep the best as the ceiling of the run."""
+def measure(run: Run) -> Figures:
+    """Return GFLOP/s of each dtype, best and median; the best one is the upper bound of the run."""
     if run.device is not None:
-        return _of_device(run)
-    size = run.size(4096, 512)
+        return _measure_device(run, run.device)
+    size = run.select(4096, 512)
     pairs = {
         name: np.random.default_rng(0).standard_normal((2, size, size)).astype(name) for name in ("float32", "float64")
     }
@@ -46,9 +31,23 @@ def measure(run: Run) -> dict[str, Any]:
         name: {"best_gflops": max(values) / 1e9, "median_gflops": float(np.median(values)) / 1e9}
         for name, values in rates.items()
     }
-    run.table(
+    run.show_table(
         f"matrix product of order {size}, GFLOP/s of {TURNS}",
         ["dtype", "best", "median"],
         [[name, f["best_gflops"], f["median_gflops"]] for name, f in figures.items()],
     )
     return {"size": size, **figures}
+
+
+def _measure_device(run: Run, device: str) -> Figures:
+    """Return the highest rates of the device; its matrix products are the upper bound of the run."""
+    warm_up()
+    rates = measure_peak_rates(device, run.quick)
+    run.gemm = {name: rates[name] for name in ("float64", "float32", "tf32")}
+    run.copy, run.to_device = rates["copy"], rates["to device"]
+    run.show_table(
+        f"{device}: best of {TURNS}",
+        ["operation", "10⁹ per second"],
+        [[f"{name}, {'flops' if name in run.gemm else 'bytes'}", rate / 1e9] for name, rate in rates.items()],
+    )
+    return {"device": device, **{name: {"best_gflops": rate / 1e9} for name, rate in rates.items()}}

@@ -1,20 +1,19 @@
-"""Metabolites: the kernel of spectra beside the double loop over peaks, fingerprints, and ranking of candidates."""
+"""Metabolites: the kernel of spectra next to a double loop over peaks, fingerprints, and ranking of candidates."""
 
 import math
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from sklearn.utils import Bunch
 
-from benchmarks.report import Clock, Run, in_turns, slope
+from benchmarks.measurement import Clock, Figures, Run, growth_exponent, time_in_turns, time_stage
 from psilearn import OEL
 from psilearn._linalg import Array
 from psilearn.chem import ProbabilityProduct, load_metabolites, spectrum_kernel
-from psilearn.chem.metabolites import MetaboliteIdentifier, rank_spectra
-from psilearn.chem.molecules import CandidateLibrary
-from psilearn.chem.molecules.molecule_files import MoleculeList
+from psilearn.chem.metabolites import MetaboliteIdentifier, Ranking, rank_spectra
+from psilearn.chem.molecules import CandidateLibrary, MoleculeList
 from psilearn.chem.spectra import Spectrum
 from psilearn.kernels import GaussianTanimoto
 
@@ -23,7 +22,7 @@ WIDTH = 0.005
 
 
 def double_loop(A: list[Spectrum], B: list[Spectrum]) -> Array:
-    """Return the kernel on peaks by the sum over all pairs of them, in plain Python."""
+    """Return the kernel on peaks as a sum over all pairs of peaks, in pure Python."""
     K = np.empty((len(A), len(B)))
     for i, a in enumerate(A):
         left = list(zip(a.mz.tolist(), np.sqrt(a.intensity).tolist(), strict=True))
@@ -34,7 +33,7 @@ def double_loop(A: list[Spectrum], B: list[Spectrum]) -> Array:
 
 
 def one_pair_at_a_time(A: list[Spectrum], B: list[Spectrum]) -> Array:
-    """Return the same with all pairs of peaks of two spectra in one array."""
+    """Return the kernel on peaks with one array of all pairs of peaks per pair of spectra."""
     K = np.empty((len(A), len(B)))
     for i, a in enumerate(A):
         for j, b in enumerate(B):
@@ -43,78 +42,85 @@ def one_pair_at_a_time(A: list[Spectrum], B: list[Spectrum]) -> Array:
     return K
 
 
-def timed(work: Any, clock: Clock) -> Any:
-    """Run one turn."""
-    with clock("seconds"):
-        return work()
-
-
-def measure(run: Run) -> dict[str, Any]:
+def measure(run: Run) -> Figures:
     """Print the seconds of every step, check that the routes agree, and return the figures."""
     data = load_metabolites()
-    return {"kernel": _kernel(run, data.spectra), "library": _ranking(run, data)}
+    return {"kernel": _measure_kernel(run, data.spectra), "library": _measure_ranking(run, data)}
 
 
-def _kernel(run: Run, spectra: list[Spectrum]) -> dict[str, Any]:
+def _measure_kernel(run: Run, spectra: list[Spectrum]) -> Figures:
+    """Compare the routes to the kernel on few spectra, and measure its growth."""
     kernel = ProbabilityProduct(width=WIDTH)
-    few = spectra[: run.size(120, 8)]
-    methods = {
-        "psilearn": partial(timed, lambda: kernel(few, few)),
-        "one pair of spectra at a time": partial(timed, lambda: one_pair_at_a_time(few, few)),
-        "double loop": partial(timed, lambda: double_loop(few, few)),
+    few = spectra[: run.select(120, 8)]
+    routes = {
+        "psilearn": partial(kernel, few, few),
+        "one pair of spectra at a time": partial(one_pair_at_a_time, few, few),
+        "double loop": partial(double_loop, few, few),
     }
-    measured = in_turns(methods, run.repeats)
-    for one in measured.values():
-        assert np.allclose(one.result, measured["psilearn"].result, rtol=1e-10), "the routes disagree"
-    seconds = {name: one.seconds["seconds"] for name, one in measured.items()}
+    timings = time_in_turns({name: partial(time_stage, route) for name, route in routes.items()}, run.repeats)
+    for timing in timings.values():
+        assert np.allclose(timing.result, timings["psilearn"].result, rtol=1e-10), "the routes disagree"
+    seconds = {name: timing.seconds["seconds"] for name, timing in timings.items()}
     rows = [[name, value, value / seconds["psilearn"]] for name, value in seconds.items()]
-    run.table(f"kernel on peaks, {len(few)} × {len(few)} spectra", ["route", "seconds", "times psilearn's"], rows)
-    sizes = run.size([500, 1000, 2000, len(spectra)], [20, 40])
-    whole = spectrum_kernel(width=WIDTH)
-    growth = [in_turns({"K": partial(timed, lambda n=n: whole(spectra[:n]))}, 1)["K"].seconds["seconds"] for n in sizes]
-    run.table("peaks and losses, n × n", ["n", "seconds"], [[str(n), s] for n, s in zip(sizes, growth, strict=True)])
-    run.curves["kernel of spectra"] = {"n × n": list(zip(sizes, growth, strict=True))}
+    run.show_table(f"kernel on peaks, {len(few)} × {len(few)} spectra", ["route", "seconds", "ratio"], rows)
+    sizes, growth = _measure_growth(run, spectra)
     ratio = seconds["double loop"] / seconds["psilearn"]
-    run.claim("the kernel on peaks at least 50 times as fast as the double loop", ratio >= 50, f"{ratio:.0f} times")
-    run.claim(f"the kernel of {sizes[-1]} spectra under 60 s", growth[-1] < 60, f"{growth[-1]:.1f} s")
+    run.check_claim(
+        "the kernel on peaks is at least 50 times as fast as the double loop", ratio >= 50, f"{ratio:.0f} times"
+    )
+    run.check_claim(f"the kernel of {sizes[-1]} spectra takes under 60 s", growth[-1] < 60, f"{growth[-1]:.1f} s")
     return {
         "seconds": seconds,
         "growth": dict(zip(map(str, sizes), growth, strict=True)),
-        "slope": slope(sizes, growth),
+        "slope": growth_exponent(sizes, growth),
     }
 
 
-def _ranking(run: Run, data: Any) -> dict[str, Any]:
-    """Build a library of some molecules, fit an OEL₀ without any choice of parameters, and rank."""
-    n, size, p = run.size((1500, 40_000, 400), (60, 600, 20))
-    queries = data.spectra[n : n + run.size(500, 20)]
+def _measure_growth(run: Run, spectra: list[Spectrum]) -> tuple[list[int], list[float]]:
+    """Return numbers of spectra, and the seconds of the kernel on peaks and losses."""
+    sizes = run.select([500, 1000, 2000, len(spectra)], [20, 40])
+    kernel = spectrum_kernel(width=WIDTH)
+    seconds = []
+    for n in sizes:
+        turn = partial(time_stage, partial(kernel, spectra[:n]))
+        seconds.append(time_in_turns({"K": turn}, 1)["K"].seconds["seconds"])
+    points = list(zip(sizes, seconds, strict=True))
+    run.show_table("peaks and losses, n × n", ["n", "seconds"], [[str(n), s] for n, s in points])
+    run.curves["kernel of spectra"] = {"n × n": points}
+    return sizes, seconds
+
+
+def _measure_ranking(run: Run, data: Bunch) -> Figures:
+    """Build a library of some molecules, fit OEL₀ at fixed parameters, and rank."""
+    n, size, p = run.select((1500, 40_000, 400), (60, 600, 20))
+    queries = data.spectra[n : n + run.select(500, 20)]
     formulas = {spectrum.formula for spectrum in data.spectra}
-    own = [s.smiles for s in data.spectra]
-    listed = MoleculeList([*own, *data.candidates.smiles[:size]], [""] * (len(own) + size))
+    smiles = [spectrum.smiles for spectrum in data.spectra]
+    molecules = MoleculeList([*smiles, *data.candidates.smiles[:size]], [""] * (len(smiles) + size))
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
         with clock("build"):
-            library = CandidateLibrary.build(listed, Path(folder, "lib"), n_jobs=-1)
-        Y = library.fingerprints(own[:n]).bits
-        model = OEL(spectrum_kernel(0.5), GaussianTanimoto(packed=True), 3e-5, p, 1.0).fit(data.spectra[:n], Y)
-        identifier = MetaboliteIdentifier(model, library.fingerprints, ("[M+H]+",))
-        for stage in ("rank by kernel values", "rank by embeddings"):
-            with clock(stage):
-                found = list(rank_spectra(identifier, queries, library))
-            if stage == "rank by kernel values":
-                with clock("embed"):
-                    library.embedded(model, build=True)
-        count = float(np.mean([ranking.n_candidates for ranking in found]))
-    each = {
-        "build, ms a molecule": 1000 * clock.seconds["build"] / len(listed.smiles),
-        "embed, ms a molecule": 1000 * clock.seconds["embed"] / len(library),
-        "rank by kernel values, ms a spectrum": 1000 * clock.seconds["rank by kernel values"] / len(queries),
-        "rank by embeddings, ms a spectrum": 1000 * clock.seconds["rank by embeddings"] / len(queries),
+            library = CandidateLibrary.build(molecules, Path(folder, "lib"), n_jobs=-1)
+        Y = library.fingerprints(smiles[:n]).bits
+        model = OEL(spectrum_kernel(0.5), GaussianTanimoto(packed=True), alpha=3e-5, n_components=p, supervision=1.0)
+        identifier = MetaboliteIdentifier(model.fit(data.spectra[:n], Y), library.fingerprints, ("[M+H]+",))
+        with clock("rank by kernel values"):
+            list(rank_spectra(identifier, queries, library))
+        with clock("embed"):
+            library.embedded(model, build=True)
+        with clock("rank by embeddings"):
+            rankings = list(rank_spectra(identifier, queries, library))
+        n_candidates = float(np.mean([ranking.n_candidates for ranking in rankings if isinstance(ranking, Ranking)]))
+        n_molecules = len(library)
+    milliseconds = {
+        "build, ms per molecule": 1000 * clock.seconds["build"] / len(molecules.smiles),
+        "embed, ms per molecule": 1000 * clock.seconds["embed"] / n_molecules,
+        "rank by kernel values, ms per spectrum": 1000 * clock.seconds["rank by kernel values"] / len(queries),
+        "rank by embeddings, ms per spectrum": 1000 * clock.seconds["rank by embeddings"] / len(queries),
     }
-    title = (
-        f"{len(library):,} molecules ({len(formulas):,} formulas asked for), n={n}, p={p}, {count:.0f} candidates each"
-    )
-    run.table(title, ["step", "ms"], [[name, value] for name, value in each.items()])
-    slowest = each["rank by embeddings, ms a spectrum"]
-    run.claim("ranking a spectrum against its candidates under 20 ms", slowest < 20, f"{slowest:.1f} ms")
-    return {**each, "candidates": count}
+    title = f"{n_molecules:,} molecules, {len(formulas):,} formulas of spectra, n={n}, p={p}, "
+    title += f"{n_candidates:.0f} candidates per spectrum"
+    run.show_table(title, ["step", "ms"], [[name, value] for name, value in milliseconds.items()])
+    each = milliseconds["rank by embeddings, ms per spectrum"]
+    run.check_claim("ranking a spectrum against its candidates takes under 20 ms", each < 20, f"{each:.1f} ms")
+    return {**milliseconds, "candidates": n_candidates}

@@ -1,7 +1,7 @@
-"""IOKR and OEL as research code writes them: dense float64, every output kept, explicit inverses, full scores.
+"""IOKR and OEL as typical research code: dense float64, repeated outputs kept, explicit inverses, all scores.
 
-The same mathematics as psilearn and the correct distance, k(y,y) included, so the predictions are the same; only the
-cost is that of the straightforward way. Outputs are 0/1 rows with the Dice kernel, inputs have a Gaussian one.
+The mathematics is that of psilearn, with the correct distance (k(y,y) included), so the predictions are the same; only
+the cost differs. Outputs are 0/1 rows with the Dice kernel, inputs have a Gaussian kernel.
 """
 
 import numpy as np
@@ -12,16 +12,18 @@ from psilearn._linalg import Array
 def gaussian(A: Array, B: Array, gamma: float) -> Array:
     """Return exp(−γ|a − b|²) of dense rows."""
     squared = (A**2).sum(1)[:, None] + (B**2).sum(1) - 2 * A @ B.T
-    return np.exp(-gamma * squared)
+    K: Array = np.exp(-gamma * squared)
+    return K
 
 
 def dice(A: Array, B: Array) -> Array:
-    """Return 2|A∩B| / (|A| + |B|) of dense 0/1 rows that are not empty."""
-    return 2 * (A @ B.T) / (A.sum(1)[:, None] + B.sum(1))
+    """Return 2|A∩B| / (|A| + |B|) of dense 0/1 rows, none of which is empty."""
+    K: Array = 2 * (A @ B.T) / (A.sum(1)[:, None] + B.sum(1))
+    return K
 
 
 class NaiveIOKR:
-    """ĥ(x) = K_test,train (K_x + nλI)⁻¹ against all n training outputs."""
+    """IOKR with weights K_test,train (K_x + nλI)⁻¹ on all n training outputs."""
 
     def __init__(self, gamma: float, alpha: float) -> None:
         self.gamma = gamma
@@ -36,9 +38,11 @@ class NaiveIOKR:
         return self
 
     def predict(self, X: Array) -> Array:
-        """Return the training output that minimises k(y,y) − 2⟨ĥ(x), ψ(y)⟩."""
+        """Return the training output that minimizes k(y,y) − 2⟨ĥ(x), ψ(y)⟩."""
         scores = gaussian(X, self.X, self.gamma) @ self.W @ self.K_y  # (tests, n)
-        return self.Y[np.argmin(np.diag(self.K_y) - 2 * scores, axis=1)]
+        nearest = np.argmin(np.diag(self.K_y) - 2 * scores, axis=1)
+        predicted: Array = self.Y[nearest]
+        return predicted
 
 
 class NaiveOEL0:
@@ -50,7 +54,7 @@ class NaiveOEL0:
         self.n_components = n_components
 
     def fit(self, X: Array, Y: Array) -> "NaiveOEL0":
-        """Decompose K_h = (W K_x)ᵀ K_y (W K_x) / n entirely and keep what leads."""
+        """Compute all eigenvectors of K_h = (W K_x)ᵀ K_y (W K_x) / n and keep the leading ones."""
         self.X, self.Y = X, Y
         n = len(X)
         K_x = gaussian(X, X, self.gamma)
@@ -64,6 +68,8 @@ class NaiveOEL0:
         return self
 
     def predict(self, X: Array) -> Array:
-        """Return the training output that minimises k(y,y) − 2⟨z(x), g(y)⟩."""
+        """Return the training output that minimizes k(y,y) − 2⟨z(x), g(y)⟩."""
         Z = gaussian(X, self.X, self.gamma) @ self.W @ self.G  # (tests, p)
-        return self.Y[np.argmin(self.squared_norms - 2 * Z @ self.G.T, axis=1)]
+        nearest = np.argmin(self.squared_norms - 2 * Z @ self.G.T, axis=1)
+        predicted: Array = self.Y[nearest]
+        return predicted

@@ -1,98 +1,119 @@
-"""Decoding over all rankings: how each exact solver grows with the number of items, and against listing them all.
+"""Decoding over all rankings: how each exact solver grows with the number of items, and next to listing them all.
 
-Weights are those of noisy orders, as a regression predicts them, and pure noise, the hardest case for components.
+Weights are those of noisy orders, similar to the predictions of a regression, and pure noise, the hardest case for the
+decomposition into components.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from benchmarks.report import Clock, Run, in_turns
+from benchmarks.measurement import Clock, Figures, Run, Timing, Turn, time_in_turns
 from psilearn._linalg import Array
 from psilearn.decoding.all_rankings import best_hamming, best_lehmer
 from psilearn.decoding.kemeny import best_kemeny, order_by_integers
 from psilearn.kernels import Hamming, Kemeny, Lehmer, RankingKernel
 from psilearn.rankings import all_rankings, ranks_from_item_numbers
 
-NOISE = 0.1  # of each weight, where the weights of an order have the length 1
+Rankings = npt.NDArray[np.integer[Any]]
+
+NOISE = 0.1  # of each weight; the weights of an order have length 1
+MAX_LISTED_ITEMS = 7
+SOLVERS = ("Kemeny", "Hamming", "Lehmer", "Kemeny, listed")
 
 
-def weights(kernel: RankingKernel, n_items: int, queries: int, kind: str) -> Array:
-    """Return weights (q, D) of orders with noise, or of noise alone."""
+def make_weights(kernel: RankingKernel, n_items: int, n_queries: int, kind: str) -> Array:
+    """Return weights (q, D) of noisy orders, or pure noise."""
     rng = np.random.default_rng(n_items)
-    orders = np.array([rng.permutation(n_items) + 1 for _ in range(queries)])
+    orders = np.array([rng.permutation(n_items) + 1 for _ in range(n_queries)])
     psi = kernel.features(orders)
     noise = rng.standard_normal(psi.shape)
     return noise if kind == "noise" else psi + NOISE * noise
 
 
-def listed(W: Array, kernel: RankingKernel, n_items: int) -> Array:
-    """Return the best ranking of each query by looking at all of them."""
+def best_by_listing(W: Array, kernel: RankingKernel, n_items: int) -> Rankings:
+    """Return the best ranking of each query by scoring all rankings."""
     rankings = all_rankings(n_items)
     psi = kernel.features(rankings)
     scores = 2 * W @ psi.T - np.sum(psi**2, axis=1)
-    return rankings[np.argmax(scores, axis=1)]
+    best: Rankings = rankings[np.argmax(scores, axis=1)]
+    return best
 
 
-def by_integers(W: Array, n_items: int) -> Array:
-    """Return the best ranking of each query by integer programming alone."""
+def best_by_integers(W: Array, n_items: int) -> Rankings:
+    """Return the best ranking of each query by integer programming without components."""
     C = np.zeros((len(W), n_items, n_items))
     i, j = np.triu_indices(n_items, 1)
     C[:, i, j], C[:, j, i] = W, -W
-    return ranks_from_item_numbers(np.stack([order_by_integers(one) for one in C]))
+    return ranks_from_item_numbers(np.stack([order_by_integers(costs) for costs in C]))
 
 
-def timed(solve: Callable[[Array], Array], W: Array) -> Callable[[Clock], Array]:
-    """Return one turn of a solver."""
+def make_turn(solve: Callable[[Array], Rankings], W: Array) -> Turn[Rankings]:
+    """Return a function that decodes once."""
 
-    def turn(clock: Clock) -> Array:
+    def run_turn(clock: Clock) -> Rankings:
         with clock("decode"):
             return solve(W)
 
-    return turn
+    return run_turn
 
 
-def measure(run: Run) -> dict[str, Any]:
+def measure(run: Run) -> Figures:
     """Print seconds for 500 queries, check that the solvers agree, and return the figures."""
-    queries = run.size(500, 20)
-    figures: dict[str, Any] = {}
+    n_queries = run.select(500, 20)
+    figures: Figures = {}
     rows = []
-    for K in run.size([4, 7, 10, 13, 16], [4, 6]):
+    for n_items in run.select([4, 7, 10, 13, 16], [4, 6]):
         for kind in ("orders", "noise"):
-            few = queries if K < 14 or kind == "orders" else queries // 10
-            W = weights(Kemeny(), K, few, kind)
-            others = {"Hamming": (best_hamming, Hamming()), "Lehmer": (best_lehmer, Lehmer())}
-            methods = {"Kemeny": timed(best_kemeny, W)}
-            methods |= {name: timed(f, weights(k, K, few, kind)) for name, (f, k) in others.items()}
-            if K <= 7:
-                methods["Kemeny, listed"] = timed(lambda W, K=K: listed(W, Kemeny(), K), W)
-            measured = in_turns(methods, run.repeats)
-            seconds = {name: one.seconds["decode"] * queries / few for name, one in measured.items()}
-            figures[f"K = {K}, {kind}"] = seconds
-            rows.append([f"{K}, {kind}", *(seconds.get(name, "") for name in ("Kemeny", "Hamming", "Lehmer"))])
-            rows[-1].append(seconds.get("Kemeny, listed", ""))
-            if "Kemeny, listed" in measured:
-                gained = [_value(W, measured[name].result) for name in ("Kemeny", "Kemeny, listed")]
-                assert np.allclose(*gained), "the solver and the list of all rankings disagree"
-    run.table(f"seconds for {queries} queries", ["items", "Kemeny", "Hamming", "Lehmer", "Kemeny, listed"], rows)
-
-    K, few = run.size((20, 20), (6, 3))
-    W = weights(Kemeny(), K, few, "orders")
-    methods = {"components": timed(best_kemeny, W), "integers": timed(lambda W: by_integers(W, K), W)}
-    measured = in_turns(methods, 1)
-    assert np.allclose(*(_value(W, one.result) for one in measured.values())), "the two exact routes disagree"
-    figures[f"K = {K}, {few} noisy orders"] = {name: one.seconds["decode"] for name, one in measured.items()}
-    run.table(
-        f"seconds for {few} noisy orders of {K} items",
-        ["route", "seconds"],
-        [[name, one.seconds["decode"]] for name, one in measured.items()],
-    )
+            seconds = _measure_solvers(run, n_items, kind, n_queries)
+            figures[f"K = {n_items}, {kind}"] = seconds
+            rows.append([f"{n_items}, {kind}", *(seconds.get(name, "") for name in SOLVERS)])
+    run.show_table(f"seconds for {n_queries} queries", ["items", *SOLVERS], rows)
+    figures |= _measure_integers(run)
     if not run.quick:
         slowest = max(figures["K = 10, orders"]["Kemeny"], figures["K = 10, noise"]["Kemeny"])
-        run.claim("Kemeny decoding of 500 queries over 10! rankings under a second", slowest < 1, f"{slowest:.3f} s")
+        claim = "Kemeny decoding of 500 queries over 10! rankings takes under a second"
+        run.check_claim(claim, slowest < 1, f"{slowest:.3f} s")
     return figures
 
 
-def _value(W: Array, ranks: Array) -> Array:
-    return np.sum(W * Kemeny().features(ranks), axis=1)
+def _measure_solvers(run: Run, n_items: int, kind: str, n_queries: int) -> dict[str, float]:
+    """Return the seconds of each solver, scaled to all queries."""
+    n_timed = n_queries if n_items < 14 or kind == "orders" else n_queries // 10
+    W = make_weights(Kemeny(), n_items, n_timed, kind)
+    methods = {
+        "Kemeny": make_turn(best_kemeny, W),
+        "Hamming": make_turn(best_hamming, make_weights(Hamming(), n_items, n_timed, kind)),
+        "Lehmer": make_turn(best_lehmer, make_weights(Lehmer(), n_items, n_timed, kind)),
+    }
+    if n_items <= MAX_LISTED_ITEMS:
+        methods["Kemeny, listed"] = make_turn(partial(best_by_listing, kernel=Kemeny(), n_items=n_items), W)
+    timings = time_in_turns(methods, run.repeats)
+    if "Kemeny, listed" in timings:
+        _check_agreement(W, timings["Kemeny"], timings["Kemeny, listed"])
+    return {name: timing.seconds["decode"] * n_queries / n_timed for name, timing in timings.items()}
+
+
+def _measure_integers(run: Run) -> Figures:
+    """Compare the decomposition into components with integer programming alone."""
+    n_items, n_queries = run.select((20, 20), (6, 3))
+    W = make_weights(Kemeny(), n_items, n_queries, "orders")
+    methods = {
+        "components": make_turn(best_kemeny, W),
+        "integers": make_turn(partial(best_by_integers, n_items=n_items), W),
+    }
+    timings = time_in_turns(methods, 1)
+    _check_agreement(W, *timings.values())
+    seconds = {name: timing.seconds["decode"] for name, timing in timings.items()}
+    title = f"seconds for {n_queries} noisy orders of {n_items} items"
+    run.show_table(title, ["route", "seconds"], [[name, s] for name, s in seconds.items()])
+    return {f"K = {n_items}, {n_queries} noisy orders": seconds}
+
+
+def _check_agreement(W: Array, first: Timing[Rankings], second: Timing[Rankings]) -> None:
+    """Check that two solvers reach the same score."""
+    scores = (np.sum(W * Kemeny().features(timing.result), axis=1) for timing in (first, second))
+    assert np.allclose(*scores), "the two exact routes disagree"

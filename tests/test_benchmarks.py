@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks import bookmarks, million, report
-from benchmarks.child import child
+from benchmarks import bookmarks, measurement, million
+from benchmarks.child_process import run_in_child
 from benchmarks.naive import NaiveIOKR, NaiveOEL0, dice, gaussian
 from scipy import sparse
 
@@ -54,7 +54,7 @@ def test_parts_run_on_a_device(tmp_path):
     assert 0 < record["figures"]["fingerprints"]["distance"] < 2
 
 
-def test_a_device_that_there_is_not_is_one_line():
+def test_an_unknown_device_is_reported_in_one_line():
     done = run("fingerprints", "--quick", "--device", "gpu")
     assert done.returncode == 2 and "--device must be None, 'cpu' or 'cuda'" in done.stderr
     assert "Traceback" not in done.stderr
@@ -69,7 +69,8 @@ def test_predictions_of_a_device_are_compared(tmp_path):
     done = run(*parts, "--quick", "--device", "cpu", "--output", tmp_path, "--repeats", 1, data=data_home())
     assert done.returncode == 0, done.stderr + done.stdout
     figures = json.loads((tmp_path / "history.json").read_text())[0]["figures"]
-    assert all(one["identical"] == 1 for name, one in figures["devices"].items() if "USPS" in name or "Bibtex" in name)
+    compared = [figures["devices"][name] for name in figures["devices"] if name.startswith(("USPS", "Bibtex"))]
+    assert compared and all(comparison["identical"] == 1 for comparison in compared)
     assert figures["usps_grid"]["difference"] < 1e-9
 
 
@@ -79,7 +80,7 @@ def test_bibtex_at_quick_sizes(tmp_path):
 
     done = run("bibtex", "--quick", "--output", tmp_path, "--repeats", 1, data=data_home())
     assert done.returncode == 0, done.stderr
-    assert "not judged at quick sizes" in done.stdout
+    assert "not checked at quick sizes" in done.stdout
     figures = json.loads((tmp_path / "history.json").read_text())[0]["figures"]["bibtex"]
     for name in ("IOKR", "OEL₀"):
         assert figures[name]["f1"] == pytest.approx(figures[f"naive {name}"]["f1"], abs=1e-3)
@@ -93,8 +94,8 @@ def test_baselines_at_quick_sizes(tmp_path):
     assert done.returncode == 0, done.stderr
     figures = json.loads((tmp_path / "history.json").read_text())[0]["figures"]["baselines"]
     assert {"LR", "PRLR", "KRR", "OEL₀, Dice"} <= set(figures["methods"])
-    for own in figures["methods"].values():
-        assert len(own["fit"]) == len(figures["sizes"]) == 2 and min(own["fit"]) > 0
+    for series in figures["methods"].values():
+        assert len(series["fit"]) == len(figures["sizes"]) == 2 and min(series["fit"]) > 0
 
 
 def test_rankings_at_quick_sizes(tmp_path):
@@ -113,10 +114,10 @@ def test_metabolites_at_quick_sizes(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     figures = json.loads((tmp_path / "history.json").read_text())[0]["figures"]["metabolites"]
     assert figures["kernel"]["seconds"]["double loop"] > 0
-    assert figures["library"]["rank by embeddings, ms a spectrum"] > 0
+    assert figures["library"]["rank by embeddings, ms per spectrum"] > 0
 
 
-def test_unknown_parts_are_refused(tmp_path):
+def test_unknown_parts_are_rejected(tmp_path):
     done = run("nonsense", "--output", tmp_path)
     assert done.returncode == 2 and "nonsense" in done.stderr and not list(tmp_path.iterdir())
 
@@ -126,8 +127,8 @@ def test_naive_code_predicts_the_same(bits):
     np.testing.assert_allclose(gaussian(X, X[:9], 0.3), Gaussian(0.3)(X, X[:9]), atol=1e-12)
     np.testing.assert_allclose(dice(Y, Y[:9]), Dice()(Y, Y[:9]))
     for naive, ours in (
-        (NaiveIOKR(0.3, 1e-3), IOKR(Gaussian(0.3), Dice(), 1e-3)),
-        (NaiveOEL0(0.3, 1e-3, 5), OEL(Gaussian(0.3), Dice(), 1e-3, 5, supervision=1.0)),
+        (NaiveIOKR(0.3, 1e-3), IOKR(Gaussian(0.3), Dice(), alpha=1e-3)),
+        (NaiveOEL0(0.3, 1e-3, 5), OEL(Gaussian(0.3), Dice(), alpha=1e-3, n_components=5, supervision=1.0)),
     ):
         np.testing.assert_array_equal(
             naive.fit(X[:60], Y[:60]).predict(X[60:]), ours.fit(X[:60], Y[:60]).predict(X[60:])
@@ -139,14 +140,15 @@ def test_dense_algorithm_1_predicts_the_same():
 
     rng = np.random.default_rng(0)
     X, Y, U, X_test = rng.random((30, 8)), rng.random((30, 5)), rng.random((40, 5)), rng.random((10, 8))
-    ours = OEL(usps.INPUT, usps.OUTPUT, usps.ALPHA, 6, usps.SUPERVISION).fit(X, Y, unlabeled=U).predict(X_test)
-    np.testing.assert_array_equal(usps.algorithm_1_dense(report.Clock(), X, Y, U, X_test, 6), ours)
+    model = OEL(usps.INPUT, usps.OUTPUT, alpha=usps.ALPHA, n_components=6, supervision=usps.SUPERVISION)
+    ours = model.fit(X, Y, unlabeled=U).predict(X_test)
+    np.testing.assert_array_equal(usps.run_dense_algorithm_1(measurement.Clock(), X, Y, U, X_test, 6), ours)
 
 
 def test_falkon_converges_to_the_solution():
     from benchmarks import falkon
 
-    X, V, X_new, _ = falkon.problem(300, 3)
+    X, V, X_new, _ = falkon.make_problem(300, 3)
     S = X[:40]
     K, K_s = falkon.gaussian(X, S), falkon.gaussian(S, S)
     exact = np.linalg.solve(K.T @ K + 300 * 1e-4 * K_s, K.T @ V)
@@ -155,19 +157,19 @@ def test_falkon_converges_to_the_solution():
     np.testing.assert_allclose(K_new @ found, K_new @ exact, atol=1e-6)
 
 
-def test_a_child_reports_its_memory():
-    result = child("tests.test_benchmarks", "allocate", mebibytes=200)
+def test_a_child_process_reports_its_memory():
+    result = run_in_child("tests.test_benchmarks", "allocate", mebibytes=200)
     assert result["answer"] == 200
     assert 150 * 2**20 < result["peak_bytes"] - result["baseline_bytes"] < 400 * 2**20
     with pytest.raises(RuntimeError, match=r"allocate.*ValueError: negative"):
-        child("tests.test_benchmarks", "allocate", mebibytes=-1)
+        run_in_child("tests.test_benchmarks", "allocate", mebibytes=-1)
 
 
 def allocate(mebibytes):
     return {"answer": int(np.ones((mebibytes, 2**17)).shape[0])}
 
 
-def test_turns_alternate_and_medians_are_of_stages():
+def test_methods_alternate_and_medians_are_per_stage():
     order = []
 
     def method(name):
@@ -178,29 +180,29 @@ def test_turns_alternate_and_medians_are_of_stages():
 
         return turn
 
-    measured = report.in_turns({"a": method("a"), "b": method("b")}, 2)
+    timings = measurement.time_in_turns({"a": method("a"), "b": method("b")}, 2)
     assert order == ["a", "b", "a", "b"]
-    assert measured["b"].result == "b" and set(measured["a"].seconds) == {"fit", "total"}
-    assert report.slope([1, 2, 4], [3.0, 12.0, 48.0]) == pytest.approx(2)
+    assert timings["b"].result == "b" and set(timings["a"].seconds) == {"fit", "total"}
+    assert measurement.growth_exponent([1, 2, 4], [3.0, 12.0, 48.0]) == pytest.approx(2)
 
 
 def test_growth_is_drawn(tmp_path):
-    assert report.draw_growth({"n": {"fit": [(10, 0.1), (100, 1.0)]}}, tmp_path / "growth.png")
+    assert measurement.draw_growth({"n": {"fit": [(10, 0.1), (100, 1.0)]}}, tmp_path / "growth.png")
     assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_operations_of_bookmarks_are_led_by_the_landmarks():
+def test_flops_of_bookmarks_are_dominated_by_the_landmarks():
     sizes = bookmarks.FULL
-    flops = bookmarks.operations(sizes["n"], sizes["q"], sizes["r"], 13779, sizes["p"])
+    flops = bookmarks.count_flops(sizes["n"], sizes["q"], sizes["r"], 13779, sizes["p"])
     assert sum(flops.values()) > 2 * sizes["n"] * sizes["q"] ** 2
 
 
-def test_outputs_of_million_repeat_their_prototypes(tmp_path):
-    million.write(tmp_path / "outputs.npy", 300)
+def test_outputs_of_million_are_near_their_prototypes(tmp_path):
+    million.write_outputs(tmp_path / "outputs.npy", 300)
     rows = np.load(tmp_path / "outputs.npy", mmap_mode="r")
-    assert rows.shape == (300, million.BITS) and set(np.unique(rows)) == {0, 1}
-    X, Y = million.pairs(50)
+    assert rows.shape == (300, million.N_BITS) and set(np.unique(rows)) == {0, 1}
+    X, Y = million.make_pairs(50)
     distances = Dice().squared_distances(
-        sparse.csr_matrix(rows), sparse.csr_matrix(million.world()[0].astype(np.uint8))
+        sparse.csr_matrix(rows), sparse.csr_matrix(million.make_prototypes()[0].astype(np.uint8))
     )
     assert np.all(distances.min(axis=1) < 0.6) and len(X) == len(Y) == 50

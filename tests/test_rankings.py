@@ -1,4 +1,4 @@
-"""Rankings as ranks and as orders: both forms say the same, and what is no ranking is refused by its row."""
+"""Rankings as ranks and as orders: both forms are equivalent, and an error names the row that is not a ranking."""
 
 from itertools import permutations
 from math import factorial
@@ -22,7 +22,7 @@ NAN = float("nan")
 
 @PROPERTY
 @given(ranks=rank_rows)
-def test_orders_and_ranks_are_two_forms_of_one_thing(ranks):
+def test_orders_and_ranks_are_equivalent(ranks):
     orders = to_orders(ranks)
     back, items = from_orders(orders)
     np.testing.assert_array_equal(back, ranks)
@@ -34,7 +34,7 @@ def test_orders_and_ranks_are_two_forms_of_one_thing(ranks):
 
 @PROPERTY
 @given(ranks=rank_rows, seed=st.integers(0, 99))
-def test_partial_orders_keep_who_is_before_whom(ranks, seed):
+def test_partial_orders_keep_the_order_of_items(ranks, seed):
     rng = np.random.default_rng(seed)
     partial = np.where(rng.random(ranks.shape) < 0.3, NAN, np.minimum(ranks, 2))
     partial[:, :2] = [1, 2]
@@ -48,7 +48,7 @@ def test_items_are_sorted_and_numbers_by_value():
     assert from_orders(["10>9>x>2"])[1] == ["2", "9", "10", "x"]
     ranks, items = from_orders([" red wine > beer "], items=["beer", "red wine"])
     assert ranks.tolist() == [[2, 1]] and items == ["beer", "red wine"]
-    assert to_orders(np.arange(1, 28)[None])[0].startswith("1>2>3")  # no letters are left
+    assert to_orders(np.arange(1, 28)[None])[0].startswith("1>2>3")  # more items than letters
 
 
 @pytest.mark.parametrize("K", [1, 2, 3, 5])
@@ -61,7 +61,7 @@ def test_item_numbers_become_ranks():
     np.testing.assert_array_equal(ranks_from_item_numbers(np.array([[1, 2, 0]])), [[3, 1, 2]])
 
 
-def test_too_many_rankings_are_refused_before_they_are_made():
+def test_too_many_rankings_raise_before_they_are_built():
     with pytest.raises(MemoryError, match=r"All 20! rankings of 20 items.*give candidates"):
         all_rankings(20)
     with pytest.raises(ValueError, match=r"All 500! rankings of 500 items are too many to list"):
@@ -83,7 +83,7 @@ def test_too_many_rankings_are_refused_before_they_are_made():
         ([], r"is empty"),
     ],
 )
-def test_orders_that_are_no_rankings_are_refused_by_their_row(orders, message):
+def test_errors_about_orders_name_the_row(orders, message):
     with pytest.raises(ValueError, match=message):
         from_orders(orders)
 
@@ -101,7 +101,7 @@ def test_an_order_is_a_string():
         Kemeny().check(np.array([["a>b"], ["b>a"]]), "y")
 
 
-def test_ranks_become_orders_of_named_items_only():
+def test_errors_of_to_orders():
     with pytest.raises(ValueError, match="items names 2 items, but ranks has 3 columns"):
         to_orders([[1, 2, 3]], ["a", "b"])
     with pytest.raises(ValueError, match=r"shape \(n, K\).*\(3,\)"):
@@ -115,29 +115,32 @@ def test_ranks_become_orders_of_named_items_only():
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ([1, 1, 3], r"y in row 1 is no ranking of 3 items, \[1, 1, 3\]: 1 stands 2 times, 2 is missing.*partial=True"),
+        (
+            [1, 1, 3],
+            r"y in row 1 is not a ranking of 3 items, \[1, 1, 3\]: 1 occurs 2 times, 2 is missing.*partial=True",
+        ),
         ([0, 1, 2], r"y in row 1 .*Ranks begin with 1.*'b>c>a'"),
         ([1, 2, 4], r"3 is missing"),
         ([1.5, 2, 3], r"1 is missing"),
-        ([1, 2, NAN], r"y in row 1 is no ranking of 3 items, \[1, 2, nan\]: 3 is missing.*NaN.*partial=True"),
+        ([1, 2, NAN], r"y in row 1 is not a ranking of 3 items, \[1, 2, nan\]: 3 is missing.*NaN.*partial=True"),
     ],
 )
-def test_ranks_that_are_no_ranking_are_refused_by_their_row(kernel, row, message):
+def test_errors_about_ranks_name_the_row(kernel, row, message):
     with pytest.raises(ValueError, match=message):
         kernel().check([[1, 2, 3], row], "y")
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_rows_of_unequal_length_are_refused_by_their_row(kernel):
+def test_errors_about_rows_of_unequal_length_name_the_rows(kernel):
     with pytest.raises(ValueError, match="row 0 has 3 ranks, row 1 has 2"):
         kernel().check([[1, 2, 3], [1, 2]], "y")
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_what_is_no_collection_of_rankings_is_refused(kernel):
-    for thing in (3, None, np.array(3.0), "a>b", {"a>b"}):
+def test_a_value_that_is_not_a_collection_of_rankings_raises(kernel):
+    for value in (3, None, np.array(3.0), "a>b", {"a>b"}):
         with pytest.raises(TypeError, match="A must be an array or a sequence of objects"):
-            kernel()(thing)
+            kernel()(value)
     for empty in (np.empty((0, 3)), []):
         with pytest.raises(ValueError, match="A is empty"):
             kernel()(empty)
@@ -149,15 +152,15 @@ def test_what_is_no_collection_of_rankings_is_refused(kernel):
         kernel(partial=True)([[1, np.inf, 3]])
 
 
-def test_a_partial_ranking_ranks_something():
-    with pytest.raises(ValueError, match="y in row 1 ranks no item"):
+def test_errors_about_partial_rankings():
+    with pytest.raises(ValueError, match="y in row 1 does not rank any item"):
         Kemeny(partial=True).check([[1, NAN], [NAN, NAN]], "y")
-    for silent in ([2, 2], [NAN, 1]):
-        with pytest.raises(ValueError, match="y in row 1 prefers no item to another and says nothing"):
-            Kemeny(partial=True).check([[1, 2], silent], "y")
+    for all_tied in ([2, 2], [NAN, 1]):
+        with pytest.raises(ValueError, match="y in row 1 does not prefer any item to another"):
+            Kemeny(partial=True).check([[1, 2], all_tied], "y")
     with pytest.raises(ValueError, match="y in row 0 has a rank below 1: 1 is preferred, and an unknown rank is NaN"):
         Kemeny(partial=True).check([[1, 2, -1]], "y")
-    assert Hamming(partial=True)([[NAN, 1]], [[2, 1], [1, 2]]).tolist() == [[0.5, 0.0]]  # a place says something
+    assert Hamming(partial=True)([[NAN, 1]], [[2, 1], [1, 2]]).tolist() == [[0.5, 0.0]]  # a single place is information
     with pytest.raises(ValueError, match=r"y in row 1: 'b>c' leaves items out.*the places that Hamming compares"):
         Hamming(partial=True, items=["a", "b", "c"]).check(["a>b>c", "b>c"], "y")
     with pytest.raises(ValueError, match="y ranks 3 items a row, but items names 2"):
@@ -177,14 +180,14 @@ def test_orders_give_the_kernel_of_their_ranks(kernel):
     np.testing.assert_array_equal(kernel().diag(orders), kernel().diag(by_name))
 
 
-def test_forms_and_items_are_not_mixed():
+def test_mixed_forms_and_items_raise():
     with pytest.raises(ValueError, match="same items: A: orders of a, b; B: ranks"):
         Kemeny()(["a>b"], [[1, 2]])
     with pytest.raises(ValueError, match="A: orders of a, b; B: orders of a, c"):
         Kemeny()(["a>b"], ["a>c"])
     with pytest.raises(ValueError, match=r"partial orders, such as 'a>b': name all items"):
         Kemeny(partial=True).check(["a>b"])
-    later = pd.Series(["a>b>c", "b=a>c"], index=[5, 9])  # as from a split
+    later = pd.Series(["a>b>c", "b=a>c"], index=[5, 9])  # the index of a random split
     with pytest.raises(ValueError, match="such as 'a>b>c': name all items"):
         Kemeny(partial=True).check(later)
     with pytest.raises(ValueError, match="A in row 1: 'b=a>c' leaves items out or ties them"):
@@ -193,7 +196,7 @@ def test_forms_and_items_are_not_mixed():
     assert items(["a>b"], ["a>b>c", "b>a"]).round(4).tolist() == [[0.3333, -0.3333]]
 
 
-def test_strings_alone_are_orders():
+def test_only_strings_are_orders():
     assert is_orders(["a>b"]) and is_orders(np.array(["a>b"])) and is_orders(pd.Series(["a>b"]))
     assert not is_orders([[1, 2]]) and not is_orders("a>b") and not is_orders([]) and not is_orders(np.array([1.0]))
 
@@ -241,7 +244,7 @@ def test_unknown_and_tied_pairs_count_zero(kernel):
     np.testing.assert_array_equal(kernel(partial=True)(full), kernel()(full))
 
 
-def test_metrics_look_at_the_items_that_both_rank():
+def test_metrics_use_the_items_that_both_rankings_contain():
     full, partial = np.array([[2, 1, 4, 3]]), np.array([[1, 3, NAN, 2]])
     known = [0, 1, 3]
     for metric in (kendall_tau, spearman_rho, pairwise_accuracy):
@@ -250,7 +253,7 @@ def test_metrics_look_at_the_items_that_both_rank():
         assert metric(partial, full) == pytest.approx(metric(partial[:, known], full[:, known]))
         assert metric(["b>a>d>c"], ["a>d>b"]) == pytest.approx(expected)
         assert metric(["b>a>d>c"], ["b>a>d>c"]) == 1
-        with pytest.raises(ValueError, match="one form"):
+        with pytest.raises(ValueError, match="the same form"):
             metric(["a>b"], [[1, 2]])
         with pytest.raises(TypeError, match=r"Y_true in row 1 must be a string such as 'b>c>a'; got None"):
             metric(["a>b", None], ["a>b", "a>b"])
@@ -264,7 +267,7 @@ def test_metrics_look_at_the_items_that_both_rank():
             metric([[1, 2, 3]], [[1, 2]])
 
 
-def test_metrics_in_blocks_are_the_same():
+def test_metrics_do_not_depend_on_the_block_size():
     rng = np.random.default_rng(0)
     A, B = (np.array([rng.permutation(8) + 1 for _ in range(3000)]) for _ in range(2))
     whole = [metric(A, B).values for metric in (kendall_tau, spearman_rho, pairwise_accuracy)]
@@ -273,13 +276,13 @@ def test_metrics_in_blocks_are_the_same():
             np.testing.assert_array_equal(metric(A, B).values, values)
 
 
-def test_many_orders_are_read_at_once_as_one_by_one():
+def test_the_vectorised_reader_of_orders_agrees_with_the_general_one():
     rng = np.random.default_rng(0)
     items = ["10", "9", "b", "a", "é"]
     ranks = np.array([rng.permutation(5) + 1 for _ in range(200)])
     orders = to_orders(ranks, items)
     np.testing.assert_array_equal(from_orders(orders, items)[0], ranks)
-    spaced = [order.replace(">", " > ") for order in orders]  # read one by one
+    spaced = [order.replace(">", " > ") for order in orders]  # read by the general reader
     np.testing.assert_array_equal(from_orders(spaced, items)[0], ranks)
     with pytest.raises(ValueError, match=r"in row 1: 'a>b>10>9' leaves out é"):
         from_orders(["a>b>10>9>é", "a>b>10>9", "a>b>10>9>é>a"], items)

@@ -1,3 +1,5 @@
+"""The decay of spectra and the terms of the excess-risk bound."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,7 +25,7 @@ def bound(**changes):
 
 
 @given(st.floats(0.2, 4), st.floats(1e-3, 1e3))
-def test_a_power_law_is_found_exactly(rate, scale):
+def test_a_power_law_is_recovered(rate, scale):
     decay = fit_decay(scale * np.arange(1.0, 60.0) ** -rate)
     assert decay.rate == pytest.approx(rate, rel=1e-6)
     assert decay.lower == pytest.approx(scale, rel=1e-6) == decay.upper
@@ -31,7 +33,7 @@ def test_a_power_law_is_found_exactly(rate, scale):
 
 
 @given(st.lists(st.floats(1e-6, 1.0), min_size=2, max_size=40))
-def test_the_band_holds_every_eigenvalue(values):
+def test_every_eigenvalue_is_inside_the_band(values):
     sigma = np.sort(values)[::-1]
     decay = fit_decay(values)
     power = np.arange(1, len(sigma) + 1) ** -decay.rate
@@ -50,12 +52,12 @@ def test_decay_of_a_fitted_model():
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [0.0, 0.0], [1.0, np.nan]])
-def test_spectra_without_a_decay(values):
+def test_spectra_without_a_decay_raise(values):
     with pytest.raises(ValueError, match="eigenvalues"):
         fit_decay(values)
 
 
-def test_slow_decay_is_refused():
+def test_slow_decay_raises():
     with pytest.raises(ValueError, match="r > 1"):
         suggest(100, Decay(0.9, 1.0, 1.0))
 
@@ -77,7 +79,7 @@ def test_the_corollary_balances_the_terms_of_the_theorem():
     assert (large / small <= 1.05 * rate_large / rate_small).all()
 
 
-def test_terms_move_as_the_theorem_says():
+def test_terms_depend_on_the_settings_as_in_the_theorem():
     assert bound(alpha=1e-2).bias > bound(alpha=1e-3).bias
     assert bound(alpha=1e-2).variance < bound(alpha=1e-3).variance
     assert bound(n_components=80).reconstruction == pytest.approx(bound(n_components=20).reconstruction / 2)  # r = 2
@@ -112,7 +114,7 @@ def test_condition_on_p():
     unsupervised = bound(supervision=0.0)
     assert unsupervised.max_components == pytest.approx(limit) and unsupervised.valid
     assert not bound(supervision=0.0, n_components=int(limit) + 1).valid
-    # c = 1: the unlabeled outputs play no part.
+    # c = 1: the unlabeled outputs have no effect.
     assert bound(supervision=1.0, m=0).max_components == bound(supervision=1.0, m=10**9).max_components
 
 
@@ -128,22 +130,22 @@ def test_condition_on_p():
         ({"decay": Decay(1.0, 1.0, 1.0)}, "r > 1"),
     ],
 )
-def test_terms_outside_the_theorem(changes, words):
+def test_settings_outside_the_theorem_raise(changes, words):
     with pytest.raises(ValueError, match=words):
         bound(**changes)
 
 
-def test_supervision_finds_the_line_that_can_be_predicted():
+def test_supervision_keeps_the_direction_that_can_be_predicted():
     # The paper's remark: ψ(y) = (x, z), z independent of x with the larger variance.
     rng = np.random.default_rng(0)
     x, z = rng.normal(0, 1, 400), rng.normal(0, 3, 400)
     X, Y = x[:, None], np.column_stack([x, z])
-    line = {
+    directions = {
         name: model.fit(X, Y).transform_outputs(np.eye(2))[:, 0]  # the direction kept, in the plane of (x, z)
         for name, model in {
             "supervised": OEL(Linear(), Linear(), alpha=1e-3, n_components=1, supervision=1.0),
             "unsupervised": KDE(Linear(), Linear(), alpha=1e-3, n_components=1),
         }.items()
     }
-    assert abs(line["supervised"][0]) > 0.95
-    assert abs(line["unsupervised"][1]) > 0.99
+    assert abs(directions["supervised"][0]) > 0.95
+    assert abs(directions["unsupervised"][1]) > 0.99

@@ -1,13 +1,39 @@
 """psilearn: structured prediction with output kernels.
 
 Regress the embedding ψ(y) of a structured output in a kernel space, then return the candidate whose embedding is
-nearest. Importing the package loads nothing heavy: each public name is imported when it is first used.
+nearest. The estimators are :class:`IOKR`, :class:`KDE` and :class:`OEL`; :class:`IOKRCV`, :class:`KDECV` and
+:class:`OELCV` choose their hyper-parameters by cross-validation.
+
+``import psilearn`` is enough to reach every public name, for example ``psilearn.kernels.Gaussian``. Each name and
+subpackage is imported when it is first used, so importing the package itself loads neither NumPy nor scikit-learn.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from psilearn import (
+        baselines,
+        chem,
+        conformal,
+        datasets,
+        decoding,
+        embedding,
+        estimators,
+        experiments,
+        io,
+        kernels,
+        landmarks,
+        memory,
+        metrics,
+        model_selection,
+        neural,
+        plotting,
+        rankings,
+        regression,
+        theory,
+    )
+    from psilearn._backend import computing
     from psilearn.decoding import CandidateSet, CandidateSets
     from psilearn.estimators import IOKR, KDE, OEL
     from psilearn.io import load_model, save_model
@@ -26,26 +52,9 @@ __all__ = [
     "CandidateSets",
     "Landmarks",
     "__version__",
-    "load_model",
-    "save_model",
-]
-
-_MODULE_OF = {
-    "IOKR": "psilearn.estimators",
-    "KDE": "psilearn.estimators",
-    "OEL": "psilearn.estimators",
-    "IOKRCV": "psilearn.model_selection",
-    "KDECV": "psilearn.model_selection",
-    "OELCV": "psilearn.model_selection",
-    "CandidateSet": "psilearn.decoding",
-    "CandidateSets": "psilearn.decoding",
-    "Landmarks": "psilearn.landmarks",
-    "load_model": "psilearn.io",
-    "save_model": "psilearn.io",
-}
-_SUBPACKAGES = {
     "baselines",
     "chem",
+    "computing",
     "conformal",
     "datasets",
     "decoding",
@@ -55,6 +64,7 @@ _SUBPACKAGES = {
     "io",
     "kernels",
     "landmarks",
+    "load_model",
     "memory",
     "metrics",
     "model_selection",
@@ -62,17 +72,30 @@ _SUBPACKAGES = {
     "plotting",
     "rankings",
     "regression",
+    "save_model",
     "theory",
+]
+
+_NAMES_BY_MODULE = {
+    "psilearn._backend": ("computing",),
+    "psilearn.decoding": ("CandidateSet", "CandidateSets"),
+    "psilearn.estimators": ("IOKR", "KDE", "OEL"),
+    "psilearn.io": ("load_model", "save_model"),
+    "psilearn.landmarks": ("Landmarks",),
+    "psilearn.model_selection": ("IOKRCV", "KDECV", "OELCV"),
 }
+_MODULE_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        return getattr(import_module(_MODULE_OF[name]), name)
-    if name in _SUBPACKAGES:
-        return import_module(f"psilearn.{name}")
-    raise AttributeError(f"module 'psilearn' has no attribute {name!r}")
+    """Import a public name or subpackage when it is first used."""
+    if name in _MODULE_BY_NAME:
+        return getattr(import_module(_MODULE_BY_NAME[name]), name)
+    if name in __all__:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_SUBPACKAGES])
+    """List the public names and subpackages."""
+    return sorted(__all__)

@@ -1,104 +1,244 @@
-"""The paper's theory as functions: eigenvalue decay, the excess-risk bound, and the λ and p that it suggests.
+"""The theory of the paper as functions: eigenvalue decay, the excess-risk bound, and the λ and p that it suggests.
 
 Notation of the theorem: n pairs, m unlabeled outputs, λ (``alpha``), p (``n_components``), c (``supervision``), κ = sup
-k_x(x,x)^½, Q = sup k(y,y)^½, R = |h*| in the space of the regression, and M_c's eigenvalues ω j⁻ʳ ≤ σⱼ ≤ Ω j⁻ʳ.
+k_x(x,x)^½, Q = sup k(y,y)^½, R = |h*| in the space of the regression, and eigenvalues ω j⁻ʳ ≤ σⱼ ≤ Ω j⁻ʳ of M_c.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, exp, inf, log, sqrt
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gamma
 
 from psilearn._utils import validation
 
+__all__ = ["Bound", "Decay", "Suggestion", "comparison_constant", "excess_risk_bound", "fit_decay", "suggest"]
+
+NEGLIGIBLE = 1e-12  # eigenvalues below this part of the largest one are rounding errors
+
 
 @dataclass(frozen=True)
 class Decay:
-    """A polynomial law ω j⁻ʳ ≤ σⱼ ≤ Ω j⁻ʳ that holds for every eigenvalue it was fitted to."""
+    """Polynomial law ω j⁻ʳ ≤ σⱼ ≤ Ω j⁻ʳ that holds for every eigenvalue that it was fitted to.
 
-    rate: float  # r
-    lower: float  # ω
-    upper: float  # Ω
+    Parameters
+    ----------
+    rate : float
+        The rate r.
+    lower : float
+        The constant ω of the lower bound.
+    upper : float
+        The constant Ω of the upper bound.
 
-    def __call__(self, j: Any) -> Any:
-        """Return the middle of the band, √(ωΩ) j⁻ʳ."""
-        return sqrt(self.lower * self.upper) * np.asarray(j, dtype=float) ** -self.rate
+    See Also
+    --------
+    fit_decay : Fit the law to a spectrum.
+
+    Examples
+    --------
+    >>> from psilearn.theory import Decay
+    >>> decay = Decay(rate=2.0, lower=1.0, upper=4.0)
+    >>> float(decay(2))
+    0.5
+    """
+
+    rate: float
+    lower: float
+    upper: float
+
+    def __call__(self, j: ArrayLike) -> NDArray[np.float64]:
+        """Return the middle of the band between both bounds, √(ωΩ) j⁻ʳ.
+
+        Parameters
+        ----------
+        j : array-like of int
+            The indices of eigenvalues, from 1.
+
+        Returns
+        -------
+        ndarray of the shape of ``j``
+            The value of the law at each index.
+        """
+        middle: NDArray[np.float64] = sqrt(self.lower * self.upper) * np.asarray(j, dtype=float) ** -self.rate
+        return middle
 
 
-def fit_decay(eigenvalues: Any) -> Decay:
-    """Fit ω j⁻ʳ ≤ σⱼ ≤ Ω j⁻ʳ (Assumption 1) to a spectrum such as ``model.eigenvalues_``.
+def fit_decay(eigenvalues: ArrayLike) -> Decay:
+    """Fit the polynomial decay ω j⁻ʳ ≤ σⱼ ≤ Ω j⁻ʳ (Assumption 1 of the paper) to a spectrum.
 
-    r is minus the slope of the least-squares line through (log j, log σⱼ); ω and Ω are the tightest constants for it.
-    Eigenvalues below 1e-12·σ₁ are rounding errors and left out. A spectrum cut at p shows its first p values only, so
+    The rate r is minus the slope of the least-squares line through (log j, log σⱼ); ω and Ω are the tightest constants
+    for it. Eigenvalues below 1e-12·σ₁ are rounding errors and are left out. If only the first p eigenvalues are given,
     r describes that range.
+
+    Parameters
+    ----------
+    eigenvalues : array-like of shape (p,)
+        The eigenvalues in any order, such as ``model.eigenvalues_``; at least two of them must be positive.
+
+    Returns
+    -------
+    Decay
+        The fitted law.
+
+    See Also
+    --------
+    suggest : The λ and p that the theory suggests for a decay.
+    psilearn.plotting.plot_spectrum : Draw a spectrum with its decay.
 
     Examples
     --------
     >>> import numpy as np
-    >>> fit_decay(3.0 / np.arange(1, 50) ** 2).rate.__round__(6)
+    >>> from psilearn.theory import fit_decay
+    >>> round(fit_decay(3.0 / np.arange(1, 50) ** 2).rate, 6)
     2.0
     """
     sigma = np.sort(np.asarray(eigenvalues, dtype=float).ravel())[::-1]
     if not np.isfinite(sigma).all():
         raise ValueError("eigenvalues must be finite.")
-    sigma = sigma[sigma > 1e-12 * sigma[0]] if sigma.size and sigma[0] > 0 else sigma[:0]
+    sigma = sigma[sigma > NEGLIGIBLE * sigma[0]] if sigma.size and sigma[0] > 0 else sigma[:0]
     if len(sigma) < 2:
         raise ValueError(f"A decay needs at least 2 positive eigenvalues; got {len(sigma)}.")
     log_j = np.log(np.arange(1, len(sigma) + 1))
     rate = -float(np.polyfit(log_j, np.log(sigma), 1)[0])
-    scaled = np.log(sigma) + rate * log_j
-    return Decay(rate, exp(float(scaled.min())), exp(float(scaled.max())))
+    log_constants = np.log(sigma) + rate * log_j
+    return Decay(rate, exp(float(log_constants.min())), exp(float(log_constants.max())))
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The corollary's choice for n pairs, up to a constant that the theory leaves open."""
+    """Choice of λ and p by the corollary, up to a constant factor that the theory does not determine.
 
-    alpha: float  # λ = 1/√n
-    n_components: int  # p = ⌈n^(1/2r)⌉
-    excess_risk_rate: float  # n^(−(1−1/r)/4)
+    Parameters
+    ----------
+    alpha : float
+        The regularisation λ = 1/√n.
+    n_components : int
+        The dimension p = ⌈n^(1/2r)⌉ of the embedding.
+    excess_risk_rate : float
+        The rate n^(−(1−1/r)/4) of the excess risk.
+
+    See Also
+    --------
+    suggest : Return the suggestion for a sample size and a decay.
+
+    Examples
+    --------
+    >>> from psilearn.theory import Decay, suggest
+    >>> suggest(10_000, Decay(rate=2.0, lower=1.0, upper=1.0)).n_components
+    10
+    """
+
+    alpha: float
+    n_components: int
+    excess_risk_rate: float
 
 
 def suggest(n: int, decay: Decay) -> Suggestion:
     """Return λ = 1/√n and p = ⌈n^{1/2r}⌉, for which the excess risk is O(n^{−(1−1/r)/4}).
 
+    Parameters
+    ----------
+    n : int
+        The number of training pairs.
+    decay : Decay
+        The decay of the eigenvalues, with a rate r > 1.
+
+    Returns
+    -------
+    Suggestion
+        The regularisation, the dimension and the rate of the excess risk.
+
+    See Also
+    --------
+    fit_decay : Fit the decay to a spectrum.
+    excess_risk_bound : The bound from which the corollary follows.
+
     Examples
     --------
+    >>> from psilearn.theory import Decay, suggest
     >>> suggest(10_000, Decay(rate=2.0, lower=1.0, upper=1.0))
     Suggestion(alpha=0.01, n_components=10, excess_risk_rate=0.31622776601683794)
     """
     n = validation.check_count(n, "n")
-    r = _rate_above_one(decay)
+    r = _check_rate(decay)
     p = n ** (1 / (2 * r))
     return Suggestion(1 / sqrt(n), ceil(p - 1e-9), n ** (-(1 - 1 / r) / 4))
 
 
 def comparison_constant(Q: float) -> float:
-    """Return c(ψ) = 2√(2Q² + Q⁴ + 1), which turns the distance to h* into excess risk (comparison inequality).
+    """Return c(ψ) = 2√(2Q² + Q⁴ + 1), the factor from the distance to h* to the excess risk.
 
-    Q is sup|ψ(y)|, as in the proof; the lemma's statement squares it, which contradicts its own proof.
+    This is the constant of the comparison inequality. Q is sup|ψ(y)|, as in the proof; the statement of the lemma
+    squares it, which contradicts the proof.
+
+    Parameters
+    ----------
+    Q : float
+        The largest norm sup|ψ(y)| of an embedded output; 1 for a normalised kernel.
+
+    Returns
+    -------
+    float
+        The constant c(ψ).
+
+    See Also
+    --------
+    excess_risk_bound : The bound that contains this constant.
+
+    Examples
+    --------
+    >>> from psilearn.theory import comparison_constant
+    >>> comparison_constant(1.0)
+    4.0
     """
     return 2 * sqrt(2 * Q**2 + Q**4 + 1)
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The excess-risk bound of the theorem, term by term; it holds with probability 1 − 4δ if ``valid``."""
+    """Excess-risk bound of the theorem, term by term; it holds with probability 1 − 4δ if ``valid`` is true.
 
-    variance: float  # C (Q+R)/√(λn) · log²(10/δ)
-    bias: float  # R √λ
-    reconstruction: float  # √(Ω q_r / p^(r−1))
-    max_components: float  # the largest p that the theorem's condition allows
-    valid: bool  # p ≤ max_components
-    excess_risk: float  # comparison constant × the sum of the three terms
+    Parameters
+    ----------
+    variance : float
+        The term C (Q+R)/√(λn) · log²(10/δ).
+    bias : float
+        The term R √λ.
+    reconstruction : float
+        The term √(Ω q_r / p^(r−1)).
+    max_components : float
+        The largest p that the condition of the theorem allows.
+    valid : bool
+        Whether p ≤ ``max_components``.
+    excess_risk : float
+        The comparison constant times the sum of the three terms.
+
+    See Also
+    --------
+    excess_risk_bound : Evaluate the bound.
+
+    Examples
+    --------
+    >>> from psilearn.theory import Decay, excess_risk_bound
+    >>> bound = excess_risk_bound(n=10**6, m=10**6, alpha=1e-4, n_components=10, supervision=0.5,
+    ...                           decay=Decay(2.0, 0.1, 0.2), R=1.0)
+    >>> bound.bias
+    0.01
+    """
+
+    variance: float
+    bias: float
+    reconstruction: float
+    max_components: float
+    valid: bool
+    excess_risk: float
 
     @property
     def distance(self) -> float:
-        """The bound on E|G*Gĥ(x) − h*(x)|², square-rooted: the sum of the three terms."""
+        """Bound on the distance √E|G*Gĥ(x) − h*(x)|²: the sum of the three terms."""
         return self.variance + self.bias + self.reconstruction
 
 
@@ -119,21 +259,36 @@ def excess_risk_bound(
 
     Parameters
     ----------
-    n, m : int
-        pairs and unlabeled outputs (m ≥ 2 unless ``supervision`` is 1).
+    n : int
+        The number of training pairs.
+    m : int
+        The number of unlabeled outputs, at least 2 unless ``supervision`` is 1.
     alpha : float
-        λ ≤ κ².
+        The regularisation λ ≤ κ².
     n_components : int
-        p.
+        The dimension p of the embedding.
     supervision : float
-        c.
+        The weight c in [0, 1] of the labeled part of the moment M_c.
     decay : Decay
-        of M_c, with r > 1; see :func:`fit_decay`.
+        The decay of the eigenvalues of M_c, with a rate r > 1.
     R : float
-        |h*|, a property of the problem.
-    Q, kappa : float
-        sup|ψ(y)| and sup|k_x(x, ·)|; 1 for normalised kernels.
-    delta : float in (0, 1)
+        The norm |h*|, a property of the problem.
+    Q : float, default=1.0
+        The largest norm sup|ψ(y)| of an embedded output; 1 for a normalised output kernel.
+    kappa : float, default=1.0
+        The largest norm κ = sup|k_x(x, ·)| of an embedded input; 1 for a normalised input kernel.
+    delta : float, default=0.01
+        The number δ in (0, 1); the bound holds with probability 1 − 4δ.
+
+    Returns
+    -------
+    Bound
+        The terms of the bound, and whether its condition on p holds.
+
+    See Also
+    --------
+    suggest : The λ and p for which the terms are balanced.
+    fit_decay : Fit the decay to a spectrum.
 
     Notes
     -----
@@ -143,26 +298,22 @@ def excess_risk_bound(
 
     Examples
     --------
+    >>> from psilearn.theory import Decay, excess_risk_bound
     >>> bound = excess_risk_bound(n=10**6, m=10**6, alpha=1e-3, n_components=10, supervision=0.5,
     ...                           decay=Decay(2.0, 0.1, 0.2), R=1.0)
     >>> bound.valid
     False
     """
-    n, p, c = (
-        validation.check_count(n, "n"),
-        validation.check_count(n_components, "n_components"),
-        validation.check_fraction(supervision, "supervision"),
-    )
-    lam, R, Q, kappa = (
-        validation.check_positive(v, k) for v, k in ((alpha, "alpha"), (R, "R"), (Q, "Q"), (kappa, "kappa"))
-    )
-    r = _rate_above_one(decay)
+    n, p = validation.check_count(n, "n"), validation.check_count(n_components, "n_components")
+    c, lam = validation.check_fraction(supervision, "supervision"), validation.check_positive(alpha, "alpha")
+    R, Q = validation.check_positive(R, "R"), validation.check_positive(Q, "Q")
+    kappa = validation.check_positive(kappa, "kappa")
+    delta = validation.check_open_fraction(delta, "delta")
+    r = _check_rate(decay)
     if lam > kappa**2:
-        raise ValueError(f"The theorem asks for alpha ≤ kappa² = {kappa**2:g}; got {lam:g}.")
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must lie in (0, 1); got {delta!r}.")
+        raise ValueError(f"The theorem requires alpha ≤ kappa² = {kappa**2:g}; got {lam:g}.")
     if c < 1 and validation.check_count(m, "m") < 2:
-        raise ValueError(f"m must be at least 2 where supervision < 1; got {m}.")
+        raise ValueError(f"m must be at least 2 if supervision < 1; got {m}.")
 
     C = 4 * kappa * (1 + sqrt(4 * kappa**2 / sqrt(lam * n)))
     variance = C * (Q + R) / sqrt(lam * n) * log(10 / delta) ** 2
@@ -187,10 +338,11 @@ def excess_risk_bound(
     )
 
 
-def _rate_above_one(decay: Decay) -> float:
+def _check_rate(decay: Decay) -> float:
+    """Return the rate r of a decay; raise an error unless r > 1."""
     if not decay.rate > 1:
         raise ValueError(
-            f"The theory asks for a decay rate r > 1 (a finite trace); got r = {decay.rate:.3g}. Fit the decay to more "
+            f"The theory requires a decay rate r > 1 (a finite trace); got r = {decay.rate:.3g}. Fit the decay to more "
             f"eigenvalues, or choose a smoother output kernel."
         )
     return decay.rate

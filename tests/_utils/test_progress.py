@@ -1,52 +1,52 @@
-"""Progress appears where it is asked for and where something takes a while, and nowhere else."""
+"""Progress is shown only if it is requested and only for steps that take long."""
 
 import numpy as np
 import pytest
 
 from psilearn import OEL
-from psilearn._utils.progress import reporting, stage, track
+from psilearn._utils.progress import show_progress, stage, track
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((60, 3)), RNG.random((60, 2))
 
 
 @pytest.fixture
-def impatient(monkeypatch):
-    monkeypatch.setattr("psilearn._utils.progress.PATIENCE", -1.0)
+def show_all_steps(monkeypatch):
+    monkeypatch.setattr("psilearn._utils.progress.MIN_SECONDS", -1.0)
 
 
-def test_items_pass_through_unchanged(impatient, capsys):
+def test_items_pass_through_unchanged(show_all_steps, capsys):
     assert list(track(range(5), "counting")) == list(range(5))
     assert capsys.readouterr() == ("", "")
-    with reporting(1):
+    with show_progress(1):
         assert list(track(range(5), "counting", 5)) == list(range(5))
     out, err = capsys.readouterr()
     assert out == "" and "counting" in err and "5/5" in err
 
 
-def test_short_steps_are_not_mentioned(capsys):
-    with reporting(1):
+def test_short_steps_are_not_shown(capsys):
+    with show_progress(1):
         list(track(range(5), "counting"))
-        with stage("a moment"):
+        with stage("short"):
             pass
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_stage_says_how_long_it_took(impatient, capsys):
-    with reporting(1), stage("factor"):
+def test_a_stage_shows_its_time(show_all_steps, capsys):
+    with show_progress(1), stage("factor"):
         pass
     assert "factor: 0.0 s" in capsys.readouterr().err
 
 
-def test_reporting_ends_with_its_block(impatient, capsys):
-    with pytest.raises(ZeroDivisionError), reporting(1):
+def test_nothing_is_shown_after_the_block(show_all_steps, capsys):
+    with pytest.raises(ZeroDivisionError), show_progress(1):
         raise ZeroDivisionError
     list(track(range(5), "counting"))
     assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("options", [{}, {"input_landmarks": 30, "output_landmarks": 20}], ids=["exact", "landmarks"])
-def test_verbose_shows_the_steps_of_a_fit_and_of_a_search(impatient, capsys, options):
+def test_verbose_shows_the_steps_of_a_fit_and_of_a_search(show_all_steps, capsys, options):
     quiet = OEL(n_components=3, **options).fit(X, Y, unlabeled=iter([Y[:9], Y[9:20]])).predict(X)
     assert capsys.readouterr() == ("", "")
     model = OEL(n_components=3, verbose=1, **options).fit(X, Y, unlabeled=iter([Y[:9], Y[9:20]]))
@@ -63,10 +63,10 @@ def test_verbose_shows_the_steps_of_a_fit_and_of_a_search(impatient, capsys, opt
     assert "embedding of outputs" in capsys.readouterr().err
 
 
-def test_a_bar_inside_a_bar_is_not_drawn(impatient, capsys):
-    with reporting(1):
+def test_a_progress_bar_inside_another_one_is_not_drawn(show_all_steps, capsys):
+    with show_progress(1):
         for _ in track(range(2), "outer", 2):
             assert list(track(range(3), "inner", 3)) == [0, 1, 2]
         list(track(range(2), "after", 2))
-    told = capsys.readouterr().err
-    assert "outer" in told and "after" in told and "inner" not in told
+    shown = capsys.readouterr().err
+    assert "outer" in shown and "after" in shown and "inner" not in shown

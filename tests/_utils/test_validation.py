@@ -1,13 +1,20 @@
-"""Checks of single parameters: what passes comes back as a plain number, what does not is named."""
+"""Checks of single parameters: a valid value is returned as a plain number, an invalid one is named in the error."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from psilearn._utils.validation import check_count, check_fraction, check_positive
+from psilearn._utils.validation import (
+    check_count,
+    check_fraction,
+    check_non_negative,
+    check_open_fraction,
+    check_positive,
+    check_precision,
+)
 
-NO_NUMBERS = [True, False, np.True_, "1", b"1", None, [1.0], np.array([1.0]), 1 + 0j, object]
+NOT_NUMBERS = [True, False, np.True_, "1", b"1", None, [1.0], np.array([1.0]), 1 + 0j, object]
 NOT_FINITE = [np.nan, np.inf, -np.inf, float("nan"), np.float32("nan")]
 
 
@@ -17,14 +24,14 @@ def test_positive_returns_a_plain_float(value):
     assert type(check_positive(value, "gamma")) is float
 
 
-@pytest.mark.parametrize("value", [0, 0.0, -0.0, -1, -1e-300, np.float32(-2), *NOT_FINITE, *NO_NUMBERS], ids=repr)
-def test_positive_refuses_all_else(value):
+@pytest.mark.parametrize("value", [0, 0.0, -0.0, -1, -1e-300, np.float32(-2), *NOT_FINITE, *NOT_NUMBERS], ids=repr)
+def test_positive_rejects_other_values(value):
     with pytest.raises(ValueError, match="gamma must be a finite number > 0; got") as error:
         check_positive(value, "gamma")
     assert repr(value) in str(error.value)
 
 
-def test_an_integer_beyond_all_floats_is_not_a_finite_number():
+def test_an_integer_larger_than_every_float_is_not_a_finite_number():
     with pytest.raises(ValueError, match="gamma must be a finite number > 0; got"):
         check_positive(10**400, "gamma")
     with pytest.raises(ValueError, match=r"supervision must be a number in \[0, 1\]; got"):
@@ -37,8 +44,8 @@ def test_fraction_returns_a_plain_float(value):
     assert type(check_fraction(value, "supervision")) is float
 
 
-@pytest.mark.parametrize("value", [-1e-300, 1.0000001, -1, 2, *NOT_FINITE, *NO_NUMBERS], ids=repr)
-def test_fraction_refuses_all_else(value):
+@pytest.mark.parametrize("value", [-1e-300, 1.0000001, -1, 2, *NOT_FINITE, *NOT_NUMBERS], ids=repr)
+def test_fraction_rejects_other_values(value):
     with pytest.raises(ValueError, match=r"supervision must be a number in \[0, 1\]; got") as error:
         check_fraction(value, "supervision")
     assert repr(value) in str(error.value)
@@ -50,8 +57,30 @@ def test_count_returns_a_plain_integer(value):
     assert type(check_count(value, "k")) is int
 
 
-@pytest.mark.parametrize("value", [0, -1, np.int64(0), 1.0, 2.5, np.float64(2), *NOT_FINITE, *NO_NUMBERS], ids=repr)
-def test_count_refuses_all_else(value):
+@pytest.mark.parametrize("value", [0, -1, np.int64(0), 1.0, 2.5, np.float64(2), *NOT_FINITE, *NOT_NUMBERS], ids=repr)
+def test_count_rejects_other_values(value):
     with pytest.raises(ValueError, match="k must be an integer ≥ 1; got") as error:
         check_count(value, "k")
     assert repr(value) in str(error.value)
+
+
+def test_open_and_half_open_ranges():
+    assert check_non_negative(0, "weight") == 0
+    with pytest.raises(ValueError, match="weight must be a finite number ≥ 0; got -1"):
+        check_non_negative(-1, "weight")
+    assert check_open_fraction(0.5, "share") == 0.5
+    for value in (0, 1, np.nan):
+        with pytest.raises(ValueError, match="share must be a number between 0 and 1, both excluded; got"):
+            check_open_fraction(value, "share")
+
+
+@pytest.mark.parametrize("value", ["float64", np.float32, np.dtype("float64"), "tf32", float])
+def test_precision_returns_a_dtype(value):
+    expected = np.float32 if isinstance(value, str) and value == "tf32" else value
+    assert check_precision(value, "dtype") == np.dtype(expected)
+
+
+@pytest.mark.parametrize("value", [None, "float16", int, "half precision", 3], ids=repr)
+def test_precision_rejects_other_values(value):
+    with pytest.raises(ValueError, match='dtype must be "float64", "float32" or "tf32"; got'):
+        check_precision(value, "dtype")

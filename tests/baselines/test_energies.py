@@ -1,4 +1,4 @@
-"""Energies, their slopes and what climbs down them, against autograd, enumeration and each other."""
+"""Energies, their gradients and their minimisation, compared with autograd, enumeration and each other."""
 
 import itertools
 
@@ -11,12 +11,12 @@ from psilearn.baselines.energies import (  # noqa: E402
     GlobalTerm,
     LabelSpace,
     NumberSpace,
-    Value,
-    energy,
-    hinge,
+    ValueNetwork,
+    compute_energy,
+    evaluate_term,
+    hinge_loss,
     infer,
     relaxed_f1,
-    values_of,
 )
 from psilearn.metrics import f1_score  # noqa: E402
 
@@ -26,10 +26,10 @@ L = 4
 @pytest.fixture
 def term() -> GlobalTerm:
     torch.manual_seed(0)
-    made = GlobalTerm(L, 3)
+    term = GlobalTerm(L, 3)
     with torch.no_grad():
-        made.outer.weight.mul_(20)  # strong enough to matter
-    return made
+        term.outer.weight.mul_(20)  # large enough to change the prediction
+    return term
 
 
 @pytest.fixture
@@ -41,60 +41,60 @@ def spaces() -> list:
     return [LabelSpace(), NumberSpace(torch.full((L,), -1.5), torch.full((L,), 2.0))]
 
 
-def test_the_slope_is_the_gradient(term: GlobalTerm) -> None:
+def test_the_gradient_of_the_global_term(term: GlobalTerm) -> None:
     y = torch.rand(5, L, requires_grad=True)
     (gradient,) = torch.autograd.grad(term(y).sum(), y)
-    assert torch.allclose(term.slope(y), gradient, atol=1e-6)
+    assert torch.allclose(term.gradient(y), gradient, atol=1e-6)
 
 
 @pytest.mark.parametrize("space", spaces(), ids=["labels", "numbers"])
-def test_the_slope_of_the_margin_is_its_gradient(space: object) -> None:
+def test_the_gradient_of_the_margin(space: object) -> None:
     truth = (torch.rand(5, L) > 0.5).float()
     y = torch.rand(5, L, requires_grad=True)
     (gradient,) = torch.autograd.grad(space.margin(y, truth).sum(), y)
-    assert torch.allclose(space.margin_slope(y.detach(), truth), gradient, atol=1e-6)
+    assert torch.allclose(space.margin_gradient(y.detach(), truth), gradient, atol=1e-6)
 
 
 @pytest.mark.parametrize("space", spaces(), ids=["labels", "numbers"])
-def test_inference_goes_down_to_where_the_energy_is_flat(
-    term: GlobalTerm, scores: "torch.Tensor", space: object
-) -> None:
+def test_inference_descends_to_a_minimum_of_the_energy(term: GlobalTerm, scores: "torch.Tensor", space: object) -> None:
     curve: list[float] = []
     y = infer(scores, term, space, 400, 0.1, curve=curve)
     assert np.all(np.diff(curve) < 1e-5)
     y.requires_grad_(True)
-    (gradient,) = torch.autograd.grad(energy(scores, y, term, space).sum(), y)
+    (gradient,) = torch.autograd.grad(compute_energy(scores, y, term, space).sum(), y)
     inside = torch.ones_like(y, dtype=torch.bool)
     if isinstance(space, NumberSpace):  # at an edge the energy may fall outwards
         inside = (y > space.low + 1e-4) & (y < space.high - 1e-4)
     assert gradient[inside].abs().max() < 5e-3
     for _ in range(20):
         other = (
-            space.point(y.detach() + 0.05 * torch.randn_like(y))
+            space.to_output(y.detach() + 0.05 * torch.randn_like(y))
             if isinstance(space, NumberSpace)
             else (y.detach() + 0.05 * torch.randn_like(y)).clamp(1e-3, 1 - 1e-3)
         )
-        assert torch.all(energy(scores, other, term, space) > energy(scores, y, term, space).detach() - 1e-4)
+        assert torch.all(
+            compute_energy(scores, other, term, space) > compute_energy(scores, y, term, space).detach() - 1e-4
+        )
 
 
 def test_without_a_global_term_the_network_alone_predicts(scores: "torch.Tensor") -> None:
-    nothing = GlobalTerm(L, 3)
+    zero = GlobalTerm(L, 3)
     with torch.no_grad():
-        nothing.outer.weight.zero_()
-    assert torch.allclose(infer(scores, nothing, LabelSpace(), 10, 0.5), torch.sigmoid(scores), atol=1e-6)
+        zero.outer.weight.zero_()
+    assert torch.allclose(infer(scores, zero, LabelSpace(), 10, 0.5), torch.sigmoid(scores), atol=1e-6)
     space = spaces()[1]
-    assert torch.allclose(infer(scores, nothing, space, 10, 0.5), space.point(scores), atol=1e-6)
+    assert torch.allclose(infer(scores, zero, space, 10, 0.5), space.to_output(scores), atol=1e-6)
 
 
 @pytest.mark.parametrize("space", spaces(), ids=["labels", "numbers"])
-def test_loss_augmented_inference_finds_what_violates_the_margin(
+def test_loss_augmented_inference_maximises_the_violation_of_the_margin(
     term: GlobalTerm, scores: "torch.Tensor", space: object
 ) -> None:
     truth = (torch.rand(6, L, generator=torch.Generator().manual_seed(2)) > 0.5).float()
     worst = infer(scores, term, space, 300, 0.1, truth)
     plain = infer(scores, term, space, 300, 0.1)
     with torch.no_grad():
-        losses = [hinge(scores, truth, y, term, space) for y in (worst, plain, truth)]
+        losses = [hinge_loss(scores, truth, y, term, space) for y in (worst, plain, truth)]
     assert torch.all(losses[0] >= losses[1] - 1e-4)
     assert torch.all(losses[0] >= losses[2] - 1e-4)
     assert torch.all(losses[2] == 0)
@@ -102,13 +102,13 @@ def test_loss_augmented_inference_finds_what_violates_the_margin(
         for corner in itertools.product((0.0, 1.0), repeat=L):
             y = torch.tensor([corner]).expand(6, L)
             with torch.no_grad():
-                assert torch.all(losses[0] >= hinge(scores, truth, y, term, space) - 1e-3)
+                assert torch.all(losses[0] >= hinge_loss(scores, truth, y, term, space) - 1e-3)
 
 
-def test_labels_that_are_certain_have_no_entropy() -> None:
+def test_labels_0_and_1_have_no_entropy() -> None:
     corners = torch.tensor(list(itertools.product((0.0, 1.0), repeat=L)))
-    assert LabelSpace().neutral(corners).abs().max() < 1e-4
-    assert torch.allclose(LabelSpace().neutral(torch.full((1, L), 0.5)), torch.tensor([-L * np.log(2.0)]).float())
+    assert LabelSpace().regularizer(corners).abs().max() < 1e-4
+    assert torch.allclose(LabelSpace().regularizer(torch.full((1, L), 0.5)), torch.tensor([-L * np.log(2.0)]).float())
     assert torch.equal(LabelSpace().margin(corners[:1], corners), corners.sum(dim=1))
 
 
@@ -122,11 +122,11 @@ def test_relaxed_f1_is_f1_at_the_corners() -> None:
     assert float(soft) == pytest.approx(2 * 0.5 / (0.5 + 1.25))
 
 
-def test_the_value_climbs_and_its_adversary_misleads_it() -> None:
+def test_ascent_increases_the_value_and_a_perturbation_increases_its_error() -> None:
     torch.manual_seed(0)
-    value = Value(torch.nn.Linear(2, L), L, 3)
+    value = ValueNetwork(torch.nn.Linear(2, L), L, 3)
     scores = value.network(torch.randn(5, 2)).detach()
-    values = [torch.sigmoid(value.logit(scores, value.climb(scores, steps, 0.3))) for steps in (0, 5, 50)]
+    values = [torch.sigmoid(value.logit(scores, value.ascend(scores, steps, 0.3))) for steps in (0, 5, 50)]
     assert torch.all(values[0] <= values[1] + 1e-6)
     assert torch.all(values[1] <= values[2] + 1e-6)
 
@@ -134,20 +134,20 @@ def test_the_value_climbs_and_its_adversary_misleads_it() -> None:
     quality = torch.rand(5)
     loss = torch.nn.functional.binary_cross_entropy_with_logits(value.logit(scores, start), quality, reduction="sum")
     (gradient,) = torch.autograd.grad(loss, start)
-    moved = value.adversary(scores, start.detach(), quality, 0.01)
+    moved = value.perturb(scores, start.detach(), quality, 0.01)
     assert torch.allclose(moved, (start.detach() + 0.01 * gradient).clamp(0, 1), atol=1e-6)
 
 
-def test_values_of_rows_dense_and_csr(term: GlobalTerm) -> None:
+def test_the_global_term_of_dense_and_csr_rows(term: GlobalTerm) -> None:
     from scipy import sparse
 
     from psilearn.neural.perceptron import Perceptron
 
     rows = (np.random.default_rng(0).random((9, L)) > 0.5).astype(float)
-    centre, unit = np.full(L, 0.3), 2.0
-    network = Perceptron(torch.nn.Sequential(), None, centre, unit, torch.device("cpu"))
-    direct = term(torch.tensor((rows - centre) / unit).float()).detach().numpy()
-    assert np.allclose(values_of(term, network, rows), direct, atol=1e-5)
-    assert np.allclose(values_of(term, network, sparse.csr_matrix(rows)), direct, atol=1e-5)
-    with_length = values_of(term, network, rows, lambda y: y.sum(dim=1))
-    assert np.allclose(with_length, direct + ((rows - centre) / unit).sum(axis=1), atol=1e-5)
+    center, unit = np.full(L, 0.3), 2.0
+    network = Perceptron(torch.nn.Sequential(), None, center, unit, torch.device("cpu"))
+    direct = term(torch.tensor((rows - center) / unit).float()).detach().numpy()
+    assert np.allclose(evaluate_term(term, network, rows), direct, atol=1e-5)
+    assert np.allclose(evaluate_term(term, network, sparse.csr_matrix(rows)), direct, atol=1e-5)
+    with_length = evaluate_term(term, network, rows, lambda y: y.sum(dim=1))
+    assert np.allclose(with_length, direct + ((rows - center) / unit).sum(axis=1), atol=1e-5)

@@ -1,4 +1,4 @@
-"""Regressions onto outputs are output kernel regressions with a linear kernel, before decoding."""
+"""Regressions onto the outputs equal output kernel regressions with a linear kernel, before the decoding."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_krr_is_iokr_with_a_linear_output_kernel() -> None:
     soft = direct.predict_soft(X_test)
     assert np.allclose(((soft - C) ** 2).sum(axis=1), paired_distances(model, X_test, C))
     assert np.array_equal(direct.predict(X_test, C), model.predict(X_test, C))
-    assert np.array_equal(direct.rank(X_test, C, C).nearer, model.rank(X_test, C, C).nearer)
+    assert np.array_equal(direct.truth_positions(X_test, C, C).nearer, model.rank(X_test, C, C).nearer)
 
 
 @pytest.mark.parametrize("p", [1, 2])
@@ -49,7 +49,7 @@ def test_rrr_of_full_rank_is_krr() -> None:
     assert np.allclose(full.predict_soft(X), KRR(Gaussian(0.3), alpha=1e-3).fit(X, Y).predict_soft(X))
 
 
-def test_krr_takes_any_objects_that_its_kernel_takes() -> None:
+def test_krr_accepts_the_objects_of_its_kernel() -> None:
     X, Y = labels(60)
     bits = (X > 0).astype(int)
     model = KRR(Tanimoto(), alpha=1e-2).fit(bits, Y)

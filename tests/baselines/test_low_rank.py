@@ -1,3 +1,5 @@
+"""The posterior of PRLR, compared with its optimality conditions and with logistic regression."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 
 from psilearn.baselines import LR, PRLR
-from psilearn.baselines.low_rank import regularised_posterior, shrink_singular_values, soft_logistic_regressions
+from psilearn.baselines.low_rank import fit_soft_logistic, shrink_singular_values, solve_posterior
 from tests.baselines.toys import labels
 
 
@@ -17,40 +19,40 @@ def objective(Q: np.ndarray, scores: np.ndarray, penalty: float) -> float:
 
 
 @given(st.integers(0, 10**6), st.floats(0.05, 3.0))
-def test_the_posterior_has_the_least_penalised_divergence(seed: int, penalty: float) -> None:
+def test_the_posterior_minimises_the_penalised_divergence(seed: int, penalty: float) -> None:
     rng = np.random.default_rng(seed)
     scores = 2 * rng.normal(size=(8, 3))
-    Q = regularised_posterior(scores, penalty)
-    least = objective(Q, scores, penalty)
+    Q = solve_posterior(scores, penalty)
+    lowest = objective(Q, scores, penalty)
     assert np.all((Q >= 0) & (Q <= 1))
-    pull = (scores - logit(Q)) / penalty  # must be a subgradient of ‖Q‖_*: no longer than 1, and ⟨pull, Q⟩ = ‖Q‖_*
-    assert np.linalg.norm(pull, 2) < 1 + 1e-4
-    assert np.sum(pull * Q) == pytest.approx(np.linalg.svd(Q, compute_uv=False).sum(), rel=1e-4)
+    subgradient = (scores - logit(Q)) / penalty  # of ‖Q‖_*: norm at most 1, and ⟨subgradient, Q⟩ = ‖Q‖_*
+    assert np.linalg.norm(subgradient, 2) < 1 + 1e-4
+    assert np.sum(subgradient * Q) == pytest.approx(np.linalg.svd(Q, compute_uv=False).sum(), rel=1e-4)
     for size in (1e-3, 1e-2, 0.3):
         other = np.clip(Q + size * rng.normal(size=Q.shape), 0, 1)
-        assert objective(other, scores, penalty) > least - 1e-4 * (1 + abs(least))
+        assert objective(other, scores, penalty) > lowest - 1e-4 * (1 + abs(lowest))
 
 
 def test_without_penalty_the_posterior_is_the_prediction() -> None:
     scores = np.random.default_rng(0).normal(size=(5, 3))
-    assert np.array_equal(regularised_posterior(scores, 0.0), expit(scores))
+    assert np.array_equal(solve_posterior(scores, 0.0), expit(scores))
 
 
 def test_the_penalty_lowers_the_rank() -> None:
     scores = np.random.default_rng(0).normal(size=(40, 6))
-    values = [np.linalg.svd(regularised_posterior(scores, t), compute_uv=False) for t in (0.0, 1.0, 10.0)]
+    values = [np.linalg.svd(solve_posterior(scores, t), compute_uv=False) for t in (0.0, 1.0, 10.0)]
     assert values[0].sum() > values[1].sum() > values[2].sum()
     assert values[2][1] < 0.05 * values[0][1] < 0.05 * values[2][0]
 
 
 @given(st.integers(0, 10**6), st.floats(0.0, 3.0))
-def test_singular_values_shrink(seed: int, by: float) -> None:
+def test_singular_values_shrink(seed: int, amount: float) -> None:
     A = np.random.default_rng(seed).normal(size=(7, 4))
     U, s, V = np.linalg.svd(A, full_matrices=False)
-    assert np.allclose(shrink_singular_values(A, by), U * np.maximum(s - by, 0) @ V, atol=1e-7)
+    assert np.allclose(shrink_singular_values(A, amount), U * np.maximum(s - amount, 0) @ V, atol=1e-7)
 
 
-def test_annotations_that_are_never_wrong_make_it_logistic_regression() -> None:
+def test_annotations_without_errors_give_logistic_regression() -> None:
     X, Y = labels(100)
     ours = PRLR(rank_penalty=1.0, missing=0.0, spurious=0.0, C=1.0, n_rounds=4).fit(X, Y)
     theirs = LR(C=1.0).fit(X, Y)
@@ -58,15 +60,15 @@ def test_annotations_that_are_never_wrong_make_it_logistic_regression() -> None:
     assert np.allclose(ours.predict_soft(X), theirs.predict_soft(X), atol=2e-3)
 
 
-def test_soft_targets_are_met_where_the_penalty_is_weak() -> None:
+def test_soft_targets_are_reproduced_if_the_penalty_is_weak() -> None:
     X = np.random.default_rng(0).normal(size=(200, 3))
     truth = np.array([[1.0, -1.0], [0.5, 0.0], [0.0, 2.0], [0.3, -0.2]])
     Q = expit(X @ truth[:-1] + truth[-1])
-    assert np.allclose(soft_logistic_regressions(X, Q, 1e8, np.zeros((4, 2))), truth, atol=1e-3)
+    assert np.allclose(fit_soft_logistic(X, Q, 1e8, np.zeros((4, 2))), truth, atol=1e-3)
 
 
-def test_labels_that_were_left_out_come_back() -> None:
-    """Of two labels that always go together a fifth of the second is missing: the posterior puts it back."""
+def test_missing_labels_are_restored() -> None:
+    """Two labels always occur together, and a fifth of the second is missing: the posterior restores it."""
     X, Y = labels(300)
     observed = Y.copy()
     lost = (np.random.default_rng(1).random(300) < 0.2) & (Y[:, 1] == 1)
@@ -76,6 +78,6 @@ def test_labels_that_were_left_out_come_back() -> None:
     assert np.mean(model.posterior_[Y[:, 1] == 0, 1]) < 0.15
 
 
-def test_parameters_are_kept_apart() -> None:
+def test_C_is_checked() -> None:
     with pytest.raises(ValueError, match="C must be"):
         PRLR(C=-1.0).fit(*labels(20))

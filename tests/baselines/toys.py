@@ -1,4 +1,4 @@
-"""Small tasks that every baseline must learn, and the baselines at a size that suits them."""
+"""Small tasks that every baseline must learn, and the baselines at a small size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from scipy import sparse
 
 from psilearn.baselines import DVN, KNN, KRR, LR, NN, PLS, PRLR, RRR, SPEN
 
-torch_or_skip = pytest.mark.skipif("not __import__('importlib.util').util.find_spec('torch')", reason="torch is absent")
+torch_or_skip = pytest.mark.skipif(
+    "not __import__('importlib.util').util.find_spec('torch')", reason="torch is not installed"
+)
 SMALL: dict[str, Any] = {"hidden": (16,), "dropout": 0.0, "epochs": 25, "patience": 25, "batch_size": 16}
 PLAIN = {
     "LR": LR(C=10.0),
@@ -37,14 +39,14 @@ def model(name: str, **changes: Any) -> Any:
 
 
 def labels(n: int = 160, seed: int = 0) -> tuple[Any, Any]:
-    """Three labels of three, the first two always together; X as Y in another basis, with a little noise."""
+    """Three labels of three inputs; the first two always occur together, and some rows are empty."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     return X, np.column_stack([X[:, 0] > 0, X[:, 0] > 0, X[:, 1] > 0.2]).astype(int)
 
 
 def numbers(n: int = 160, seed: int = 0) -> tuple[Any, Any]:
-    """Three numbers that are linear in the inputs, in two dimensions."""
+    """Three numbers that are linear in the inputs and span two dimensions."""
     X = np.random.default_rng(seed).normal(size=(n, 3))
     return X, np.column_stack([X[:, 0], X[:, 1], X[:, 0] + X[:, 1]])
 

@@ -1,4 +1,4 @@
-"""Small molecules with made-up spectra: each set bit of a fingerprint is a peak."""
+"""Small molecules with artificial spectra, in which each set bit of a fingerprint is a peak."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from psilearn.chem.spectra import Spectrum
 
 pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 
-from psilearn.chem.molecules import Adduct, CandidateLibrary, Fingerprints, Formula
-from psilearn.chem.molecules.molecule_files import MoleculeList
+from psilearn.chem.molecules import Adduct, CandidateLibrary, Fingerprints, Formula, MoleculeList
 
 GROUPS = ("C", "CC", "CCC", "C(C)C", "O", "OC", "OCC", "N", "NC", "F", "Cl", "C#N", "C(=O)O", "CO")
 
 
 def smiles_list() -> list[str]:
-    """Disubstituted benzenes and pyridines: many share their formula, a few are one molecule written twice."""
+    """Return disubstituted benzenes and pyridines: many share their formula, and a few are repeated."""
     pairs = [(a, b) for a, b in itertools.combinations_with_replacement(GROUPS, 2) if a != "C#N"]
     para = [f"{a}c1ccc({b})cc1" for a, b in pairs]
     ortho = [f"{a}c1ccccc1{b}" for a, b in pairs]
@@ -27,25 +26,25 @@ def smiles_list() -> list[str]:
 
 
 def different_smiles() -> list[str]:
-    """Each molecule once."""
-    canonical = Fingerprints()(smiles_list()).canonical
+    """Return each molecule once."""
+    canonical = Fingerprints()(smiles_list()).canonical_smiles
     return [smiles for i, smiles in enumerate(smiles_list()) if canonical.index(canonical[i]) == i]
 
 
 def spectra_of(smiles: list[str], seed: int = 0, adduct: str = "[M+H]+") -> list[Spectrum]:
-    """Return a spectrum a molecule: peaks at places that its fragments decide, and a few that chance does."""
-    made = Fingerprints(("morgan",))(smiles)
-    bits = np.unpackbits(made.bits, axis=1)
-    places = 40 + np.random.default_rng(99).random(bits.shape[1]) * 60
+    """Return one spectrum per molecule: peaks that depend on its fragments, and two random ones."""
+    table = Fingerprints(("morgan",))(smiles)
+    bits = np.unpackbits(table.bits, axis=1)
+    positions = 40 + np.random.default_rng(99).random(bits.shape[1]) * 60
     spectra = []
-    for i, (row, formula) in enumerate(zip(bits, made.formulas, strict=True)):
+    for i, (row, formula) in enumerate(zip(bits, table.formulas, strict=True)):
         rng = np.random.default_rng([seed, i])
         present = np.flatnonzero(row)
         kept = present[rng.random(len(present)) < 0.9]
-        mz = np.append(places[kept] + rng.normal(0, 0.001, len(kept)), 40 + 60 * rng.random(2))
+        mz = np.append(positions[kept] + rng.normal(0, 0.001, len(kept)), 40 + 60 * rng.random(2))
         precursor = Adduct.parse(adduct).mz(Formula.parse(formula).mass)
-        height = rng.random(len(mz)) + 0.2
-        spectra.append(Spectrum(mz, height, precursor, adduct, formula, smiles[i], f"s{i}"))
+        intensity = rng.random(len(mz)) + 0.2
+        spectra.append(Spectrum(mz, intensity, precursor, adduct, formula, smiles[i], f"s{i}"))
     return spectra
 
 

@@ -1,4 +1,4 @@
-"""Kernels on spectra against the double loop over peaks, and what they refuse."""
+"""Kernels on spectra, compared with a double loop over peaks; invalid spectra and parameters."""
 
 import math
 
@@ -16,7 +16,7 @@ from tests.kernels.kernel_cases import PROPERTY, spectra
 
 
 def double_loop(a, b, of="peaks", width=0.005, unit="Da", power=0.5):
-    """The sum over all pairs of peaks, to the letter."""
+    """Return the sum over all pairs of peaks, computed as in the definition."""
     total = 0.0
     for m, h in zip(a.mz, a.intensity, strict=True):
         for n, i in zip(b.mz, b.intensity, strict=True):
@@ -24,7 +24,7 @@ def double_loop(a, b, of="peaks", width=0.005, unit="Da", power=0.5):
             if u < 0 or v < 0:
                 continue
             s, t = (width, width) if unit == "Da" else (width * m / 1e6, width * n / 1e6)
-            # the integral of the product of two densities, over the lengths of both
+            # the integral of the product of two densities, divided by the lengths of both
             product = math.exp(-((u - v) ** 2) / (2 * (s * s + t * t))) / math.sqrt(2 * math.pi * (s * s + t * t))
             lengths = [1 / math.sqrt(2 * w * math.sqrt(math.pi)) for w in (s, t)]
             total += h**power * i**power * product / (lengths[0] * lengths[1])
@@ -36,14 +36,14 @@ def double_loop(a, b, of="peaks", width=0.005, unit="Da", power=0.5):
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 @PROPERTY
 @given(spectra=spectra)
-def test_equals_the_double_loop(of, width, unit, power, spectra):
+def test_probability_product_equals_the_double_loop(of, width, unit, power, spectra):
     kernel = ProbabilityProduct(of, width, unit, power)
     expected = [[double_loop(a, b, of, width, unit, power) for b in spectra] for a in spectra]
     np.testing.assert_allclose(kernel(spectra), expected, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(kernel.diag(spectra), np.diagonal(expected), rtol=1e-12, atol=1e-14)
 
 
-def many(n, seed=0, peaks=30):
+def random_spectra(n, seed=0, peaks=30):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, peaks, n)
     return [
@@ -53,46 +53,51 @@ def many(n, seed=0, peaks=30):
 
 
 @pytest.mark.parametrize("of", ["peaks", "losses"])
-def test_threads_and_small_blocks_change_nothing(of, monkeypatch):
-    A, B = many(60), many(45, seed=1)
+def test_threads_and_block_sizes_do_not_change_the_kernel(of, monkeypatch):
+    A, B = random_spectra(60), random_spectra(45, seed=1)
     kernel = ProbabilityProduct(of)
     expected = [[double_loop(a, b, of) for b in B] for a in A]
-    for area, small, threaded, threads in [(2**20, 2**16, 2**28, 1), (50, 0, 2**28, 1), (2**20, 0, 0, 2), (7, 9, 0, 3)]:
-        monkeypatch.setattr(module, "AREA", area)
-        monkeypatch.setattr(module, "SMALL", small)
-        monkeypatch.setattr(module, "THREADED", threaded)
-        monkeypatch.setattr(module, "threads", lambda threads=threads: threads)
+    for n_products, n_run_products, min_work, n_threads in [
+        (2**20, 2**16, 2**28, 1),
+        (50, 0, 2**28, 1),
+        (2**20, 0, 0, 2),
+        (7, 9, 0, 3),
+    ]:
+        monkeypatch.setattr(module, "MAX_PRODUCTS", n_products)
+        monkeypatch.setattr(module, "MAX_RUN_PRODUCTS", n_run_products)
+        monkeypatch.setattr(module, "MIN_THREADED_WORK", min_work)
+        monkeypatch.setattr(module, "threads", lambda n_threads=n_threads: n_threads)
         np.testing.assert_allclose(kernel(A, B), expected, rtol=1e-12, atol=1e-14)
 
 
-def test_one_width_is_the_gaussian_of_the_paper():
+def test_one_peak_each_is_the_gaussian_of_the_paper():
     a, b = Spectrum([100.0], [4.0]), Spectrum([100.007], [9.0])
     assert ProbabilityProduct(width=0.005)([a], [b])[0, 0] == pytest.approx(6 * math.exp(-(0.007**2) / (4 * 0.005**2)))
 
 
 def test_single_precision_blocks():
-    A = many(20)
+    A = random_spectra(20)
     with precision(np.float32):
         K = spectrum_kernel()(A)
     assert K.dtype == np.float32
     np.testing.assert_allclose(K, spectrum_kernel()(A), rtol=1e-4)
 
 
-def test_the_scale_of_intensities_and_repeated_peaks_do_not_matter_once_normalised():
-    A = many(12)
-    louder = [Spectrum(s.mz, 100 * s.intensity, s.precursor_mz) for s in A]
-    np.testing.assert_allclose(spectrum_kernel()(louder), spectrum_kernel()(A), rtol=1e-12)
-    split = [Spectrum(np.repeat(s.mz, 4), np.repeat(s.intensity / 16, 4), s.precursor_mz) for s in A]
-    np.testing.assert_allclose(ProbabilityProduct()(split), ProbabilityProduct()(A), rtol=1e-12, atol=1e-14)
+def test_the_scale_of_intensities_and_repeated_peaks_do_not_matter_if_normalized():
+    A = random_spectra(12)
+    scaled = [Spectrum(s.mz, 100 * s.intensity, s.precursor_mz) for s in A]
+    np.testing.assert_allclose(spectrum_kernel()(scaled), spectrum_kernel()(A), rtol=1e-12)
+    repeated = [Spectrum(np.repeat(s.mz, 4), np.repeat(s.intensity / 16, 4), s.precursor_mz) for s in A]
+    np.testing.assert_allclose(ProbabilityProduct()(repeated), ProbabilityProduct()(A), rtol=1e-12, atol=1e-14)
 
 
-def test_without_losses_a_spectrum_is_orthogonal_to_all():
+def test_a_spectrum_without_losses_is_orthogonal_to_all_others():
     above = Spectrum([90.0, 95.0], [1.0, 1.0], precursor_mz=80.0)
-    K = ProbabilityProduct("losses").normalized()([above, *many(3)])
+    K = ProbabilityProduct("losses").normalized()([above, *random_spectra(3)])
     assert not K[0].any()
 
 
-def test_spectra_are_demanded():
+def test_other_objects_and_missing_precursors_are_rejected():
     a = Spectrum([50.0], [1.0])
     with pytest.raises(TypeError, match=r"Spectrum; X\[1\] is of type ndarray"):
         ProbabilityProduct().check([a, np.ones(3)], "X")
@@ -105,17 +110,17 @@ def test_spectra_are_demanded():
 
 
 @pytest.mark.parametrize(
-    ("bad", "word"),
+    ("parameters", "message"),
     [({"of": "ions"}, "of="), ({"unit": "mDa"}, "unit="), ({"width": 0}, "width"), ({"power": -1}, "power")],
 )
-def test_bad_parameters(bad, word):
-    with pytest.raises(ValueError, match=word):
-        ProbabilityProduct(**bad)(many(2))
+def test_invalid_parameters_are_rejected(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        ProbabilityProduct(**parameters)(random_spectra(2))
 
 
-def test_a_sum_with_a_kernel_on_rows_is_refused_by_the_other():
+def test_a_sum_with_a_kernel_on_rows_rejects_spectra():
     with pytest.raises((TypeError, ValueError)):
-        (ProbabilityProduct() + Linear())(many(2))
+        (ProbabilityProduct() + Linear())(random_spectra(2))
 
 
 @PROPERTY

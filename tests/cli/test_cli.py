@@ -29,12 +29,13 @@ def test_demo_compares_the_methods_and_draws_a_picture(small_demo, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_demo_refuses_a_folder_that_is_not_there(tmp_path):
+def test_demo_rejects_a_missing_folder(tmp_path):
     result = CliRunner().invoke(app, ["demo", "--picture", str(tmp_path / "nowhere" / "p.png")])
-    assert result.exit_code == 2 and "--picture" in result.output
+    assert result.exit_code == 2 and "--picture: the folder" in result.output
+    assert len(result.output.splitlines()) == 1
 
 
-def test_demo_without_matplotlib_says_how_to_get_the_picture(small_demo, tmp_path, monkeypatch):
+def test_demo_without_matplotlib_prints_how_to_install_it(small_demo, tmp_path, monkeypatch):
     real_import = builtins.__import__
 
     def no_matplotlib(name, *args, **kwargs):
@@ -49,14 +50,28 @@ def test_demo_without_matplotlib_says_how_to_get_the_picture(small_demo, tmp_pat
 
 
 def test_demo_methods_learn_something(small_demo):
-    digits = demo.halves(0)
+    digits = demo.load_halves(0)
     shuffled = demo.kernel_loss(digits.Y_test, digits.Y_test[::-1], demo.OUTPUT_KERNEL)
-    for row in demo.run(digits, 0, lambda text: None):
-        assert row.loss < shuffled - 5 * shuffled.standard_error
+    for result in demo.run(digits, 0, lambda text: None):
+        assert result.loss < shuffled - 5 * shuffled.standard_error
 
 
 def test_version():
     assert psilearn.__version__ in CliRunner().invoke(app, ["--version"]).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("data", "nope"), "There is no dataset 'nope'; the datasets are"),
+        (("reproduce", "nope"), "There is no experiment 'nope'; the experiments are usps"),
+        (("reproduce", "usps", "--jobs", "0"), "--jobs must be at least 1"),
+    ],
+)
+def test_errors_are_reported_in_one_line(arguments, message):
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2 and message in result.output
+    assert len(result.output.splitlines()) == 1
 
 
 def test_importing_the_package_loads_nothing_heavy():

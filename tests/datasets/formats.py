@@ -1,4 +1,4 @@
-"""Small multi-label data, written in each of the formats that are read."""
+"""Small multi-label data, written in each format that can be read."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ VALUES = st.floats(-1e6, 1e6).map(float) | st.just(0.0)
 
 @st.composite
 def multilabel(draw):
-    """Draw X (n, d) and Y (n, l), many entries zero."""
+    """Draw X (n, d) and Y (n, l) with many zeros."""
     n, d, n_labels = draw(st.integers(1, 5)), draw(st.integers(1, 4)), draw(st.integers(1, 3))
     X = draw(hnp.arrays(np.float64, (n, d), elements=VALUES, fill=st.just(0.0)))
     Y = draw(hnp.arrays(np.int8, (n, n_labels), elements=st.integers(0, 1)))
@@ -21,7 +21,7 @@ def pairs(row, mark, first=0):
 
 
 def arff(X, Y, dense):
-    """Labels stand last and are counted in MEKA's way."""
+    """Write labels as the last attributes, counted in the relation as MEKA does."""
     lines = [f"@relation 'toy: -C -{Y.shape[1]}'"]
     lines += [f"@attribute 'x {j}' numeric" for j in range(X.shape[1])]
     lines += [f"@attribute y{j} {{0,1}}" for j in range(Y.shape[1])]

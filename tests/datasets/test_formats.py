@@ -1,4 +1,4 @@
-"""What is written is read again in each format, and what is damaged is never read as something else than data."""
+"""Each format is read as it was written, and a damaged file raises an error or gives valid data."""
 
 import gzip
 
@@ -47,7 +47,7 @@ def test_round_trip(tmp_path, name, data, windows, packed):
 def test_round_trip_svmlight(tmp_path, data, first):
     X, Y = data
     (tmp_path / "file").write_text(formats.svmlight(X, Y, first))
-    kept = X.any(axis=1) | Y.any(axis=1)  # a row of nothing is an empty line, which the format skips
+    kept = X.any(axis=1) | Y.any(axis=1)  # an empty row is an empty line, which the format skips
     if kept.any():
         sizes = {"n_features": X.shape[1], "n_labels": Y.shape[1]}
         assert_equal(read_svmlight_multilabel(tmp_path / "file", **sizes, zero_based=first == 0), X[kept], Y[kept])
@@ -58,7 +58,7 @@ def test_round_trip_svmlight(tmp_path, data, first):
 @each_format
 @quick
 @given(data=formats.multilabel(), cut=st.floats(0, 1))
-def test_a_cut_off_file_never_gives_other_rows(tmp_path, name, data, cut):
+def test_a_truncated_file_never_gives_other_rows(tmp_path, name, data, cut):
     write, read = READERS[name]
     text = write(*data)
     short = text[: int(cut * (len(text) - 1))]
@@ -68,7 +68,7 @@ def test_a_cut_off_file_never_gives_other_rows(tmp_path, name, data, cut):
     except ValueError as error:
         assert str(tmp_path / "file") in str(error)
         return
-    # ARFF does not count its rows; and the last number of the last row may have lost digits that nothing announces
+    # ARFF does not state the number of rows, and the last number may have lost digits without an error
     whole = bunch.X.shape[0] - (name != "sparse arff" and not short.endswith("\n"))
     np.testing.assert_array_equal(bunch.X.toarray()[:whole], data[0][:whole])
     np.testing.assert_array_equal(bunch.Y.toarray()[:whole], data[1][:whole])
@@ -78,7 +78,7 @@ def test_a_cut_off_file_never_gives_other_rows(tmp_path, name, data, cut):
 @pytest.mark.parametrize("name", [*READERS, "svmlight"])
 @settings(quick, max_examples=150)
 @given(data=formats.multilabel(), place=st.floats(0, 1), gone=st.integers(0, 6), junk=st.binary(max_size=5))
-def test_damage_is_refused_by_name_or_leaves_data(tmp_path, name, data, place, gone, junk):
+def test_a_damaged_file_raises_with_its_name_or_gives_valid_data(tmp_path, name, data, place, gone, junk):
     write, read = READERS.get(name, (lambda X, Y: formats.svmlight(X, Y, 1), read_svmlight_multilabel))
     content = write(*data).encode()
     at = int(place * len(content))

@@ -1,3 +1,5 @@
+"""Loaders: the sizes of the datasets, and files in other forms or of other sizes."""
+
 import sys
 from dataclasses import replace
 
@@ -9,7 +11,7 @@ from psilearn import datasets
 from psilearn.datasets.catalogue import DATASETS
 from tests.datasets import formats
 
-# rows, features, labels, labels a row, training rows: the figures that go round in the literature
+# rows, features, labels, labels per row, training rows: as stated in the literature
 SIZES = {
     "bibtex": (7395, 1836, 159, 2.40, 4880),
     "bookmarks": (87856, 2150, 208, 2.03, 60000),
@@ -44,13 +46,13 @@ def load(name):
 
 @pytest.mark.parametrize("name", [of_dataset(name) for name in SIZES])
 def test_sizes_of_multilabel_data(name):
-    n, n_features, n_labels, labels_a_row, n_train = SIZES[name]
+    n, n_features, n_labels, labels_per_row, n_train = SIZES[name]
     bunch = load(name)
     assert bunch.X.shape == (n, n_features) and bunch.Y.shape == (n, n_labels)
     assert len(bunch.train) == n_train and len(bunch.test) == n - n_train
     assert bunch.X.dtype == np.float64 and bunch.Y.dtype == np.int8 and set(bunch.Y.data) == {1}
     assert sparse.issparse(bunch.X) == (name != "mediamill")
-    assert bunch.Y.sum() / n == pytest.approx(labels_a_row, abs=0.005)
+    assert bunch.Y.sum() / n == pytest.approx(labels_per_row, abs=0.005)
     for names, width in ((bunch.feature_names, n_features), (bunch.label_names, n_labels)):
         assert names is None if name in ("mediamill", "eurlex4k") else len(names) == width
 
@@ -64,7 +66,7 @@ def test_usps():
 
 
 @pytest.mark.data("usps/usps.h5")
-def test_usps_needs_the_extra(monkeypatch):
+def test_usps_requires_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ImportError, match=r"install the extra psilearn\[data\]"):
         datasets.load_usps()
@@ -127,7 +129,7 @@ def assert_small(bunch):
     assert (len(bunch.train), len(bunch.test)) == (3, 2)
 
 
-def test_bookmarks_is_split_by_number(small):
+def test_bookmarks_is_split_by_the_number_of_rows(small):
     rows, labels = small("bookmarks", 0)
     rows.write_text(formats.arff(X, Y, dense=False))
     labels.write_text(XML)
@@ -136,17 +138,17 @@ def test_bookmarks_is_split_by_number(small):
     assert bookmarks.label_names == ["y0", "y1"]
 
 
-def test_bookmarks_must_have_its_size(home):
+def test_bookmarks_of_another_size_raises(home):
     file = DATASETS["bookmarks"].forms[0].files[0]
     file.target.parent.mkdir(parents=True)
-    file.target.write_text("@relation cut off")
+    file.target.write_text("@relation truncated")
     with pytest.raises(
-        ValueError, match=r"bookmarks.arff is not the expected file: it has 17 bytes, expected 73,273,832"
+        ValueError, match=r"bookmarks.arff is not the expected file: it has 19 bytes, expected 73,273,832"
     ):
         datasets.load_bookmarks()
 
 
-def test_mediamill_from_mulans_files(small):
+def test_mediamill_from_the_files_of_mulan(small):
     train, test, labels = small("mediamill", 1)
     train.write_text(formats.arff(X[:3], Y[:3], dense=True))
     test.write_text(formats.arff(X[3:], Y[3:], dense=True))
@@ -157,14 +159,14 @@ def test_mediamill_from_mulans_files(small):
         datasets.load_mediamill()
 
 
-def test_eurlex_from_the_repositorys_files(small):
+def test_eurlex_from_the_files_of_the_repository(small):
     train, test = small("eurlex4k", 1)
     train.write_text(formats.xc(X[:3], Y[:3]))
     test.write_text(formats.xc(X[3:], Y[3:]))
     assert_small(load("eurlex4k"))
 
 
-def test_label_rankings_of_other_sizes_are_refused(home, monkeypatch):
+def test_label_rankings_of_other_sizes_raise(home, monkeypatch):
     dataset = DATASETS["cold"]
     file = replace(dataset.forms[0].files[0], sha256=None, size=None, url=None)
     monkeypatch.setitem(DATASETS, "cold", replace(dataset, forms=(replace(dataset.forms[0], files=(file,)),)))
@@ -180,7 +182,7 @@ def test_label_rankings_of_other_sizes_are_refused(home, monkeypatch):
     ("cut", "width", "words"),
     [(2, 3, r"\[2, 3\] rows, 3 features and 2 outputs; eurlex4k has \[3, 2\], 3 and 2"), (3, 2, r"2 features")],
 )
-def test_complete_files_of_other_sizes_are_refused(small, cut, width, words):
+def test_complete_files_of_other_sizes_raise(small, cut, width, words):
     train, test = small("eurlex4k", 1)
     train.write_text(formats.xc(X[:cut, :width], Y[:cut]))
     test.write_text(formats.xc(X[cut:, :width], Y[cut:]))
@@ -195,15 +197,15 @@ def test_complete_files_of_other_sizes_are_refused(small, cut, width, words):
         ("eurlex4k", ["xc/eurlex4k/eurlex_test"]),
     ],
 )
-def test_what_cannot_be_downloaded_says_what_to_put_where(home, name, files):
-    with pytest.raises(FileNotFoundError, match="cannot be downloaded by itself") as caught:
+def test_errors_about_missing_files_state_their_place_and_source(home, name, files):
+    with pytest.raises(FileNotFoundError, match="cannot be downloaded automatically") as caught:
         getattr(datasets, f"load_{name}")()
     for word in (str(home), f"converted/{name}.npz", DATASETS[name].source, "PSILEARN_DATA", *files):
         assert word in str(caught.value)
     assert not home.exists()
 
 
-def test_a_spoiled_conversion_is_refused(home):
+def test_a_corrupt_conversion_raises(home):
     (home / "converted").mkdir(parents=True)
     (home / "converted" / "mediamill.npz").write_bytes(b"\0" * DATASETS["mediamill"].forms[0].files[0].size)
     with pytest.raises(ValueError, match=r"mediamill.npz is not the expected file: its sha256"):

@@ -1,3 +1,5 @@
+"""Files of Mulan and MEKA: layouts, labels and errors that name the line."""
+
 import numpy as np
 import pytest
 
@@ -29,9 +31,9 @@ def test_sparse_and_dense_rows_are_the_same_data(files):
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ("{0 1}\n{1 1,2 0.5", r"d.arff, line 9: the row is cut off"),
+        ("{0 1}\n{1 1,2 0.5", r"d.arff, line 9: the row is truncated"),
         ("{7 1}\n", r"line 8: attribute 7 does not exist: the 3 of"),
-        ("{0 1,0 2}\n", r"line 8: attribute 0 stands twice"),
+        ("{0 1,0 2}\n", r"line 8: attribute 0 occurs twice"),
         ("{0}\n", r"line 8: a sparse row must hold pairs 'index value', not '0}'"),
         ("{0 1,}\n", r"line 8: a sparse row must hold pairs"),
         ("{0 1,,1 1}\n", r"line 8: a sparse row must hold pairs"),
@@ -54,19 +56,19 @@ def test_sparse_and_dense_rows_are_the_same_data(files):
         ("", r"no data rows after 3 attributes"),
     ],
 )
-def test_malformed_rows_are_named(files, rows, words):
+def test_malformed_rows_raise_with_their_line(files, rows, words):
     with pytest.raises(ValueError, match=words):
         read_mulan(*files(rows))
 
 
-def test_malformed_files_are_named(files):
+def test_malformed_files_raise_with_their_name(files):
     with pytest.raises(ValueError, match=r"line 1: a web page or XML instead of data"):
         read_mulan(*files("", header="<html>\n"))
     with pytest.raises(ValueError, match=r"d.xml: not an XML file of labels"):
-        read_mulan(*files("0,0,0\n", xml='<?xml version="1.0" encoding="unheard-of"?><labels/>'))
+        read_mulan(*files("0,0,0\n", xml='<?xml version="1.0" encoding="unknown"?><labels/>'))
     with pytest.raises(ValueError, match=r"d.xml: not an XML file of labels"):
         read_mulan(*files("0,0,0\n", xml="<labels>"))
-    with pytest.raises(ValueError, match=r"1 of 1 labels are no attribute"):
+    with pytest.raises(ValueError, match=r"1 of 1 labels are not attributes"):
         read_mulan(*files("0,0,0\n", xml='<labels><label name="other"/></labels>'))
     with pytest.raises(ValueError, match=r"0 of 0 labels"):
         read_mulan(*files("0,0,0\n", xml="<html></html>"))
@@ -81,8 +83,8 @@ def test_malformed_files_are_named(files):
     ("header", "words"),
     [
         ("@relation r\n@attribute a numeric\n", r"line 2: the file ends after 1 attributes, before @data"),
-        ("@relation r\n@data\n", r"line 2: @data must stand alone, after the attributes"),
-        ("@attribute a numeric\n@data 1\n", r"line 2: @data must stand alone"),
+        ("@relation r\n@data\n", r"line 2: @data must be alone in a line after the attributes"),
+        ("@attribute a numeric\n@data 1\n", r"line 2: @data must be alone"),
         ("@attribute a string\n@data\n", r"line 1: attribute a: its type 'string' is not numeric"),
         ("@attribute a\n@data\n", r"line 1: attribute a: its type '' is not numeric"),
         ("@attribute a {0,1\n@data\n", r"line 1: attribute a: the list of its values has no closing brace"),
@@ -92,26 +94,26 @@ def test_malformed_files_are_named(files):
         ("column,column\n", r"line 1: not an ARFF header: 'column,column'"),
     ],
 )
-def test_malformed_headers_are_named(files, header, words):
+def test_malformed_headers_raise_with_their_line(files, header, words):
     with pytest.raises(ValueError, match=words):
         read_mulan(*files("", header=header))
 
 
-def test_names_in_quotes_are_matched_as_meant_or_as_written(files):
+def test_quoted_names_match_with_and_without_quotes(files):
     header = "@attribute 'it\\'s, {a}' {0,1}\n@attribute \"b \\\"c\\\"\"\t{0, 1}\n@attribute d\\'e real\n@data\n"
     xml = """<labels><label name="it's, {a}"><label name="&quot;b \\&quot;c\\&quot;&quot;"/></label></labels>"""
     bunch = read_mulan(*files("1,0,2\n", header=header, xml=xml))
     assert bunch.label_names == ["it's, {a}", 'b "c"'] and bunch.feature_names == ["d\\'e"]
 
 
-def test_words_and_quotes_stand_for_numbers(files):
+def test_words_and_quoted_values_are_numbers(files):
     header = "@relation r\n@attribute f {NO,YES}\n@attribute 'a tag' {'0','1'}\n@attribute f2 {0,1,2}\n@data\n"
     bunch = read_mulan(*files("YES,'1',2\nNO,'0',0\n{0 YES, 1\t'1'}\n{ }\n", header=header))
     np.testing.assert_array_equal(bunch.X.toarray(), [[1, 2], [0, 0], [1, 0], [0, 0]])
     np.testing.assert_array_equal(bunch.Y.toarray().ravel(), [1, 0, 1, 0])
 
 
-def test_an_entry_left_out_of_a_sparse_row_is_the_first_listed_value(files):
+def test_an_omitted_entry_of_a_sparse_row_is_the_first_listed_value(files):
     header = "@relation r\n@attribute f {3,0}\n@attribute 'a tag' {1,0}\n@attribute f2 numeric\n@data\n"
     bunch = read_mulan(*files("{}\n{0 0,1 0}\n0,0,0\n{2 5}\n3,1,1\n", header=header))
     np.testing.assert_array_equal(bunch.X.toarray(), [[3, 0], [0, 0], [0, 0], [3, 5], [3, 1]])
@@ -120,7 +122,7 @@ def test_an_entry_left_out_of_a_sparse_row_is_the_first_listed_value(files):
         read_mulan(*files("0,1,0\n", header=header.replace("{3,0}", "{1,2}")))
 
 
-def test_repeated_names_are_refused_only_for_labels(files):
+def test_repeated_names_raise_only_for_labels(files):
     twice = HEADER.replace("f2", "f1")
     assert read_mulan(*files("1,0,2\n", header=twice)).feature_names == ["f1", "f1"]
     with pytest.raises(ValueError, match=r"several attributes are named 'a tag', which is a label"):
@@ -141,9 +143,9 @@ def test_labels_are_counted_by_the_relation(files, count, labels):
     assert [[int(name) for name in read_mulan(arff).label_names]] == labels
 
 
-def test_without_xml_the_relation_must_count(files):
+def test_without_xml_the_relation_must_state_the_number_of_labels(files):
     arff, _ = files("0,0,0\n")
-    with pytest.raises(ValueError, match=r"d.arff: the relation does not count labels"):
+    with pytest.raises(ValueError, match=r"d.arff: the relation does not state the number of labels"):
         read_mulan(arff)
     arff, _ = files("0,0,0\n", header=HEADER.replace("@relation r", "@relation 'r: -C 9'"))
     with pytest.raises(ValueError, match=r"9 labels of 3 attributes"):

@@ -1,3 +1,5 @@
+"""CSV files of rankings: both layouts, and errors that name the line."""
+
 import csv
 import gzip
 import io
@@ -39,7 +41,7 @@ def letters(K):
 
 @quick
 @given(data=rankings(), windows=st.booleans(), packed=st.booleans(), quoted=st.booleans())
-def test_both_layouts_are_read_again(tmp_path, data, windows, packed, quoted):
+def test_both_layouts_are_read_as_written(tmp_path, data, windows, packed, quoted):
     X, Y, names = data
     K = Y.shape[1]
     how = {"quoting": csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL, "end": "\r\n" if windows else "\n"}
@@ -68,13 +70,13 @@ def file(tmp_path):
     return write
 
 
-def test_features_stand_anywhere(file):
+def test_features_may_be_in_any_column(file):
     bunch = read_ranks_csv(file("L2,Length,L1\n1,0.5,2\n\n2, 1e3 ,1.0\n"))
     assert bunch.feature_names == ["Length"] and bunch.item_names == ["L2", "L1"]
     assert bunch.X.tolist() == [[0.5], [1000]] and bunch.Y.tolist() == [[1, 2], [2, 1]]
 
 
-def test_columns_of_ranks_have_another_prefix_or_names(file):
+def test_columns_of_ranks_by_prefix_or_by_name(file):
     path = file("L1,r.1,r.2,r3\n7,1,2,5\n")
     assert read_ranks_csv(path, ranks="r.").item_names == ["r.1", "r.2"]
     bunch = read_ranks_csv(path, ranks=["r.2", "r.1"])
@@ -82,7 +84,7 @@ def test_columns_of_ranks_have_another_prefix_or_names(file):
     assert bunch.feature_names == ["L1", "r3"]
 
 
-def test_quoted_cells_and_a_mark_at_the_beginning(file):
+def test_quoted_cells_and_a_byte_order_mark(file):
     bunch = read_orders_csv(file('\ufeff"size, cm", "the ranking"\n"0.5", "b > c>a"\n'), order="the ranking")
     assert bunch.feature_names == ["size, cm"] and bunch.Y.tolist() == [[3, 1, 2]]
 
@@ -106,7 +108,7 @@ def test_partial_rankings(file):
 RANKS, ORDERS = "x,L1,L2,L3\n0.5,3,1,2\n", "x,ranking\n0.5,b>c>a\n"
 
 
-def refused(read, path, line, words, **parameters):
+def assert_raises(read, path, line, words, **parameters):
     with pytest.raises(ValueError, match=rf"^{re.escape(str(path))}, line {line}: .*{words}") as caught:
         read(path, **parameters)
     assert " in row " not in str(caught.value)
@@ -117,45 +119,45 @@ both = pytest.mark.parametrize(("read", "good"), [(read_ranks_csv, RANKS), (read
 
 @both
 @pytest.mark.parametrize("cell", ["", "?", "nan", "inf", "red", "1_0", "٣"])
-def test_features_are_finite_numbers(file, read, good, cell):
+def test_features_that_are_not_finite_numbers_raise(file, read, good, cell):
     path = file(good + good.splitlines()[1].replace("0.5", cell))
-    refused(read, path, 3, rf"the feature x is {re.escape(repr(cell))}, but .* finite numbers: .* one-hot")
+    assert_raises(read, path, 3, rf"the feature x is {re.escape(repr(cell))}, but .* finite numbers: .* one-hot")
 
 
 @both
-def test_rows_have_a_cell_a_column(file, read, good):
+def test_rows_must_have_one_cell_per_column(file, read, good):
     width = good.partition("\n")[0].count(",") + 1
-    refused(read, file(good + "\n" + good.splitlines()[1] + ",7\n"), 4, rf"{width + 1} cells for {width} columns")
-    refused(read, file(good + "0.5\n"), 3, rf"1 cells for {width} columns")
+    assert_raises(read, file(good + "\n" + good.splitlines()[1] + ",7\n"), 4, rf"{width + 1} cells for {width} columns")
+    assert_raises(read, file(good + "0.5\n"), 3, rf"1 cells for {width} columns")
 
 
 @both
-def test_a_quote_that_does_not_close(file, read, good):
-    refused(read, file(good + '"' + good.splitlines()[1]), 3, "no cells separated by commas")
+def test_an_open_quote_raises(file, read, good):
+    assert_raises(read, file(good + '"' + good.splitlines()[1]), 3, "no cells separated by commas")
 
 
 @both
 def test_headers(file, read, good):
     header, row = good.splitlines()
-    refused(read, file(f"x,{header}\n0.5,{row}\n"), 1, "several columns are named 'x'")
-    refused(read, file(f",{header}\n0,{row}\n"), 1, "column 1 has no name")
-    refused(read, file(f"{header}\n"), 1, "no rows after the header")
-    refused(read, file("\n \n"), 1, "no header")
-    refused(read, file("\nx,y\n1,2\n"), 2, "the columns are x, y")
+    assert_raises(read, file(f"x,{header}\n0.5,{row}\n"), 1, "several columns are named 'x'")
+    assert_raises(read, file(f",{header}\n0,{row}\n"), 1, "column 1 has no name")
+    assert_raises(read, file(f"{header}\n"), 1, "no rows after the header")
+    assert_raises(read, file("\n \n"), 1, "no header")
+    assert_raises(read, file("\nx,y\n1,2\n"), 2, "the columns are x, y")
 
 
 @both
-def test_what_is_no_text_is_refused(tmp_path, file, read, good):
-    refused(read, file("<html>no such page</html>"), 1, "a web page")
+def test_a_file_that_is_not_a_text_raises(tmp_path, file, read, good):
+    assert_raises(read, file("<html>no such page</html>"), 1, "a web page")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(good.encode())[:-6])
-    with pytest.raises(ValueError, match=r"cut.gz, line .*cut off"):
+    with pytest.raises(ValueError, match=r"cut.gz, line .*truncated"):
         read(tmp_path / "cut.gz")
 
 
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        ("1,1,2", r"the row is no ranking of 3 items, \[1, 1, 2\]: 1 stands 2 times, 3 is missing"),
+        ("1,1,2", r"the row is not a ranking of 3 items, \[1, 1, 2\]: 1 occurs 2 times, 3 is missing"),
         ("1,2,4", "3 is missing"),
         ("0,1,2", "Ranks begin with 1"),
         ("1.5,2,3", "1 is missing"),
@@ -164,28 +166,32 @@ def test_what_is_no_text_is_refused(tmp_path, file, read, good):
         ("c,a,b", "the rank in column L1 is 'c'"),
     ],
 )
-def test_rows_that_are_no_ranks(file, cells, words):
-    refused(read_ranks_csv, file(f"{RANKS}\n0.5,{cells}\n"), 4, words)
+def test_rows_that_are_not_ranks_raise(file, cells, words):
+    assert_raises(read_ranks_csv, file(f"{RANKS}\n0.5,{cells}\n"), 4, words)
 
 
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        (",?,nan", "the row ranks no item"),
+        (",?,nan", "the row does not rank any item"),
         ("1,none,2", r"the rank in column L2 is 'none'; ranks are numbers from 1 on\."),
         ("1,inf,2", "the rank in column L2 is 'inf'"),
     ],
 )
-def test_rows_that_are_no_partial_ranks(file, cells, words):
-    refused(read_ranks_csv, file(f"{RANKS}0.5,{cells}\n"), 3, words, partial=True)
+def test_rows_that_are_not_partial_ranks_raise(file, cells, words):
+    assert_raises(read_ranks_csv, file(f"{RANKS}0.5,{cells}\n"), 3, words, partial=True)
 
 
-def test_columns_of_ranks_must_be_there(file):
+def test_missing_columns_of_ranks_raise(file):
     path = file(RANKS)
-    refused(read_ranks_csv, path, 1, "0 columns are named 'R' and a number.*the columns are x, L1, L2, L3", ranks="R")
-    refused(read_ranks_csv, path, 1, "no column 'L4', 'L5' of ranks; the columns are x, L1", ranks=["L1", "L4", "L5"])
-    refused(read_ranks_csv, path, 1, "at least 2 columns of ranks", ranks=["L1"])
-    refused(read_ranks_csv, file("x,L1\n0.5,1\n"), 1, "1 columns are named 'L' and a number.*at least 2")
+    assert_raises(
+        read_ranks_csv, path, 1, "0 columns are named 'R' and a number.*the columns are x, L1, L2, L3", ranks="R"
+    )
+    assert_raises(
+        read_ranks_csv, path, 1, "no column 'L4', 'L5' of ranks; the columns are x, L1", ranks=["L1", "L4", "L5"]
+    )
+    assert_raises(read_ranks_csv, path, 1, "at least 2 columns of ranks", ranks=["L1"])
+    assert_raises(read_ranks_csv, file("x,L1\n0.5,1\n"), 1, "1 columns are named 'L' and a number.*at least 2")
     with pytest.raises(ValueError, match="ranks names a column more than once"):
         read_ranks_csv(path, ranks=["L1", "L1"])
 
@@ -202,14 +208,16 @@ def test_columns_of_ranks_must_be_there(file):
         ("", "has an empty name"),
     ],
 )
-def test_rows_that_are_no_orders(file, order, words):
-    refused(read_orders_csv, file(f"{ORDERS}\n0.5,{order}\n"), 4, words)
+def test_rows_that_are_not_orders_raise(file, order, words):
+    assert_raises(read_orders_csv, file(f"{ORDERS}\n0.5,{order}\n"), 4, words)
 
 
 def test_orders_of_too_few_items(file):
-    refused(read_orders_csv, file("x,ranking\n0.5,a\n"), 2, "at least 2 different names")
-    refused(read_orders_csv, file("x,ranking\n0.5,a>b\n1,b>c\n"), 3, "names 'c'", items=["a", "b"], partial=True)
+    assert_raises(read_orders_csv, file("x,ranking\n0.5,a\n"), 2, "at least 2 different names")
+    assert_raises(read_orders_csv, file("x,ranking\n0.5,a>b\n1,b>c\n"), 3, "names 'c'", items=["a", "b"], partial=True)
 
 
-def test_a_column_of_orders_must_be_there(file):
-    refused(read_orders_csv, file(ORDERS), 1, "no column 'order' of orders; the columns are x, ranking", order="order")
+def test_a_missing_column_of_orders_raises(file):
+    assert_raises(
+        read_orders_csv, file(ORDERS), 1, "no column 'order' of orders; the columns are x, ranking", order="order"
+    )

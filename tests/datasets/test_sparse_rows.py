@@ -1,3 +1,5 @@
+"""Numbered lines of text files, and errors about files that are not texts."""
+
 import gzip
 import os
 
@@ -20,10 +22,10 @@ READERS = [read_mulan, read_svmlight_multilabel, read_xc]
         ("@relation größe".encode("utf-16"), "line 1: not UTF-8 text"),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "line 1: not UTF-8 text"),
         (b"\x00\x01\x02", "line 1: binary content"),
-        (b"\x1f\x8b\x08\x00" + b"x" * 40, "the packed file is cut off or damaged"),
+        (b"\x1f\x8b\x08\x00" + b"x" * 40, "the compressed file is truncated or damaged"),
     ],
 )
-def test_what_is_no_text_is_refused_by_every_reader(tmp_path, read, content, words):
+def test_a_file_that_is_not_a_text_raises_in_every_reader(tmp_path, read, content, words):
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(ValueError, match=words) as caught:
         read(tmp_path / "file")
@@ -31,28 +33,28 @@ def test_what_is_no_text_is_refused_by_every_reader(tmp_path, read, content, wor
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_what_is_no_file_is_refused_by_every_reader(tmp_path, read):
+def test_a_path_that_is_not_a_file_raises_in_every_reader(tmp_path, read):
     with pytest.raises(ValueError, match="is a folder"):
         read(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"absent cannot be read"):
         read(tmp_path / "absent")
 
 
-def test_a_closed_file_is_named(tmp_path):
+def test_a_file_without_read_permission_raises(tmp_path):
     (tmp_path / "file").write_text("1 1 1\n")
     (tmp_path / "file").chmod(0)
     if os.access(tmp_path / "file", os.R_OK):
-        pytest.skip("every file is open to this user")
+        pytest.skip("this user can read every file")
     with pytest.raises(PermissionError, match=r"file cannot be read"):
         read_xc(tmp_path / "file")
 
 
-def test_lines_are_numbered_and_bare(tmp_path):
+def test_lines_are_numbered_and_have_no_line_ends(tmp_path):
     (tmp_path / "file").write_bytes("\ufeffa\r\n b\n\nc".encode())
     assert list(read_lines(tmp_path / "file")) == [(1, "a"), (2, " b"), (3, ""), (4, "c")]
 
 
-def test_a_packed_file_that_is_cut_off_is_refused_at_its_line(tmp_path):
+def test_a_truncated_compressed_file_raises_with_its_line(tmp_path):
     (tmp_path / "file").write_bytes(gzip.compress(b"1 1 1\n" * 10_000)[:-20])
-    with pytest.raises(ValueError, match=r"file, line \d+: the packed file is cut off"):
+    with pytest.raises(ValueError, match=r"file, line \d+: the compressed file is truncated"):
         list(read_lines(tmp_path / "file"))

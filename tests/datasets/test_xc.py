@@ -1,3 +1,5 @@
+"""Files of the Extreme Classification Repository and of svmlight."""
+
 import numpy as np
 import pytest
 
@@ -18,14 +20,14 @@ def test_rows_without_labels_or_features(tmp_path):
         ("0 1:1\n", r"line 1: three numbers are expected"),
         ("-1 3 2\n", r"line 1: three numbers are expected"),
         ("2 3 2\n0 1:1\n", r"line 2: the file ends after 1 of 2 rows"),
-        ("1 3 2\n0 1:1\n0 1:1\n", r"line 3: a further row after the 1"),
+        ("1 3 2\n0 1:1\n0 1:1\n", r"line 3: more rows than the 1"),
         ("1 3 2\n0 3:1\n", r"line 2: feature 3 does not exist: the 3 of the file have the numbers 0 to 2"),
         ("1 3 2\n0 -1:1\n", r"line 2: feature -1 does not exist"),
         ("1 3 2\n2 1:1\n", r"line 2: label 2 does not exist"),
         ("1 3 2\n0 1:nan\n", r"line 2: the value of feature 1 is nan"),
         ("1 3 2\n0 1:1e999\n", r"line 2: the value of feature 1 is inf"),
-        ("2 3 2\n\n0 1:1 2:1 1:2\n", r"line 3: feature 1 stands twice"),
-        ("1 3 2\n1,1 1:1\n", r"line 2: label 1 stands twice"),
+        ("2 3 2\n\n0 1:1 2:1 1:2\n", r"line 3: feature 1 occurs twice"),
+        ("1 3 2\n1,1 1:1\n", r"line 2: label 1 occurs twice"),
         ("1 3 2\n0 1:x\n", r"line 2: a row must be"),
         ("1 3 2\n0 1:1:1\n", r"line 2: a row must be"),
         ("1 3 2\n0 1\n", r"line 2: a row must be"),
@@ -37,7 +39,7 @@ def test_rows_without_labels_or_features(tmp_path):
         (f"1 {2**70} 2\n0 1:1\n", r"columns are more than can be numbered"),
     ],
 )
-def test_malformed_xc_is_named(tmp_path, text, words):
+def test_malformed_xc_raises_with_its_line(tmp_path, text, words):
     (tmp_path / "f.txt").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=words):
         read_xc(tmp_path / "f.txt")
@@ -57,7 +59,7 @@ def test_malformed_xc_is_named(tmp_path, text, words):
         ("1 1:1\n", {"n_labels": "3"}, r"n_labels must be an integer"),
     ],
 )
-def test_malformed_svmlight_is_named(tmp_path, text, options, words):
+def test_malformed_svmlight_raises_with_its_line(tmp_path, text, options, words):
     (tmp_path / "f.svm").write_text(text)
     with pytest.raises(ValueError, match=words):
         read_svmlight_multilabel(tmp_path / "f.svm", **options)

@@ -320,7 +320,7 @@ def test_estimators_refuse_what_is_no_ranking_and_change_nothing():
     X, Y, _, _ = task()
     model = OEL(Gaussian(0.2), Kemeny(), alpha=1e-2).fit(X, Y)
     before = model.dual_coef_
-    for bad, message in ((Y - 1, "Ranks begin with 1"), (np.minimum(Y, 2), "y in row 0 is no ranking")):
+    for bad, message in ((Y - 1, "Ranks begin with 1"), (np.minimum(Y, 2), "y in row 0 is not a ranking")):
         with pytest.raises(ValueError, match=message):
             model.fit(X, bad)
     assert model.dual_coef_ is before

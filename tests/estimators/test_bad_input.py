@@ -193,7 +193,7 @@ def test_things_that_are_no_collections(model):
     for bad in ((row for row in Y), 3):
         with pytest.raises(TypeError, match="candidates must be an array or a sequence"):
             model.predict(X, candidates=bad)
-    with pytest.raises(TypeError, match="positions must be"):
+    with pytest.raises(TypeError, match="positions must be TruthPositions"):
         top_k_accuracy(np.ones(3), 1)
 
 

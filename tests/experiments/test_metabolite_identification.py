@@ -1,4 +1,4 @@
-"""The experiment on metabolites, on small molecules with made-up spectra."""
+"""The metabolite experiment on small molecules with artificial spectra."""
 
 import re
 from dataclasses import replace
@@ -14,9 +14,10 @@ pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 from psilearn import IOKR, CandidateSets, experiments
 from psilearn.baselines import LR
 from psilearn.chem import load_metabolites
-from psilearn.chem.molecules.molecule_files import MoleculeList
+from psilearn.chem.metabolites.similarity import Mixture
+from psilearn.chem.molecules import MoleculeList
 from psilearn.experiments import metabolite_identification as metabolites
-from psilearn.experiments import metabolite_networks
+from psilearn.experiments import metabolite_networks, metabolite_task
 from psilearn.experiments.experiment import Context
 from psilearn.kernels import GaussianTanimoto
 from psilearn.metrics import kernel_loss, top_k_accuracy
@@ -53,12 +54,16 @@ def small(monkeypatch, tmp_path):
         candidates=MoleculeList([everything[i] for i in candidates], [f"k{i}" for i in candidates]),
         unlabeled=MoleculeList([everything[i] for i in alone] + ["broken("], [""] * (len(alone) + 1)),
     )
-    monkeypatch.setattr(metabolites, "load_metabolites", lambda: bunch)
+    monkeypatch.setattr(metabolite_task, "load_metabolites", lambda: bunch)
     return bunch
 
 
 def run(scratch=None, **change):
-    return metabolites.run(Context({**CONFIG, **change}, seed=0, jobs=1, say=lambda _: None, scratch=scratch))
+    return metabolites.run(Context({**CONFIG, **change}, seed=0, n_jobs=1, log=lambda _: None, scratch=scratch))
+
+
+def load_task():
+    return metabolite_task.load_task(Context(CONFIG, seed=0, n_jobs=1, log=lambda _: None))
 
 
 def test_every_method_is_measured(small):
@@ -77,37 +82,38 @@ def test_every_method_is_measured(small):
     for words in (
         "minus IOKR, paired over 40 spectra",
         "single candidate",
-        "expected rank",
-        "90% asked",
+        "expected position",
+        "90% requested",
         "2 of 5 folds",
     ):
         assert words in notes
     assert "100 of the spectra" not in notes and "7 of the spectra are licensed" in notes
 
 
-def test_figures_are_those_of_the_public_interface(small):
-    """IOKR with the reported parameters, by fit, rank and predict on every molecule of the formula."""
+def test_results_agree_with_the_public_interface(small):
+    """Fit IOKR with the reported parameters and rank every molecule of the formula."""
     outcome = run(folds=[0])
     rows = {(row.method, row.metric.name): row for row in outcome.rows if row.dataset == "all spectra"}
-    task = metabolites.load(Context(CONFIG, seed=0, jobs=1, say=lambda _: None))
-    told = rows["IOKR", "Gaussian-Tanimoto loss"].parameters["fold 0"]
-    combination, kind = told.split(", ")[0].split(" ")[0], re.search(r"γ=([\d.]+)|linear", told)
-    mixture = metabolites.Mixture(combination, float(kind[1]) if kind[1] else None)
+    task = load_task()
+    setting = rows["IOKR", "Gaussian-Tanimoto loss"].parameters["fold 0"]
+    combination, kind = setting.split(", ")[0].split(" ")[0], re.search(r"γ=([\d.]+)|linear", setting)
+    mixture = Mixture(combination, float(kind[1]) if kind[1] else None)
     train, test = np.flatnonzero(small.fold != 0), np.flatnonzero(small.fold == 0)
     kernel = task.examples.mixed(mixture, train)[0]
-    model = IOKR(kernel, GaussianTanimoto(packed=True), float(re.search(r"λ=([\d.e-]+)", told)[1]))
+    alpha = float(re.search(r"λ=([\d.e-]+)", setting)[1])
+    model = IOKR(kernel, GaussianTanimoto(packed=True), alpha=alpha)
     model.fit(train, task.examples.outputs[train])
     sets = CandidateSets([task.examples.sets.sets[i] for i in test])
     truth = task.examples.outputs[test]
     loss = kernel_loss(truth, model.predict(test, sets), GaussianTanimoto(packed=True))
     assert rows["IOKR", "Gaussian-Tanimoto loss"].value == pytest.approx(float(loss), abs=1e-4)
     assert rows["IOKR", "Gaussian-Tanimoto loss"].error == pytest.approx(loss.standard_error, abs=1e-4)
-    ranks = model.rank(test, truth, sets)  # no two of these molecules have one fingerprint
+    ranks = model.rank(test, truth, sets)  # all these molecules have different fingerprints
     for k in (1, 5, 10):
         assert rows["IOKR", f"top-{k}, %"].value == pytest.approx(100 * float(top_k_accuracy(ranks, k)), abs=1e-6)
 
 
-def test_networks_stand_among_the_methods(small):
+def test_networks_are_among_the_methods(small):
     pytest.importorskip("torch")
     outcome = run(folds=[0], networks={"inputs": 20, "competitors": {"SPEN": SPEN}})
     rows = {(row.method, row.metric.name): row for row in outcome.rows if row.dataset == "all spectra"}
@@ -126,16 +132,16 @@ def test_networks_stand_among_the_methods(small):
 
 
 def test_networks_rank_molecules_by_their_costs(small):
-    task = metabolites.load(Context(CONFIG, seed=0, jobs=1, say=lambda _: None))
+    task = load_task()
     train, test = np.flatnonzero(small.fold != 0), np.flatnonzero(small.fold == 0)
-    kernel = task.examples.mixed(metabolites.Mixture("uniform", None), train)[0]
+    kernel = task.examples.mixed(Mixture("uniform", None), train)[0]
     X, X_test = metabolite_networks.principal_components(kernel, train, test, 20)
     bits = np.unpackbits(task.examples.outputs, axis=1)
     model = LR(C=1.0).fit(X, bits[train])
-    ranked = metabolite_networks.rank_bits(model, X_test, task.examples, test)
+    ranked = metabolite_networks.rank_by_costs(model, X_test, task.examples, test)
     sets = CandidateSets([np.unpackbits(task.examples.sets.sets[i], axis=1) for i in test])
     assert np.array_equal(ranked.nearest[0], model.predict_topk(X_test, 1, sets).indices[:, 0])
-    public = model.rank(X_test, bits[test], sets)  # no two of these molecules have one fingerprint
+    public = model.rank(X_test, bits[test], sets)  # all these molecules have different fingerprints
     assert np.array_equal(ranked.nearer[0], public.nearer)
     assert np.array_equal(ranked.tied[0], public.tied)
     K = kernel(train)
@@ -148,7 +154,7 @@ def test_networks_rank_molecules_by_their_costs(small):
 def test_the_test_fold_chooses_nothing(small):
     before = run(folds=[0])
     rng = np.random.default_rng(3)
-    for i in np.flatnonzero(small.fold == 0):  # another's peaks, its own formula
+    for i in np.flatnonzero(small.fold == 0):  # the peaks of another spectrum
         other = small.spectra[rng.integers(100)]
         small.spectra[i] = replace(small.spectra[i], mz=other.mz + 0.3, intensity=other.intensity)
     after = run(folds=[0])
@@ -161,15 +167,15 @@ def test_the_test_fold_chooses_nothing(small):
 def test_finished_folds_are_not_computed_again(small, tmp_path, monkeypatch):
     whole = run()
     computed = []
-    ours = metabolites._run_fold
+    run_fold = metabolites.run_fold
 
     def spy(task, fold, context):
         computed.append(fold)
         if len(computed) == 2:
             raise KeyboardInterrupt
-        return ours(task, fold, context)
+        return run_fold(task, fold, context)
 
-    monkeypatch.setattr(metabolites, "_run_fold", spy)
+    monkeypatch.setattr(metabolites, "run_fold", spy)
     with pytest.raises(KeyboardInterrupt):
         run(scratch=tmp_path / "scratch")
     again = run(scratch=tmp_path / "scratch")
@@ -177,13 +183,11 @@ def test_finished_folds_are_not_computed_again(small, tmp_path, monkeypatch):
     assert [row.value for row in again.rows] == [row.value for row in whole.rows]
 
 
-def test_a_finished_part_leaves_no_scratch_behind(small, tmp_path, monkeypatch):
-    experiment = metabolites.EXPERIMENT
-    part = experiment.parts[0]
-    monkeypatch.setattr(metabolites, "EXPERIMENT", experiment)
+def test_a_finished_part_leaves_no_scratch_files(small, tmp_path):
+    part = metabolites.EXPERIMENT.parts[0]
     quick = experiments.Part(part.name, part.title, part.run, CONFIG, {"folds": [0]}, trial=False)
-    made = experiments.Experiment("metabolites", "t", "s", "p", (quick,))
-    (record,) = experiments.run(made, tmp_path, say=lambda _: None, quick=True, jobs=1)
+    experiment = experiments.Experiment("metabolites", "t", "s", "p", (quick,))
+    (record,) = experiments.run(experiment, tmp_path, log=lambda _: None, quick=True, n_jobs=1)
     assert isinstance(record, experiments.Record), record
     assert not record.trial
     assert [file.name for file in Path(tmp_path, "quick", "metabolites").iterdir() if file.name.startswith(".")] == []
@@ -197,5 +201,5 @@ def test_the_data_is_as_described():
     assert {s.adduct for s in bunch.spectra} == {"[M+H]+"}
     assert len(bunch.unlabeled.smiles) == 92_121
     assert set(bunch.inchikeys) <= set(bunch.candidates.names)
-    accessions = bunch.spectra[0].more["accessions"].split(";")
+    accessions = bunch.spectra[0].metadata["accessions"].split(";")
     assert accessions[0].startswith("MSBNK-")

@@ -1,4 +1,4 @@
-"""The experiments of the paper on small data: that they measure what they say, and that test data chooses nothing."""
+"""The experiments of the paper on small data: they measure what they report, and test data chooses nothing."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def rankings(rows=80, K=4, seed=0):
 
 @pytest.fixture
 def small_data(monkeypatch):
-    """Every loader gives little data, which a test may change."""
+    """Let every loader return little data, which a test may change."""
     bunches = {name: tags() for name in multilabel.TITLES} | {"usps": halves()}
     monkeypatch.setattr(datasets, "load_label_ranking", lambda name: rankings(K=5 if name == "sushi" else 4))
     for name in multilabel.TITLES:
@@ -58,7 +58,7 @@ def small_data(monkeypatch):
 def quick(name, part):
     experiment = experiments.find(name)
     chosen = next(p for p in experiment.parts if p.name == part)
-    context = Context({**chosen.config, **chosen.quick}, seed=0, jobs=None, say=lambda text: None)
+    context = Context({**chosen.config, **chosen.quick}, seed=0, n_jobs=None, log=lambda text: None)
     return chosen.run(context), context
 
 
@@ -84,11 +84,11 @@ def is_competitor(row):
 
 
 @pytest.mark.parametrize(("name", "part"), all_parts())
-def test_configs_are_plain_data_and_quick_ones_replace_them(name, part):
+def test_configs_are_json_data_and_quick_entries_replace_them(name, part):
     chosen = next(p for p in experiments.find(name).parts if p.name == part)
     assert json.loads(json.dumps(chosen.config)) == chosen.config
     assert json.loads(json.dumps(chosen.quick)) == chosen.quick
-    if name != "timing":  # where one dataset has outputs alone and the others have none
+    if name != "timing":  # where only one dataset has outputs without inputs
         assert set(chosen.quick) <= set(chosen.config)
 
 
@@ -125,11 +125,12 @@ def estimator_of(row):
     kernels = kernel_of(p["input_kernel"]), kernel_of(p["output_kernel"])
     if "supervision" in p:
         more = {"output_landmarks": p["output_landmarks"]} if "output_landmarks" in p else {}
-        return OEL(*kernels, p["alpha"], p["n_components"], p["supervision"], **more)
-    return IOKR(*kernels, p["alpha"])
+        components = {"n_components": p["n_components"], "supervision": p["supervision"]}
+        return OEL(*kernels, alpha=p["alpha"], **components, **more)
+    return IOKR(*kernels, alpha=p["alpha"])
 
 
-def test_usps_rows_are_what_their_parameters_give(small_data):
+def test_usps_rows_follow_from_their_parameters(small_data):
     outcome, context = quick("usps", "usps")
     bunch, config = small_data["usps"], context.config
     pairs, alone = bunch.train[: config["pairs"]], bunch.train[-config["alone"] :]
@@ -162,19 +163,19 @@ def test_without_torch_networks_are_quoted(small_data, monkeypatch):
         assert any("psilearn[torch]" in note for note in outcome.notes)
 
 
-def test_measured_competitors_are_compared_with_their_published_figures(small_data):
+def test_measured_competitors_are_compared_with_their_published_values(small_data):
     rows = {row.method: row for row in quick("multilabel-full", "bibtex")[0].rows}
     assert not rows["LR"].quoted and rows["LR"].paper == 37.2
-    assert rows["DVN"].quoted and rows["DVN"].paper == 44.7  # not among those of a trial
-    data = multilabel.load("bibtex", 0).data(150, 0, 50)
+    assert rows["DVN"].quoted and rows["DVN"].paper == 44.7  # not part of a quick run
+    data = multilabel.load("bibtex", 0).split(150, 0, 50)
     model = LR(rows["LR"].parameters["C"]).fit(data.X, data.Y)
     assert rows["LR"].value == pytest.approx(100 * f1_score(data.Y_test, model.predict(data.X_test)), abs=1e-9)
 
 
 @pytest.mark.parametrize(("name", "part"), [("multilabel-small", "bibtex"), ("multilabel-full", "mediamill")])
-def test_multilabel_rows_are_what_their_parameters_give(small_data, name, part):
+def test_multilabel_rows_follow_from_their_parameters(small_data, name, part):
     outcome, context = quick(name, part)
-    data = multilabel.load(part, 0).data(
+    data = multilabel.load(part, 0).split(
         context.config["pairs"], context.config.get("alone", 0), context.config["tests"]
     )
     for row in outcome.rows:
@@ -183,15 +184,15 @@ def test_multilabel_rows_are_what_their_parameters_give(small_data, name, part):
             assert row.value == pytest.approx(100 * f1_score(data.Y_test, model.predict(data.X_test)), abs=1e-9)
 
 
-def test_outputs_alone_change_the_embedding_and_not_the_candidates(small_data):
+def test_outputs_without_inputs_change_the_embedding_and_not_the_candidates(small_data):
     outcome, context = quick("multilabel-unlabeled", "delicious")
     sizes = context.config["alone"]
     assert [row.method for row in outcome.rows] == ["IOKR, m = 0", "OEL₀, m = 0", *(f"OEL, m = {m}" for m in sizes)]
     source = multilabel.load("delicious", 0)
-    everything = source.data(context.config["pairs"], sizes[-1])
+    everything = source.split(context.config["pairs"], sizes[-1])
     candidates = sparse.vstack([everything.Y, everything.unlabeled], "csr")
     for row, m in zip(outcome.rows[1:], [0, *sizes], strict=True):
-        data = source.data(context.config["pairs"], m, context.config["tests"])
+        data = source.split(context.config["pairs"], m, context.config["tests"])
         model = estimator_of(row).fit(data.X, data.Y, unlabeled=data.unlabeled)
         assert row.value == pytest.approx(100 * f1_score(data.Y_test, model.predict(data.X_test, candidates)), abs=1e-9)
 
@@ -200,25 +201,26 @@ def test_the_error_of_every_p_comes_from_one_fit(small_data):
     config = {"pairs": 60, "alone": 100, "tests": 40}
     data, _ = usps.load(config)
     settings = {"supervision": 0.3, "alphas": [1e-3], "sizes": [3, 9], "output_landmarks": None}
-    curves = usps.squared_errors(data, Gaussian(0.1), Gaussian(0.05), settings)
+    curves = usps.compute_squared_errors(data, Gaussian(0.1), Gaussian(0.05), settings)
 
     def error(model):
-        """|G*Gĥ(x) − ψ(y)|² by distances to one candidate at a time."""
+        """Return |G*Gĥ(x) − ψ(y)|² from distances to one candidate at a time."""
         model.fit(data.X, data.Y, unlabeled=data.unlabeled)
-        own = model.predict_topk(data.X_test, 1, [data.Y_test[i : i + 1] for i in range(len(data.Y_test))])
-        return float(np.mean(own.distances))
+        truth = model.predict_topk(data.X_test, 1, [data.Y_test[i : i + 1] for i in range(len(data.Y_test))])
+        return float(np.mean(truth.distances))
 
     for p in settings["sizes"]:
-        assert curves[f"p = {p}"][0] == pytest.approx(error(OEL(Gaussian(0.1), Gaussian(0.05), 1e-3, p, 0.3)), abs=1e-9)
-    assert curves["IOKR"][0] == pytest.approx(error(IOKR(Gaussian(0.1), Gaussian(0.05), 1e-3)), abs=1e-9)
+        oel = OEL(Gaussian(0.1), Gaussian(0.05), alpha=1e-3, n_components=p, supervision=0.3)
+        assert curves[f"p = {p}"][0] == pytest.approx(error(oel), abs=1e-9)
+    assert curves["IOKR"][0] == pytest.approx(error(IOKR(Gaussian(0.1), Gaussian(0.05), alpha=1e-3)), abs=1e-9)
 
 
-def test_times_are_ratios_of_their_own_rows(small_data):
+def test_the_ratio_of_times_follows_from_the_rows(small_data):
     outcome, _ = quick("timing", "usps")
     decode = {row.method: row.value for row in outcome.rows if row.metric.name.startswith("decode, s")}
     ratio = outcome.rows[-1]
     assert ratio.value == pytest.approx(decode["IOKR"] / decode["OEL₀"]) and ratio.paper == pytest.approx(9)
-    assert all(row.verdict in ("", "not comparable") for row in outcome.rows[:-1]), "seconds are of another machine"
+    assert all(row.verdict in ("", "not comparable") for row in outcome.rows[:-1]), "seconds are from another machine"
     assert ratio.verdict in ("pass", "falls short")
 
 
@@ -234,8 +236,8 @@ def test_landmarks_where_the_data_is_large(small_data, name):
         assert ("dtype" in row.parameters) == (name == "timing")
 
 
-def test_figures_of_the_paper():
-    """As printed in its tables 3, 5, 6 and 11."""
+def test_values_of_the_paper():
+    """Compare with its tables 3, 5, 6 and 11."""
     from psilearn.experiments import multilabel_full, multilabel_small, timing
 
     assert usps.PAPER == {"SPEN": 0.801, "KDE": 0.764, "IOKR": 0.751, "OEL₀": 0.734, "OEL": 0.725}
@@ -265,26 +267,26 @@ def test_only_the_papers_own_criterion_is_compared_with_it(small_data):
     assert [row.method for row in rows if is_competitor(row) and row.paper is not None] == ["SPEN"]
 
 
-def test_pairs_outputs_alone_and_tests_do_not_overlap():
+def test_pairs_unlabeled_outputs_and_tests_do_not_overlap():
     bunch = tags()
     source = multilabel.Multilabel(
         np.arange(400)[:, None], sparse.csr_matrix(np.arange(400)[:, None]), bunch.train, bunch.test
     )
-    data = source.data(100, 50, 30)
+    data = source.split(100, 50, 30)
     pieces = [data.X.ravel(), data.unlabeled.toarray().ravel(), data.X_test.ravel()]
     assert [len(piece) for piece in pieces] == [100, 50, 30]
     assert len(np.unique(np.concatenate(pieces))) == 180
     assert np.array_equal(data.X.ravel(), data.Y.toarray().ravel())
-    assert source.data(None).unlabeled is None and source.data(None).X.shape[0] == 300
+    assert source.split(None).unlabeled is None and source.split(None).X.shape[0] == 300
 
 
-def test_the_seed_decides_which_pairs(small_data):
+def test_the_seed_determines_the_pairs(small_data):
     first, again, other = (multilabel.load("bibtex", seed).train for seed in (0, 0, 1))
     assert np.array_equal(first, again) and not np.array_equal(first, other)
     assert np.array_equal(np.sort(other), np.arange(300))
 
 
-def test_features_are_scaled_by_training_rows_alone(small_data):
+def test_features_are_scaled_by_training_rows_only(small_data):
     bunch = small_data["mediamill"]
     X = multilabel.load("mediamill", 0).X
     np.testing.assert_allclose(X[bunch.train].mean(axis=0), 0, atol=1e-12)
@@ -296,7 +298,7 @@ def test_paired_differences():
     rng = np.random.default_rng(0)
     a, b = rng.random(50), rng.random(50)
     results = {"A": SimpleNamespace(score=Mean(a)), "B": SimpleNamespace(score=Mean(b))}
-    note = protocol.paired_note(results, "A", "B", scale=100, digits=4)
+    note = protocol.difference_note(results, "A", "B", scale=100, digits=4)
     difference, error = map(float, re.match(r"A minus B: (\S+) ± (\S+) ", note).groups())
     assert difference == pytest.approx(100 * (a - b).mean(), abs=1e-4)
     assert error == pytest.approx(100 * (a - b).std(ddof=1) / np.sqrt(50), abs=1e-4)
@@ -312,12 +314,12 @@ def test_one_search_serves_several_methods_and_kinds():
     ]
     grid = protocol.Grid([Gaussian(0.01), Gaussian(0.1)], [1e-4, 1e-2], [3, 6], ["f1"], 2)
     outputs = {"Gaussian": [Gaussian(0.2), Gaussian(1.0)], "Dice": [Dice()]}
-    choices = protocol.choose(data, outputs, grid, methods, Context({}, 0, None, lambda text: None))
+    choices = protocol.choose_parameters(data, outputs, grid, methods, Context({}, 0, None, lambda text: None))
     assert [c.name for c in choices] == [f"{m.name}, {kind}" for kind in outputs for m in methods]
     for choice in choices:
         kernels = outputs[choice.outputs]
         assert any(repr(choice.parameters["output_kernel"]) == repr(kernel) for kernel in kernels)
-        assert type(choice.model()) is choice.method.estimator
+        assert type(choice.make_model()) is choice.method.estimator
     by_name = {c.name: c.parameters for c in choices}
     for kind in outputs:
         assert by_name[f"OEL₀, {kind}"]["supervision"] == 1.0
@@ -330,35 +332,35 @@ def test_sizes_beyond_the_rank_of_a_kernel_are_left_out():
     methods = [protocol.Method("IOKR", IOKR), protocol.Method("OEL₀", OEL, [1.0])]
     grid = protocol.Grid([Gaussian(0.01)], [1e-4], [2, 8, 50], ["f1"], 2)
     outputs = {"linear": [Linear()], "Gaussian": [Gaussian(1.0)]}  # 8 tags: rank 8, and more
-    choices = protocol.choose(data, outputs, grid, methods, Context({}, 0, None, lambda text: None))
+    choices = protocol.choose_parameters(data, outputs, grid, methods, Context({}, 0, None, lambda text: None))
     by_name = {choice.name: choice.parameters for choice in choices}
     assert by_name["OEL₀, linear"]["n_components"] <= 8
 
 
-def test_a_second_criterion_makes_further_lines():
+def test_a_second_criterion_adds_rows():
     bunch = halves()
     data = protocol.Data(bunch.X[:100], bunch.Y[:100], bunch.X[:0], bunch.Y[:0], bunch.Y[100:200])
     methods = [protocol.Method("IOKR", IOKR), protocol.Method("OEL₀", OEL, [1.0])]
     grid = protocol.Grid([Gaussian(0.05), Gaussian(0.5)], [1e-4, 1e-2], [3, 20], ["mse", "loss"], 2, joint=True)
     outputs = {"": [Gaussian(0.2)]}
-    choices = protocol.choose(data, outputs, grid, methods, Context({}, 0, None, lambda text: None))
+    choices = protocol.choose_parameters(data, outputs, grid, methods, Context({}, 0, None, lambda text: None))
     assert [c.name for c in choices] == ["IOKR", "OEL₀", "IOKR, by loss", "OEL₀, by loss"]
     for scoring, chosen in (("mse", choices[1]), ("loss", choices[3])):
         alone = protocol.Grid([Gaussian(0.05), Gaussian(0.5)], [1e-4, 1e-2], [3, 20], [scoring], 2, joint=True)
-        again = protocol.choose(data, outputs, alone, methods, Context({}, 0, None, lambda text: None))[1]
+        again = protocol.choose_parameters(data, outputs, alone, methods, Context({}, 0, None, lambda text: None))[1]
         assert repr(again.parameters) == repr(chosen.parameters)
 
 
 def test_an_unknown_experiment_is_named():
-    with pytest.raises(ValueError, match=r"no experiment 'usp'; there are usps, multilabel-small"):
+    with pytest.raises(ValueError, match=r"no experiment 'usp'; the experiments are usps, multilabel-small"):
         experiments.find("usp")
 
 
-def test_a_row_states_the_scale():
+def test_a_row_is_scaled():
     choice = protocol.Choice(protocol.Method("IOKR", IOKR), "", {}, [], 1.0)
     model = IOKR(Gaussian(1.0), Gaussian(1.0)).fit([[0.0], [1.0]], [[0.0], [1.0]])
-    measured = protocol.Measured(model, None, Mean([0.2, 0.4]), {"fit": 2.0})
-    row = protocol.row("D", choice, measured, Metric("F1", "higher"), 100, paper=25.0)
+    evaluation = protocol.Evaluation(model, None, Mean([0.2, 0.4]), {"fit": 2.0})
+    row = protocol.make_row("D", choice, evaluation, Metric("F1", "higher"), 100, paper=25.0)
     assert row.value == pytest.approx(30) and row.error == pytest.approx(10) and row.verdict == "pass"
     assert row.seconds == {"choose": 1.0, "fit": 2.0}
 
@@ -378,7 +380,7 @@ RANKING = {**label_ranking.CONFIG, "folds": 3, "repetitions": 2}
 
 def test_a_fold_chooses_as_the_searches_do_and_is_tested_once():
     bunch, (train, test) = rankings(), (np.arange(60), np.arange(60, 80))
-    fold = label_ranking._fold(bunch.X, bunch.Y, train, test, RANKING, seed=3)
+    fold = label_ranking._run_fold(bunch.X, bunch.Y, train, test, RANKING, seed=3)
     grid = {"alphas": RANKING["alphas"], "cv": KFold(5, shuffle=True, random_state=3), "refit": False}
     kernels = [Gaussian(gamma) for gamma in RANKING["gammas"]]
     with warnings.catch_warnings():
@@ -398,20 +400,20 @@ def test_a_fold_chooses_as_the_searches_do_and_is_tested_once():
 def test_the_held_out_fold_chooses_nothing(scaled):
     bunch, (train, test) = rankings(), (np.arange(60), np.arange(60, 80))
     config = {**RANKING, "scaled": scaled}
-    before = label_ranking._fold(bunch.X, bunch.Y, train, test, config, seed=0)
+    before = label_ranking._run_fold(bunch.X, bunch.Y, train, test, config, seed=0)
     X, Y = bunch.X.copy(), bunch.Y.copy()
     X[test], Y[test] = 100 * X[test], 5 - Y[test]
-    after = label_ranking._fold(X, Y, train, test, config, seed=0)
+    after = label_ranking._run_fold(X, Y, train, test, config, seed=0)
     assert before.chosen == after.chosen and before.edges == after.edges
     assert before.scores["IOKR"] != after.scores["IOKR"]
 
 
-def test_the_figures_are_mean_and_deviation_over_all_folds(monkeypatch):
+def test_the_results_are_mean_and_deviation_over_all_folds(monkeypatch):
     bunch = rankings()
     monkeypatch.setattr(datasets, "load_label_ranking", lambda name: bunch)
     outcome = label_ranking.run(Context(RANKING, 5, None, lambda text: None), "cold")
     folds = [
-        label_ranking._fold(bunch.X, bunch.Y, train, test, RANKING, 5)
+        label_ranking._run_fold(bunch.X, bunch.Y, train, test, RANKING, 5)
         for seed in (5, 6)
         for train, test in KFold(3, shuffle=True, random_state=seed).split(bunch.X)
     ]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from psilearn.experiments import Metric, Record, Row
-from psilearn.experiments.record import environment, write_csv
+from psilearn.experiments.record import describe_environment
+from psilearn.experiments.results_csv import write_csv
 from psilearn.metrics import Mean
 from tests.experiments.toys import F1, LOSS
 
@@ -16,7 +17,7 @@ def record(**changes):
         Row('Ä, "B"\n<c>', "OEL₀", LOSS, 0.5, None, 0.4, parameters={"alpha": 0.1}, seconds={"fit": 1.5}),
         Row("D", "SPEN", F1, paper=3.0, source="Table 2"),
     ]
-    plain = Record(
+    example = Record(
         experiment="toys",
         part="toy",
         title="Toy",
@@ -29,9 +30,9 @@ def record(**changes):
         figures={"toy-mse.png": "Errors"},
         seconds=2.0,
         finished="2026-01-01 12:00",
-        environment=environment(),
+        environment=describe_environment(),
     )
-    return replace(plain, **changes)
+    return replace(example, **changes)
 
 
 @pytest.mark.parametrize(
@@ -51,12 +52,12 @@ def test_verdict_at_the_boundary(metric, value, verdict):
     assert Row("d", "m", metric, value, paper=0.7).verdict == verdict
 
 
-def test_rounding_is_no_difference():
+def test_rounding_errors_are_not_a_difference():
     row = Row("d", "m", LOSS, 0.1 + 0.2, paper=0.3)
     assert row.difference == 0 and row.verdict == "pass"
 
 
-def test_no_verdict_without_a_figure_or_a_comparable_one():
+def test_no_verdict_without_a_comparable_value_of_the_paper():
     assert Row("d", "m", LOSS, 0.5).verdict == ""
     assert Row("d", "m", LOSS, 0.5, paper=0.1, comparable=False).verdict == "not comparable"
 
@@ -68,7 +69,7 @@ def test_json_round_trip(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["toy.json"]
 
 
-def test_whatever_a_part_chose_becomes_strict_json(tmp_path):
+def test_parameters_of_any_type_become_strict_json(tmp_path):
     chosen = {"p": np.int64(3), "rank": float("inf"), "grid": np.array([1.0, np.nan]), "kernel": Metric, 5: (1, True)}
     value = Mean([0.25, 0.75])
     record(rows=[Row("D", "OEL", LOSS, value, parameters=chosen)]).save(tmp_path)
@@ -81,13 +82,13 @@ def test_whatever_a_part_chose_becomes_strict_json(tmp_path):
 
 @pytest.mark.parametrize("name", ["value", "error", "paper"])
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), "0.5", True, [1]])
-def test_a_figure_is_a_finite_number_or_none(name, number):
+def test_a_value_is_a_finite_number_or_none(name, number):
     with pytest.raises(ValueError, match=name):
         Row("d", "m", LOSS, **{name: number})
 
 
 @pytest.mark.parametrize("bad", [("loss", "smaller"), ("loss", "lower", 99), ("loss", "lower", 2.0)])
-def test_metric_is_checked(bad):
+def test_metric_is_validated(bad):
     with pytest.raises(ValueError, match="must be"):
         Metric(*bad)
 
@@ -135,14 +136,14 @@ ROW = {"dataset": "d", "method": "m", "metric": {"name": "l", "better": "lower"}
         _with(rows=[ROW | {"metric": "loss"}]),
     ],
 )
-def test_a_file_that_is_no_record_is_named(tmp_path, text):
+def test_a_file_that_is_not_a_record_is_named(tmp_path, text):
     path = tmp_path / "toy.json"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(ValueError, match=r"toy\.json is not the record of an experiment"):
         Record.load(path)
 
 
-def test_a_folder_is_no_record(tmp_path):
+def test_a_folder_is_not_a_record(tmp_path):
     with pytest.raises(ValueError, match="is not the record"):
         Record.load(tmp_path)
 
@@ -159,6 +160,6 @@ def test_csv_round_trip(tmp_path):
     assert (other["method"], other["param_method"], other["seed"]) == ("OEL", "mine", "3")
 
 
-def test_csv_of_nothing_is_empty(tmp_path):
+def test_csv_without_records_is_empty(tmp_path):
     write_csv([], tmp_path / "results.csv")
     assert (tmp_path / "results.csv").read_text(encoding="utf-8").strip() == ""

@@ -3,17 +3,17 @@ from html.parser import HTMLParser
 
 import pytest
 
-from psilearn.experiments import Outcome, Row, records, run
-from psilearn.experiments.report import Chapter, page, write_report
-from psilearn.experiments.tables import TRIAL
+from psilearn.experiments import Outcome, Row, load_records, run
+from psilearn.experiments.report import Chapter, render_page, write_report
+from psilearn.experiments.tables import TRIAL_WARNING
 from tests.experiments.test_runner import Picture, quiet
-from tests.experiments.toys import LOSS, Counted, experiment, no_data, part
+from tests.experiments.toys import LOSS, Counted, experiment, missing_data, part
 
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&amp;"
 
 
 class Elements(HTMLParser):
-    """The tags of a page with their attributes, and whether each that opens also closes."""
+    """The tags of a page with their attributes; every opened tag must be closed."""
 
     VOID = ("meta", "img", "br")
 
@@ -39,8 +39,8 @@ class Elements(HTMLParser):
 
 
 def chapter(toys, folder, missing=None, **ways):
-    list(run(toys, folder, say=quiet, **ways))
-    return Chapter(toys, records(toys, folder, **ways), missing or {}, folder / toys.name)
+    list(run(toys, folder, log=quiet, **ways))
+    return Chapter(toys, load_records(toys, folder, **ways), missing or {}, folder / toys.name)
 
 
 def drawing(context):
@@ -49,11 +49,11 @@ def drawing(context):
         Row("Toy", "OEL", LOSS, 0.4, 0.1, 0.5),
         Row("Toy", "SPEN", LOSS, paper=0.8, source="Table 2"),
     ]
-    return Outcome(rows, ["a remark"], {"mse": (Picture(), "Errors over λ")})
+    return Outcome(rows, ["a note"], {"mse": (Picture(), "Errors over λ")})
 
 
-def test_a_chapter_tells_everything(tmp_path):
-    text = page([chapter(experiment(part(drawing, alphas=[1e-4, 0.5])), tmp_path)])
+def test_a_chapter_contains_everything(tmp_path):
+    text = render_page([chapter(experiment(part(drawing, alphas=[1e-4, 0.5])), tmp_path)])
     found = Elements(text)
     for words in (
         "Experiment toys",
@@ -62,24 +62,24 @@ def test_a_chapter_tells_everything(tmp_path):
         "Part toy",
         "0.900 ± 0.100",
         "+0.400",
-        "✗ falls short, 4.0 s.e.",
+        "✗ falls short by 4.0 s.e.",
         "✓ pass",
         "quoted from Table 2",
         "λ=0.1",
-        "a remark",
+        "a note",
         "1e-4, 0.5",
         "psilearn reproduce toys --only toy",
         "UTC",
         "numpy",
     ):
         assert words in found.text.replace("\N{NO-BREAK SPACE}", " "), words
-    assert "1 of 2 figures at least as good as the paper's; 1 falls short." in found.text
+    assert "1 of 2 results is at least as good as the paper's; 1 falls short." in found.text
     assert "<strong>0.400 ± 0.100</strong>" in text and "<strong>0.500</strong>" in text
-    assert TRIAL not in text and "another version" not in text
+    assert TRIAL_WARNING not in text and "another version" not in text
 
 
-def test_the_page_needs_nothing_else(tmp_path):
-    gone = experiment(part(no_data), name="gone")
+def test_the_page_is_self_contained(tmp_path):
+    gone = experiment(part(missing_data), name="gone")
     report = tmp_path / "report.html"
     chapters = [chapter(experiment(part(drawing)), tmp_path), chapter(gone, tmp_path, {"toy": "https://example.org"})]
     write_report(chapters, report)
@@ -94,14 +94,14 @@ def test_the_page_needs_nothing_else(tmp_path):
     assert not re.search(r"url\(|@import", report.read_text(encoding="utf-8"))
 
 
-def test_tables_and_pictures_can_be_heard(tmp_path):
-    found = Elements(page([chapter(experiment(part(drawing)), tmp_path)]))
+def test_tables_and_pictures_are_accessible(tmp_path):
+    found = Elements(render_page([chapter(experiment(part(drawing)), tmp_path)]))
     assert {attributes["scope"] for attributes in found.all("th")} == {"col", "row"}
     assert [attributes["alt"] for attributes in found.all("img")] == ["Errors over λ"]
     assert found.all("html")[0]["lang"] == "en" and len(found.all("caption")) == len(found.all("table")) == 1
 
 
-def test_nothing_that_is_shown_can_be_markup(tmp_path):
+def test_texts_are_escaped(tmp_path):
     def hostile(context):
         row = Row(HOSTILE, HOSTILE, LOSS, 0.9, 0.1, 0.5, parameters={HOSTILE: HOSTILE}, seconds={HOSTILE: 1.0})
         quoted = Row(HOSTILE, HOSTILE, LOSS, paper=0.5, source=HOSTILE)
@@ -110,7 +110,7 @@ def test_nothing_that_is_shown_can_be_markup(tmp_path):
     toys = experiment(part(hostile, **{HOSTILE: {HOSTILE: [HOSTILE]}}))
     whole = chapter(toys, tmp_path, {"toy": HOSTILE, HOSTILE: HOSTILE})
     titled = type(toys)("a-b", HOSTILE, HOSTILE, HOSTILE, toys.parts)
-    text = page([Chapter(titled, whole.records, whole.missing, whole.folder)])
+    text = render_page([Chapter(titled, whole.records, whole.missing, whole.folder)])
     found = Elements(text)
     assert not found.all("script") and len(found.all("img")) == 1 and "onerror" not in found.all("img")[0]
     assert found.text.count("<script>alert(1)</script>") > 10
@@ -118,35 +118,35 @@ def test_nothing_that_is_shown_can_be_markup(tmp_path):
 
 
 def test_a_trial_run_is_marked_and_not_judged(tmp_path):
-    text = page([chapter(experiment(part(drawing)), tmp_path, quick=True)])
-    assert text.count(TRIAL) == 2 and "falls short," not in text.split("<footer>")[0] and "✓" not in text
+    text = render_page([chapter(experiment(part(drawing)), tmp_path, quick=True)])
+    assert text.count(TRIAL_WARNING) == 2 and "falls short by" not in text.split("<footer>")[0] and "✓" not in text
     assert "at least as good" not in text.split("<footer>")[0] and "--quick" in text
 
 
 @pytest.mark.parametrize("chapters", [0, 1])
-def test_without_any_record_it_says_so(tmp_path, chapters):
-    gone = experiment(part(no_data))
-    found = Elements(page([chapter(gone, tmp_path, {"toy": "no data: get it"})] * chapters))
+def test_a_report_without_records_gives_the_reasons(tmp_path, chapters):
+    gone = experiment(part(missing_data))
+    found = Elements(render_page([chapter(gone, tmp_path, {"toy": "no data: get it"})] * chapters))
     assert "No experiment has a result yet" in found.text and ("no data: get it" in found.text) == bool(chapters)
 
 
 def test_a_record_of_other_settings_is_marked(tmp_path):
     old = chapter(experiment(part(Counted())), tmp_path)
-    text = page([Chapter(experiment(part(Counted(), n=8)), old.records, {}, old.folder)])
+    text = render_page([Chapter(experiment(part(Counted(), n=8)), old.records, {}, old.folder)])
     assert "another version of psilearn or with other settings" in text
 
 
-def test_seed_is_stated(tmp_path):
-    found = Elements(page([chapter(experiment(part(Counted())), tmp_path, seed=4)]))
+def test_the_seed_is_shown(tmp_path):
+    found = Elements(render_page([chapter(experiment(part(Counted())), tmp_path, seed=4)]))
     assert "--seed 4" in found.text
 
 
-def test_a_lost_picture_is_said(tmp_path):
+def test_a_missing_picture_is_noted(tmp_path):
     whole = chapter(experiment(part(drawing)), tmp_path)
     (tmp_path / "toys" / "toy-mse.png").unlink()
-    assert "The picture toy-mse.png is not there any more" in page([whole])
+    assert "The picture toy-mse.png is missing" in render_page([whole])
 
 
 def test_the_same_results_give_the_same_file(tmp_path):
     toys = experiment(part(drawing))
-    assert page([chapter(toys, tmp_path)]) == page([chapter(toys, tmp_path)])
+    assert render_page([chapter(toys, tmp_path)]) == render_page([chapter(toys, tmp_path)])

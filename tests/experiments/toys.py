@@ -1,4 +1,4 @@
-"""Experiments that take no time, and parts that misbehave."""
+"""Experiments that take no time, and parts that fail."""
 
 from psilearn.experiments import Experiment, Metric, Outcome, Part, Row
 
@@ -7,14 +7,14 @@ F1 = Metric("F1 (%)", "higher", 1)
 
 
 class Counted:
-    """A part's function that counts its calls; its figure tells seed, size and nothing else."""
+    """The function of a part that counts its calls; its value depends on the seed and the size only."""
 
     def __init__(self):
         self.calls = 0
 
     def __call__(self, context):
         self.calls += 1
-        context.say("thinking")
+        context.log("thinking")
         value = context.config["n"] + context.seed / 10
         return Outcome([Row("Toy", "OEL", LOSS, value, 0.5, paper=1000.0, parameters={"alpha": 1e-4})], ["a note"])
 
@@ -27,9 +27,9 @@ def experiment(*parts, name="toys"):
     return Experiment(name, f"Experiment {name}", "Table 7", "First this.\n\nThen that.", parts)
 
 
-def no_data(context):
+def missing_data(context):
     raise FileNotFoundError("toy.arff is missing. Get it from https://example.org/toy.arff.")
 
 
-def wrong(context):
+def failing(context):
     raise IndexError("index 3 is out of range")

@@ -1,4 +1,4 @@
-"""Networks on a GPU: the same training, up to rounding. Skipped without one."""
+"""Networks on a GPU: the same training, up to rounding; skipped without a GPU."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_numbers(model: NN) -> None:
     assert np.mean((predicted - Y) ** 2) < 0.3 * np.mean(Y**2)
 
 
-def test_a_trained_network_gives_the_same_on_both_devices() -> None:
+def test_a_trained_network_predicts_the_same_on_both_devices() -> None:
     X, Y = labels(200)
     model = NN(device="cuda", **SMALL).fit(X, Y)
     on_gpu = model.predict_soft(X)
@@ -47,7 +47,7 @@ def test_a_trained_network_gives_the_same_on_both_devices() -> None:
     assert np.allclose(model.predict_soft(X), on_gpu, atol=1e-4)
 
 
-def test_nothing_stays_on_the_gpu_when_a_model_is_deleted() -> None:
+def test_a_deleted_model_frees_the_memory_of_the_gpu() -> None:
     X, Y = labels(200)
     before = torch.cuda.memory_allocated()
     model = SPEN(device="cuda", **SMALL).fit(X, Y)

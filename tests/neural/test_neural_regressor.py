@@ -1,3 +1,5 @@
+"""The network as a regressor of scikit-learn and of output embedding learning."""
+
 import subprocess
 import sys
 
@@ -22,7 +24,7 @@ def waves(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.column_stack([np.sin(3 * X[:, 0]), X[:, 0] * X[:, 1], X[:, 1]])
 
 
-def test_learns_what_is_not_linear() -> None:
+def test_learns_a_nonlinear_function() -> None:
     X, Y = waves(300, 0)
     X_test, Y_test = waves(100, 1)
     model = NeuralRegressor(**SMALL).fit(X, Y)
@@ -35,21 +37,21 @@ def test_learns_what_is_not_linear() -> None:
     assert NeuralRegressor(**SMALL).fit(X, Y[:, 0]).predict(X_test).shape == (100,)
 
 
-def test_the_unit_of_the_outputs_does_not_matter() -> None:
+def test_predictions_scale_with_the_outputs() -> None:
     X, Y = waves(200, 0)
     small, large = (NeuralRegressor(**SMALL).fit(X, unit * Y).predict(X) / unit for unit in (1e-3, 1e3))
     assert np.allclose(small, large, atol=1e-3)
 
 
 @pytest.mark.parametrize("model", [NeuralRegressor(**SMALL), NN(**SMALL), SPEN(energy_hidden=3, **SMALL)])
-def test_an_offset_of_the_outputs_does_not_matter(model: object) -> None:
+def test_predictions_shift_with_the_outputs(model: object) -> None:
     X, Y = waves(200, 0)
-    here, far = (clone(model).fit(X, offset + Y).predict(X) - offset for offset in (0.0, 1e5))
-    assert np.allclose(here, far, atol=1e-3)
+    centered, shifted = (clone(model).fit(X, offset + Y).predict(X) - offset for offset in (0.0, 1e5))
+    assert np.allclose(centered, shifted, atol=1e-3)
 
 
 @parametrize_with_checks([NeuralRegressor(hidden=(8,), dropout=0.0, learning_rate=0.02, epochs=30, batch_size=8)])
-def test_scikit_learns_own_checks(estimator: object, check: object) -> None:
+def test_the_checks_of_scikit_learn_pass(estimator: object, check: object) -> None:
     check(estimator)
 
 
@@ -80,7 +82,7 @@ def test_a_network_as_regressor_of_oel() -> None:
         ({"validation_fraction": 0.0}, "validation_fraction"),
     ],
 )
-def test_bad_parameters_are_named(model: object, changes: dict, message: str) -> None:
+def test_errors_name_the_bad_parameter(model: object, changes: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         clone(model).set_params(**changes).fit(np.eye(4), np.eye(4))
 
@@ -98,12 +100,12 @@ def test_bad_parameters_are_named(model: object, changes: dict, message: str) ->
         (DVN(), {"inference_rate": 0.0}),
     ],
 )
-def test_bad_parameters_of_energies_are_named(model: object, changes: dict) -> None:
+def test_errors_name_the_bad_parameter_of_an_energy(model: object, changes: dict) -> None:
     with pytest.raises(ValueError, match=next(iter(changes))):
         clone(model).set_params(**changes).fit(np.eye(4), np.eye(4))
 
 
-def test_no_torch_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_torch_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "find_spec", lambda name: None)
     for model in (NN(), SPEN(), DVN(), NeuralRegressor()):
         with pytest.raises(ImportError, match=r"needs torch: pip install .psilearn\[torch\]"):

@@ -1,21 +1,26 @@
-"""Progress of what takes longer than a moment, shown on stderr where ``verbose`` asks for it."""
+"""Show the progress of long computations on stderr when ``verbose`` is set."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Item = TypeVar("Item")
 
 _VERBOSE: ContextVar[bool] = ContextVar("psilearn_verbose", default=False)
 _DRAWING: ContextVar[bool] = ContextVar("psilearn_drawing", default=False)
-PATIENCE = 1.0  # seconds before a step is mentioned
+MIN_SECONDS = 1.0  # shorter steps are not shown
 
 
 @contextmanager
-def reporting(verbose: bool | int) -> Iterator[None]:
-    """Let :func:`track` and :func:`stage` report inside the ``with`` block, where ``verbose`` is true."""
+def show_progress(verbose: bool | int) -> Iterator[None]:
+    """Let :func:`track` and :func:`stage` show progress inside the ``with`` block if ``verbose`` is true."""
     token = _VERBOSE.set(bool(verbose))
     try:
         yield
@@ -23,10 +28,10 @@ def reporting(verbose: bool | int) -> Iterator[None]:
         _VERBOSE.reset(token)
 
 
-def track(items: Iterable[Item], what: str, total: int | None = None) -> Iterator[Item]:
-    """Yield the items; inside :func:`reporting` draw a bar as soon as they take more than a second.
+def track(items: Iterable[Item], description: str, total: int | None = None) -> Iterator[Item]:
+    """Yield the items; inside :func:`show_progress`, draw a progress bar once they take longer than a second.
 
-    What is tracked inside the steps of another bar is not drawn.
+    A progress bar inside the steps of another one is not drawn.
     """
     if not _VERBOSE.get() or _DRAWING.get():
         yield from items
@@ -34,15 +39,15 @@ def track(items: Iterable[Item], what: str, total: int | None = None) -> Iterato
     from rich import progress
 
     columns = (progress.MofNCompleteColumn(), progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
-    bar = progress.Progress(progress.TextColumn(what), progress.BarColumn(), *columns, console=_console())
-    task = bar.add_task(what, total=total)
+    bar = progress.Progress(progress.TextColumn(description), progress.BarColumn(), *columns, console=_console())
+    task = bar.add_task(description, total=total)
     start, started = monotonic(), False
     _DRAWING.set(True)
     try:
         for item in items:
             yield item
             bar.advance(task)
-            if not started and monotonic() - start > PATIENCE:
+            if not started and monotonic() - start > MIN_SECONDS:
                 bar.start()
                 started = True
     finally:
@@ -52,19 +57,20 @@ def track(items: Iterable[Item], what: str, total: int | None = None) -> Iterato
 
 
 @contextmanager
-def stage(what: str) -> Iterator[None]:
-    """Inside :func:`reporting` say what is being done, and afterwards how long it took if that was over a second."""
+def stage(description: str) -> Iterator[None]:
+    """Inside :func:`show_progress`, show the current step, and afterwards its time if it exceeded a second."""
     if not _VERBOSE.get():
         yield
         return
     console, start = _console(), monotonic()
-    with console.status(what):
+    with console.status(description):
         yield
-    if monotonic() - start > PATIENCE:
-        console.print(f"{what}: {monotonic() - start:.1f} s")
+    if monotonic() - start > MIN_SECONDS:
+        console.print(f"{description}: {monotonic() - start:.1f} s")
 
 
-def _console() -> Any:
+def _console() -> Console:
+    """Return a console that writes to stderr."""
     from rich.console import Console
 
     return Console(stderr=True)

@@ -1,62 +1,74 @@
-"""Checks of single parameters: each error names the argument, what came and what is allowed."""
+"""Checks of single parameters: each error names the argument, the value it got and the values that are allowed."""
 
 from math import inf, nan
 from numbers import Integral, Real
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
+
+RandomStateLike: TypeAlias = int | np.random.RandomState | None  # what sklearn.utils.check_random_state accepts
 
 
-def check_positive(value: Any, name: str) -> float:
-    """Return a finite number > 0, or say that ``name`` must be one."""
-    if not 0 < _number(value) < inf:
+def check_positive(value: object, name: str) -> float:
+    """Return a finite number > 0 as a float; raise an error about ``name`` for anything else."""
+    number = _to_float(value)
+    if not 0 < number < inf:
         raise ValueError(f"{name} must be a finite number > 0; got {value!r}.")
-    return float(value)
+    return number
 
 
-def check_non_negative(value: Any, name: str) -> float:
-    """Return a finite number ≥ 0, or say that ``name`` must be one."""
-    if not 0 <= _number(value) < inf:
+def check_non_negative(value: object, name: str) -> float:
+    """Return a finite number ≥ 0 as a float; raise an error about ``name`` for anything else."""
+    number = _to_float(value)
+    if not 0 <= number < inf:
         raise ValueError(f"{name} must be a finite number ≥ 0; got {value!r}.")
-    return float(value)
+    return number
 
 
-def check_fraction(value: Any, name: str) -> float:
-    """Return a number in [0, 1], or say that ``name`` must be one."""
-    if not 0 <= _number(value) <= 1:
+def check_fraction(value: object, name: str) -> float:
+    """Return a number in [0, 1] as a float; raise an error about ``name`` for anything else."""
+    number = _to_float(value)
+    if not 0 <= number <= 1:
         raise ValueError(f"{name} must be a number in [0, 1]; got {value!r}.")
-    return float(value)
+    return number
 
 
-def check_open_fraction(value: Any, name: str) -> float:
-    """Return a number between 0 and 1, both excluded, or say that ``name`` must be one."""
-    if not 0 < _number(value) < 1:
+def check_open_fraction(value: object, name: str) -> float:
+    """Return a number in (0, 1), both ends excluded, as a float; raise an error about ``name`` for anything else."""
+    number = _to_float(value)
+    if not 0 < number < 1:
         raise ValueError(f"{name} must be a number between 0 and 1, both excluded; got {value!r}.")
-    return float(value)
+    return number
 
 
-def check_count(value: Any, name: str) -> int:
-    """Return an integer ≥ 1, or say that ``name`` must be one."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+def check_count(value: object, name: str) -> int:
+    """Return an integer ≥ 1 as an int; raise an error about ``name`` for anything else."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
         raise ValueError(f"{name} must be an integer ≥ 1; got {value!r}.")
     return int(value)
 
 
-def check_precision(value: Any, name: str) -> np.dtype[Any]:
-    """Return the dtype float64 or float32 (of "tf32" too), or say that ``name`` must be one of them."""
+def check_precision(value: DTypeLike | None, name: str) -> np.dtype[np.floating]:
+    """Return the dtype float64 or float32 ("tf32" is float32); raise an error about ``name`` for anything else."""
     if isinstance(value, str) and value == "tf32":
         return np.dtype(np.float32)
+    for allowed in (np.dtype(np.float64), np.dtype(np.float32)):
+        if value is not None and _is_dtype(value, allowed):  # np.dtype(None) is float64
+            return allowed
+    raise ValueError(f'{name} must be "float64", "float32" or "tf32"; got {value!r}.')
+
+
+def _is_dtype(value: DTypeLike, dtype: np.dtype[np.floating]) -> bool:
+    """Return whether a value names a dtype."""
     try:
-        dtype = np.dtype(value)
+        return np.dtype(value) == dtype
     except TypeError:
-        dtype = None
-    if value is None or dtype not in (np.float64, np.float32):
-        raise ValueError(f'{name} must be "float64", "float32" or "tf32"; got {value!r}.')
-    return dtype
+        return False
 
 
-def _number(value: Any) -> float:
-    """Return a real number as a float; NaN, which is in no range, for anything else."""
+def _to_float(value: object) -> float:
+    """Return a real number as a float, and NaN, which is in no range, for any other object."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return nan
     try:

@@ -1,18 +1,33 @@
-"""The systems that the paper compares with, and what a practitioner would try first, behind one face.
+"""The systems that the paper compares with, and the first choices of a practitioner, with one interface.
 
-``fit(X, y)``, ``predict(X, candidates=None)``, ``predict_soft``, ``predict_topk``, ``rank`` and ``score`` for outputs
-that are vectors: labels as 0/1 rows, or numbers. Those that are networks need torch (``pip install psilearn[torch]``)
-and import it when they are fitted.
+``fit(X, y)``, ``predict(X, candidates=None)``, ``predict_soft``, ``predict_topk``, ``truth_positions``, ``costs`` and
+``score`` for outputs that are vectors: label sets as 0/1 rows, or numbers. If every training row has at least one
+label, so has every prediction. Networks need torch (``pip install psilearn[torch]``) and import it when they are
+fitted.
 """
 
 from psilearn.baselines.baseline import Baseline
 from psilearn.baselines.dvn import DVN
-from psilearn.baselines.least_squares import KRR, PLS, RRR
+from psilearn.baselines.least_squares import KRR, RRR
 from psilearn.baselines.logistic import LR
 from psilearn.baselines.low_rank import PRLR
 from psilearn.baselines.neighbours import KNN
 from psilearn.baselines.networks import NN
+from psilearn.baselines.partial_least_squares import PLS
 from psilearn.baselines.spen import SPEN
-from psilearn.baselines.thresholds import best_threshold
+from psilearn.baselines.thresholds import apply_threshold, best_threshold
 
-__all__ = ["DVN", "KNN", "KRR", "LR", "NN", "PLS", "PRLR", "RRR", "SPEN", "Baseline", "best_threshold"]
+__all__ = [
+    "DVN",
+    "KNN",
+    "KRR",
+    "LR",
+    "NN",
+    "PLS",
+    "PRLR",
+    "RRR",
+    "SPEN",
+    "Baseline",
+    "apply_threshold",
+    "best_threshold",
+]

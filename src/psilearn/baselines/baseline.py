@@ -1,285 +1,282 @@
-"""What the baselines share: they predict vectors, and choose labels or candidates by them."""
+"""The common interface of all baselines: they predict vectors, and choose label sets or candidates by them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from psilearn._backend import require_memory, row_blocks
 from psilearn._linalg import Array
 from psilearn._utils import validation
-from psilearn._utils.holdout import hold_out
-from psilearn._utils.progress import reporting
-from psilearn._utils.samples import Index, Samples, describe, distinct, match, n_columns, n_samples, take
-from psilearn.baselines.thresholds import best_threshold
-from psilearn.decoding import CandidateSets, Ranks, TopK, as_candidates
-from psilearn.decoding.bounds import TIE
-from psilearn.decoding.nearest import count_nearer, smallest
-from psilearn.kernels.kernel import check_rows
-from psilearn.kernels.vector import Linear
+from psilearn._utils.holdout import Pairs, hold_out
+from psilearn._utils.progress import show_progress
+from psilearn._utils.samples import Samples, describe, distinct, n_columns, n_samples, take
+from psilearn._utils.validation import RandomStateLike
+from psilearn.baselines.candidate_choice import CandidateChoice, CandidatesLike
+from psilearn.baselines.output_rows import as_columns, check_numbers, to_dense
+from psilearn.baselines.thresholds import apply_threshold, best_f1_error, best_threshold
 from psilearn.metrics import f1_score
 
+TunedValue: TypeAlias = Any  # a number of the type of the tuned parameter; None without one
+Settings: TypeAlias = Any  # what a subclass needs to learn: a value of its tuned parameter, numbers of epochs
 
-class Baseline(BaseEstimator):
-    """A system that predicts a vector for each input: a score a label, or the numbers themselves.
 
-    Outputs are rows of 0 and 1 (dense or CSR), for which labels with a score of at least ``threshold_`` are predicted,
-    or rows of other numbers, which are predicted as they are, dense. A part of the training examples is held out to
-    choose what a list was given for, and the threshold; then all of them are learned from.
+class Baseline(CandidateChoice, BaseEstimator):
+    """Base class of systems that predict one vector per input: one score per label, or the numbers themselves.
 
-    A subclass defines ``_learn`` and ``_soft``, names in ``_tuned`` the parameter that may be a list, and may judge
-    candidates in its own way: the cost of y at x is ⟨s(x), y⟩ + r(y), by default the squared distance to the predicted
-    vector without |ŷ|², which is the same for every y.
+    Outputs are rows of 0 and 1 (dense or CSR), of which the labels with a score of at least ``threshold_`` are
+    predicted, or rows of other numbers, which are predicted directly, dense. If every training row has at least one
+    label, so has every prediction: the label with the highest score is predicted where no score reaches the threshold,
+    and validation applies the same rule. A part of the training examples is held out to choose the best value of the
+    tuned parameter, if it is a list, and the threshold; then the model is fitted on all examples.
+
+    A subclass implements ``_learn`` and ``_predict_soft``, names the parameter that may be a list in
+    ``tuned_parameter``, and may override the cost ⟨s(x), y⟩ + r(y) of a candidate y, by default its squared distance to
+    the predicted vector without |ŷ|², which is the same for every y.
+
+    Attributes
+    ----------
+    binary_ : bool
+        Whether the outputs are rows of labels.
+    candidates_ : array or CSR matrix
+        The distinct training outputs.
+    allows_empty_ : bool
+        Whether label sets may be empty: whether a training row was. Only for labels.
+    threshold_ : float
+        The smallest score of a predicted label. Only for labels.
+    validation_error_ : float
+        1 − F1, or the mean squared distance, on the held-out examples. Only if examples were held out.
+
+    See Also
+    --------
+    LR : A baseline for labels.
+    KRR : A baseline for labels and numbers.
+
+    Examples
+    --------
+    A baseline that ignores the input and predicts the mean:
+
+    >>> import numpy as np
+    >>> from psilearn.baselines import Baseline
+    >>> class MeanOutput(Baseline):
+    ...     def __init__(self, validation_fraction=0.2, random_state=0, verbose=0):
+    ...         self.validation_fraction = validation_fraction
+    ...         self.random_state = random_state
+    ...         self.verbose = verbose
+    ...     def _learn(self, X, Y, settings, held_out):
+    ...         self.mean_ = Y.mean(axis=0)
+    ...     def _predict_soft(self, X):
+    ...         return np.tile(self.mean_, (len(X), 1))
+    >>> MeanOutput().fit([[0.0], [1.0]], [[1.0, 2.0], [3.0, 4.0]]).predict([[5.0]])
+    array([[2., 3.]])
     """
 
     validation_fraction: float
-    random_state: Any
+    random_state: RandomStateLike
     verbose: int
-    _tuned: str = ""
-    _binary_only = False
+    tuned_parameter: ClassVar[str] = ""
+    _labels_only: ClassVar[bool] = False
 
     def fit(self, X: Samples, y: Samples) -> Self:
-        """Learn from pairs (xᵢ, yᵢ).
+        """Fit the model to pairs (xᵢ, yᵢ).
 
         Parameters
         ----------
-        X : array or CSR matrix (n, d)
-        y : array or CSR matrix (n, L), or n numbers
+        X : array-like or CSR matrix of shape (n, d)
+            The inputs.
+        y : array-like or CSR matrix of shape (n, L), or n numbers
+            The outputs: rows of 0 and 1 are label sets, other rows are numbers.
+
+        Returns
+        -------
+        Baseline
+            The fitted model.
         """
         self._check_parameters()
         given, X = X, self._check_inputs(X)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        y = _rows(y, "y")
+        y = check_numbers(y, "y")
         if n_samples(X) != n_samples(y):
             raise ValueError(
-                f"X and y must have one row an example: X has {n_samples(X)}, y has {n_samples(y)} ({describe(y)})."
+                f"X and y must have one row per example: X has {n_samples(X)}, y has {n_samples(y)} ({describe(y)})."
             )
-        Y = _dense(y, "y")
-        labels = (Y == 0) | (Y == 1)
-        binary = bool(labels.all())
-        if self._binary_only and not binary:
-            odd = Y[~labels][0]
-            raise ValueError(
-                f"{type(self).__name__} predicts sets of labels: y must hold 0 and 1 only; it has {odd:g}."
-            )
-        learner = copy(self)  # so that a fit that fails changes nothing
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(learner, name)
-        learner.binary_, learner.candidates_ = binary, take(y, distinct(y).first)
+        Y = to_dense(y, "y")
+        learner = self._unfitted_copy()  # so that a fit that fails changes nothing
+        learner.binary_, learner.candidates_ = self._check_binary(Y), take(y, distinct(y).first)
+        if learner.binary_:
+            learner.allows_empty_ = not bool(Y.any(axis=1).all())
         if n_columns(X) is not None:
-            validate_data(learner, given, skip_check_array=True)  # remembers the number and the names of the columns
-        with reporting(self.verbose):
-            learner._select(X, Y)
+            validate_data(learner, given, skip_check_array=True)  # stores the number and the names of the columns
+        with show_progress(self.verbose):
+            learner._select_and_learn(X, Y)
         self.__dict__ = learner.__dict__
         return self
 
-    def _select(self, X: Samples, Y: Array) -> None:
-        """Choose on held-out examples what is to be chosen, then learn from all."""
-        values = self._values()
-        if self._tuned:
-            setattr(self, f"{self._tuned}_", values[0])
+    def _unfitted_copy(self) -> Self:
+        """Return a copy with the same parameters and without fitted attributes."""
+        learner = copy(self)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(learner, name)
+        return learner
+
+    def _check_binary(self, Y: Array) -> bool:
+        """Return whether the outputs are label rows; raise an error for others if the model only predicts labels."""
+        labels = (Y == 0) | (Y == 1)
+        binary = bool(labels.all())
+        if self._labels_only and not binary:
+            raise ValueError(
+                f"{type(self).__name__} predicts sets of labels: y must hold 0 and 1 only; it has {Y[~labels][0]:g}."
+            )
+        return binary
+
+    def _select_and_learn(self, X: Samples, Y: Array) -> None:
+        """Choose the tuned parameter and the threshold on held-out examples, then learn from all examples."""
+        values = self._tuned_values()
+        self._store_tuned(values[0])
         if not (self.binary_ or len(values) > 1 or self._needs_validation()):
-            self._learn(X, Y, self._settings(values[0]), None)
+            self._learn(X, Y, self._initial_settings(values[0]), None)
             return
-        kept, held = hold_out(n_samples(X), self.validation_fraction, self.random_state)
-        X_held, Y_held = take(X, held), Y[held]
-        best, best_error = None, np.inf
+        training, held_out = hold_out(n_samples(X), self.validation_fraction, self.random_state)
+        X_held_out, Y_held_out = take(X, held_out), Y[held_out]
+        best, lowest = None, np.inf
         for value in values:
-            settings = self._learn(take(X, kept), Y[kept], self._settings(value), (X_held, Y_held))
-            soft = self._soft(X_held)
-            error = validation_error(self.binary_)(Y_held, soft)
-            if best is None or error < best_error:
-                best, best_error = (settings, soft, value, dict(vars(self))), error
+            settings = self._initial_settings(value)
+            settings = self._learn(take(X, training), Y[training], settings, (X_held_out, Y_held_out))
+            soft = self._predict_soft(X_held_out)
+            error = self._validation_error(Y_held_out, soft)
+            if best is None or error < lowest:
+                best, lowest = (settings, soft, value, dict(vars(self))), error
         assert best is not None
-        settings, soft, chosen, attributes = best
-        self.__dict__ = attributes  # what was seen on the way is that of the chosen value
+        settings, soft, value, attributes = best
+        self.__dict__ = attributes  # such as the history of the chosen value
         if self.binary_:
-            self.threshold_ = best_threshold(Y_held, soft)
-        if self._tuned:
-            setattr(self, f"{self._tuned}_", chosen)
-        self.validation_error_ = float(best_error)
+            self.threshold_ = best_threshold(Y_held_out, soft, self.allows_empty_)
+        self._store_tuned(value)
+        self.validation_error_ = float(lowest)
         self._learn(X, Y, settings, None)
 
     def predict_soft(self, X: Samples) -> Array:
-        """Return the predicted vectors: scores of labels, mostly in [0, 1], or numbers; shape (len(X), L)."""
-        check_is_fitted(self)
-        with reporting(self.verbose):
-            return self._soft(self._checked_inputs(X))
-
-    def predict(self, X: Samples, candidates: Any = None) -> Samples:
-        """Return the predicted outputs, in the form of y; with candidates, the one of least cost for each input.
+        """Return the predicted vectors before any threshold.
 
         Parameters
         ----------
-        X : inputs
-        candidates : collection of outputs, or one collection an input; optional
+        X : array-like or CSR matrix of shape (q, d)
+            The inputs.
+
+        Returns
+        -------
+        ndarray of shape (q, L)
+            The scores of labels, mostly in [0, 1], or the predicted numbers.
+        """
+        check_is_fitted(self)
+        with show_progress(self.verbose):
+            return self._predict_soft(self._check_new_inputs(X))
+
+    def predict(self, X: Samples, candidates: CandidatesLike = None) -> Samples:
+        """Return the predicted outputs, in the form of the training outputs.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (q, d)
+            The inputs.
+        candidates : collection of outputs, or one collection per input, default=None
+            The outputs to choose from. By default the outputs are not restricted: labels are predicted by a threshold
+            (at least one label, if every training row has one), numbers as they are.
+
+        Returns
+        -------
+        array or CSR matrix of shape (q, L), or (q,) if the training outputs were numbers
+            The predicted outputs; with candidates, the one of lowest cost for each input.
         """
         if candidates is not None:
             return self.predict_topk(X, 1, candidates).nearest
-        soft = self.predict_soft(X)
+        prediction = self.predict_soft(X)
         if self.binary_:
             known = self.candidates_
-            labels = soft >= self.threshold_
+            labels = apply_threshold(prediction, self.threshold_, self.allows_empty_)
             if sparse.issparse(known):
                 return type(known)(labels, dtype=known.dtype)
-            soft = labels.astype(known.dtype)
-        return soft[:, 0] if self.candidates_.ndim == 1 else soft
-
-    def predict_topk(self, X: Samples, k: int = 10, candidates: Any = None) -> TopK:
-        """Return the k candidates of least cost of each input; ``distances`` are costs, which may be negative.
-
-        Parameters
-        ----------
-        X : inputs
-        k : int
-        candidates : as in ``predict``; by default the distinct training outputs, ``candidates_``
-        """
-        k = validation.check_count(k, "k")
-        check_is_fitted(self)
-        X = self._checked_inputs(X)
-        prepared = self._prepare(candidates, n_samples(X))
-        sets = prepared.sets if isinstance(prepared, CandidateSets) else [prepared]
-        k = min(k, max(map(n_samples, sets)))
-        indices, costs = np.full((n_samples(X), k), -1, dtype=np.intp), np.full((n_samples(X), k), np.inf)
-        for examples, _, D, slack in self._costs(X, prepared):
-            columns = min(k, D.shape[1])
-            indices[examples, :columns], costs[examples, :columns] = smallest(D, slack, columns)
-        return TopK(indices, costs, prepared)
-
-    def rank(self, X: Samples, y: Samples, candidates: Any = None) -> Ranks:
-        """Return where the true output of each input stands among its distinct candidates, ties counted apart."""
-        check_is_fitted(self)
-        X = self._checked_inputs(X)
-        truth = self._check_outputs(y, "y")
-        if n_samples(X) != n_samples(truth):
-            raise ValueError(f"X has {n_samples(X)} examples, y has {n_samples(truth)}.")
-        prepared = self._prepare(candidates, n_samples(X))
-        if isinstance(prepared, CandidateSets):
-            prepared = prepared.distinct()
-        else:
-            prepared = take(prepared, distinct(prepared).first)
-        nearer, tied = np.full(n_samples(X), np.inf), np.zeros(n_samples(X))
-        for examples, C, D, slack in self._costs(X, prepared):
-            places = match(take(truth, examples), C)
-            rows = np.flatnonzero(places >= 0)
-            at = places[rows, None]
-            own, own_slack = (np.take_along_axis(part[rows], at, axis=1) for part in (D, slack))
-            nearer[examples[rows]], tied[examples[rows]] = count_nearer(D[rows], slack[rows], own, own_slack)
-        return Ranks(nearer, tied)
-
-    def costs(self, X: Samples, candidates: Any = None) -> Iterator[tuple[Index, Samples, Array, Array]]:
-        """Yield what candidates cost, ⟨s(x), y⟩ + r(y), for examples that share them, block by block.
-
-        Each item holds the examples (m,), their candidates (c of them), the costs (m, c) and how much of each may be
-        rounding: costs that differ by less are a tie.
-
-        Parameters
-        ----------
-        X : inputs
-        candidates : as in ``predict_topk``
-        """
-        check_is_fitted(self)
-        X = self._checked_inputs(X)
-        yield from self._costs(X, self._prepare(candidates, n_samples(X)))
+            prediction = labels.astype(known.dtype)
+        return prediction[:, 0] if self.candidates_.ndim == 1 else prediction
 
     def score(self, X: Samples, y: Samples) -> float:
-        """Return the mean example-based F1 of predicted labels, or minus the mean squared distance of numbers."""
+        """Return the mean example-based F1 of predicted label sets, or minus the mean squared distance of numbers.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (q, d)
+            The inputs.
+        y : array-like or CSR matrix of shape (q, L), or q numbers
+            The true outputs.
+
+        Returns
+        -------
+        float
+            The score; higher is better.
+        """
         prediction = self.predict(X)
         truth = self._check_outputs(y, "y")
         if n_samples(prediction) != n_samples(truth):
             raise ValueError(f"X has {n_samples(prediction)} examples, y has {n_samples(truth)}.")
         if self.binary_:
-            as_rows = (one.reshape(-1, 1) if one.ndim == 1 else one for one in (truth, prediction))
-            return float(f1_score(*as_rows))
-        return -_mean_squared(_dense(truth, "y"), _dense(prediction, "the prediction"))
+            return float(f1_score(as_columns(truth), as_columns(prediction)))
+        return -_mean_squared_distance(to_dense(truth, "y"), to_dense(prediction, "the prediction"))
 
-    def _costs(self, X: Samples, candidates: Samples | CandidateSets) -> Iterator[tuple[Index, Samples, Array, Array]]:
-        """Yield examples, their common candidates, costs ⟨s(x), y⟩ + r(y) (m, c), and what of them may be rounding."""
-        everyone = np.arange(n_samples(X))
-        groups = candidates.groups() if isinstance(candidates, CandidateSets) else [(candidates, everyone)]
-        S = np.asarray(self._linear_costs(X), dtype=np.float64)  # (n, L)
-        lengths = np.linalg.norm(S, axis=1)
-        linear = Linear()
-        for C, members in groups:
-            rows = C.reshape(-1, 1) if C.ndim == 1 else C
-            own = np.asarray(self._candidate_costs(rows), dtype=np.float64)  # (c,)
-            norms = np.sqrt(linear.diag(rows))
-            for part in row_blocks(len(members), 24 * n_samples(rows)):
-                examples = members[part]
-                D = linear(S[examples], rows)
-                D += own
-                yield examples, C, D, TIE * (lengths[examples, None] * norms + np.abs(own))
+    def _learn(self, X: Samples, Y: Array, settings: Settings, held_out: Pairs | None) -> Settings:
+        """Set the fitted attributes from inputs and outputs (n, L); return the settings, completed by validation.
 
-    def _linear_costs(self, X: Samples) -> Array:
-        """Return s(x), shape (len(X), L)."""
-        return -2 * self._soft(X)
-
-    def _candidate_costs(self, C: Samples) -> Array:
-        """Return r(y) for rows of candidates, shape (len(C),)."""
-        return Linear().diag(C)
-
-    def _learn(self, X: Samples, Y: Array, settings: Any, held_out: tuple[Samples, Array] | None) -> Any:
-        """Set the fitted attributes from pairs; return the settings, completed by what held-out pairs have chosen.
-
-        Parameters
-        ----------
-        X, Y : inputs, array (n, L)
-        settings : whatever ``_settings`` or an earlier ``_learn`` returned
-        held_out : pairs to choose by; None where all has been chosen
+        ``settings`` is the return value of ``_initial_settings`` or of an earlier ``_learn``. ``held_out`` are pairs to
+        validate on, such as for the number of epochs; None if nothing is left to choose.
         """
         raise NotImplementedError
 
-    def _soft(self, X: Samples) -> Array:
-        """Return the predicted vectors for checked inputs."""
-        raise NotImplementedError
+    def _validation_error(self, Y: Array, soft: Array) -> float:
+        """Return 1 − F1 at the best threshold of scores, or the mean squared distance; validation minimises it."""
+        return best_f1_error(Y, soft, self.allows_empty_) if self.binary_ else _mean_squared_distance(Y, soft)
 
-    def _settings(self, value: Any) -> Any:
-        """Return what ``_learn`` is to be told: here the value of the parameter that may be a list."""
+    def _initial_settings(self, value: TunedValue) -> Settings:
+        """Return the first settings of ``_learn`` for a value of the tuned parameter."""
         return value
 
     def _needs_validation(self) -> bool:
-        """Whether held-out examples are needed for other things than lists and thresholds."""
+        """Return whether examples must be held out for more than the tuned parameter and the threshold."""
         return False
 
-    def _values(self) -> list[Any]:
-        value = getattr(self, self._tuned) if self._tuned else None
+    def _tuned_values(self) -> list[TunedValue]:
+        """Return the values of the tuned parameter; a single one if it is not a list."""
+        value = getattr(self, self.tuned_parameter) if self.tuned_parameter else None
         return list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
 
+    def _store_tuned(self, value: TunedValue) -> None:
+        """Store the chosen value of the tuned parameter under its name with an underscore."""
+        if self.tuned_parameter:
+            setattr(self, f"{self.tuned_parameter}_", value)
+
     def _check_parameters(self) -> None:
+        """Raise an error for an invalid parameter."""
         validation.check_open_fraction(self.validation_fraction, "validation_fraction")
-        if self._tuned and not self._values():
-            raise ValueError(f"{self._tuned} is an empty list: give at least one value.")
+        if self.tuned_parameter and not self._tuned_values():
+            raise ValueError(f"{self.tuned_parameter} is an empty list: give at least one value.")
 
     def _check_inputs(self, X: Samples) -> Samples:
-        return _rows(X, "X", ensure_2d=True)
+        """Return checked inputs."""
+        return check_numbers(X, "X", ensure_2d=True)
 
-    def _checked_inputs(self, X: Samples) -> Samples:
+    def _check_new_inputs(self, X: Samples) -> Samples:
         given, X = X, self._check_inputs(X)
         if n_columns(X) is not None:
             validate_data(self, given, reset=False, skip_check_array=True)
         return X
 
-    def _check_outputs(self, Y: Samples, name: str) -> Samples:
-        Y = _rows(Y, name)
-        Linear().check_alike(Y, name, self.candidates_, "the outputs that the model was fitted on")
-        return Y
-
-    def _prepare(self, candidates: Any, n_examples: int) -> Samples | CandidateSets:
-        if candidates is None:
-            return self.candidates_
-        candidates = as_candidates(candidates, self.candidates_)
-        if isinstance(candidates, CandidateSets):
-            return candidates.checked(self._check_outputs, n_examples)
-        return self._check_outputs(candidates, "candidates")
-
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
+        """Declare sparse inputs, and required outputs of several columns."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
@@ -287,26 +284,6 @@ class Baseline(BaseEstimator):
         return tags
 
 
-def _rows(A: Samples, name: str, ensure_2d: bool = False) -> Samples:
-    """Return finite numbers, dense or CSR, in the form in which they came."""
-    return check_rows(A, name, "must be rows of numbers, dense or CSR", accept_sparse="csr", ensure_2d=ensure_2d)
-
-
-def _dense(Y: Samples, name: str) -> Array:
-    """Return rows of float64 numbers, (n, L)."""
-    Y = Y.reshape(-1, 1) if Y.ndim == 1 else Y
-    require_memory((2, *Y.shape), f"{name} as a dense array", "Train on fewer rows, or on fewer labels.")
-    return np.asarray(Y.toarray() if sparse.issparse(Y) else Y, dtype=np.float64)
-
-
-def validation_error(binary: bool) -> Callable[[Array, Array], float]:
-    """Return what validation makes small: 1 − F1 at the best threshold of scores, or the mean squared distance."""
-    return _best_f1_error if binary else _mean_squared
-
-
-def _best_f1_error(Y: Array, scores: Array) -> float:
-    return 1 - float(f1_score(Y, scores >= best_threshold(Y, scores)))
-
-
-def _mean_squared(Y: Array, predicted: Array) -> float:
-    return float(np.mean(np.sum((Y - predicted) ** 2, axis=1)))
+def _mean_squared_distance(Y_true: Array, Y_pred: Array) -> float:
+    """Return the mean of |y − ŷ|² over rows."""
+    return float(np.mean(np.sum((Y_true - Y_pred) ** 2, axis=1)))

@@ -3,60 +3,97 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from psilearn._backend import row_blocks
 from psilearn._linalg import Array
 from psilearn._utils import validation
-from psilearn._utils.samples import Samples
-from psilearn.baselines.baseline import validation_error
-from psilearn.baselines.networks import Network
-from psilearn.neural.device import seeded
+from psilearn._utils.holdout import Pairs
+from psilearn._utils.samples import Index, Samples
+from psilearn._utils.validation import RandomStateLike
+from psilearn.baselines.networks import INFERENCE_ROWS, Network
+from psilearn.neural.device import DeviceLike, fixed_seed
 
 if TYPE_CHECKING:
-    from psilearn.neural.batches import Rows
+    import torch
 
-BLOCK = 4096  # outputs that are inferred together
-DROPS = (0.4, 0.8)  # of the epochs, after which the learning rate falls to a tenth
+    from psilearn.neural.batches import TensorRows
+
+RATE_DROPS = (0.4, 0.8)  # parts of the epochs after which the learning rate is divided by ten
 
 
 class DVN(Network):
-    """Deep value network: learn to predict how good an output is, then climb to a good one.
+    """Deep value network: a network learns the quality of outputs, and prediction maximises it.
 
-    v(x, y) = σ(⟨s(x), y⟩ + ⟨w, softplus(Cy + c)⟩ + v₀), s a perceptron, is trained by cross-entropy to the F1 of y,
-    relaxed to [0, 1] as 2Σmin(y, y*)/(Σmin(y, y*) + Σmax(y, y*)). Outputs to learn from are made anew for each batch:
-    by inference as in prediction, or, half of the time, adversarially, by one step uphill in the error of v, from the
-    truth or from no labels. Prediction climbs ``steps`` steps up v from no labels, inside [0, 1].
+    The value v(x, y) = σ(⟨s(x), y⟩ + ⟨w, softplus(Cy + c)⟩ + v₀), with a perceptron s, is trained by cross-entropy to
+    equal the F1 of y, relaxed to [0, 1] as 2Σmin(y, y*)/(Σmin(y, y*) + Σmax(y, y*)). The outputs to learn from are
+    generated for each batch: by inference as in prediction or, half of the time, adversarially, by one step up the
+    error of v from the true or from the empty label set. Prediction makes ``steps`` steps up v from the empty label
+    set, inside [0, 1].
 
-    The learning rate falls to a tenth after 40 % and after 80 % of the epochs. Held-out examples find the number of
-    epochs that is best, by F1; then all examples are learned from for as long. Candidates are judged by their value.
+    The learning rate is divided by ten after 40 % and after 80 % of the epochs. The number of epochs is found on
+    held-out examples, by F1; then the network is trained on all examples for this number of epochs. Candidates are
+    compared by their value.
 
     Parameters
     ----------
-    hidden : widths of the hidden layers of s
-    energy_hidden : int, or list of them
-        the number of softplus units; of a list, the best on held-out examples is taken.
-    dropout : float in [0, 1)
-    learning_rate, weight_decay : float
-        of AdamW.
-    epochs, patience, batch_size, standardize :
-        as in :class:`NN`.
-    steps : int
-        of inference.
-    inference_rate : float
-        the length of a step.
-    device, validation_fraction, random_state, verbose :
-        as in :class:`NN`.
+    hidden : sequence of int, default=(150,)
+        The widths of the hidden layers of s.
+    energy_hidden : int or sequence of int, default=16
+        The number of softplus units; the best value of a sequence is chosen on held-out examples.
+    dropout : float, default=0.0
+        The probability in [0, 1) with which a hidden unit is dropped during training.
+    learning_rate : float, default=1e-3
+        The first learning rate of AdamW.
+    weight_decay : float, default=1e-2
+        The weight decay of AdamW.
+    epochs : int, default=60
+        The largest number of epochs.
+    patience : int, default=20
+        The number of epochs without improvement on held-out examples after which training stops.
+    batch_size : int, default=32
+        The number of examples per step.
+    standardize : bool, default=True
+        Whether the columns of X are scaled to mean 0 and standard deviation 1.
+    steps : int, default=20
+        The number of steps of inference.
+    inference_rate : float, default=0.5
+        The length of a step of inference.
+    device : str, torch.device or None, default=None
+        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
+    validation_fraction : float, default=0.1
+        The share of examples that is held out to find ``energy_hidden``, the number of epochs and the threshold.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples, of the weights, of dropout and of the batches.
+    verbose : int, default=0
+        Whether to show a progress bar.
 
     Attributes
     ----------
+    perceptron_ : Perceptron
+        The perceptron s, trained on all examples.
+    value_ : ValueNetwork
+        The value v, trained on all examples.
     history_ : History
-        cross-entropy of each epoch, validation error.
+        The cross-entropy and the validation error of each epoch, with held-out examples.
     energy_hidden_ : int
-        chosen.
-    threshold_, validation_error_ : float
+        The chosen number of softplus units.
+    candidates_ : array or CSR matrix
+        The distinct training outputs.
+    allows_empty_ : bool
+        Whether label sets may be empty: whether a training row was. If not, the label with the highest score is
+        predicted where no score reaches the threshold.
+    threshold_ : float
+        The smallest score of a predicted label.
+    validation_error_ : float
+        1 − F1 on the held-out examples.
+
+    See Also
+    --------
+    SPEN : A network with a learned energy, trained on a hinge loss.
+    NN : A network without dependence between the labels.
 
     References
     ----------
@@ -74,12 +111,13 @@ class DVN(Network):
            [0, 0, 1]])
     """
 
-    _tuned = "energy_hidden"
-    _binary_only = True
+    tuned_parameter: ClassVar[str] = "energy_hidden"
+    _labels_only: ClassVar[bool] = True
 
     def __init__(
         self,
         hidden: Sequence[int] = (150,),
+        *,
         energy_hidden: int | Sequence[int] = 16,
         dropout: float = 0.0,
         learning_rate: float = 1e-3,
@@ -90,9 +128,9 @@ class DVN(Network):
         standardize: bool = True,
         steps: int = 20,
         inference_rate: float = 0.5,
-        device: Any = None,
+        device: DeviceLike = None,
         validation_fraction: float = 0.1,
-        random_state: Any = 0,
+        random_state: RandomStateLike = 0,
         verbose: int = 0,
     ) -> None:
         self.hidden = hidden
@@ -113,80 +151,86 @@ class DVN(Network):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for value in self._values():
+        for value in self._tuned_values():
             validation.check_count(value, "energy_hidden")
         validation.check_count(self.steps, "steps")
         validation.check_positive(self.inference_rate, "inference_rate")
 
-    def _settings(self, value: int) -> tuple[int, int | None]:
+    def _initial_settings(self, value: int) -> tuple[int, int | None]:
         return value, None
 
     def _learn(
-        self, X: Samples, Y: Array, settings: tuple[int, int | None], held_out: tuple[Samples, Array] | None
+        self, X: Samples, Y: Array, settings: tuple[int, int | None], held_out: Pairs | None
     ) -> tuple[int, int | None]:
         import torch
         from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
-        from psilearn.baselines.energies import Value, relaxed_f1
-        from psilearn.neural.batches import Rows
+        from psilearn.baselines.energies import ValueNetwork, relaxed_f1
+        from psilearn.neural.batches import TensorRows
         from psilearn.neural.epochs import Schedule, train
-        from psilearn.neural.perceptron import untrained
+        from psilearn.neural.perceptron import build_perceptron
 
         energy_hidden, epochs = settings
         options = self._options()
-        with seeded(self.random_state, options.device) as rng:
-            self.perceptron_ = untrained(X, Y.shape[1], options)
-            value = Value(self.perceptron_.network, Y.shape[1], energy_hidden).to(options.device)
+        with fixed_seed(self.random_state, options.device) as rng:
+            self.perceptron_ = build_perceptron(X, Y.shape[1], options)
+            value = ValueNetwork(self.perceptron_.network, Y.shape[1], energy_hidden).to(options.device)
             self.value_ = value
-            inputs, truth = self.perceptron_.rows(X), Rows(Y, options.device)
+            inputs, truth = self.perceptron_.input_rows(X), TensorRows(Y, options.device)
 
-            def loss(rows: Any) -> torch.Tensor:
+            def loss(rows: Index) -> torch.Tensor:
                 scores, y = value.network(inputs[rows]), truth[rows]
-                fixed = scores.detach()
-                if rng.random() < 0.5:
-                    from_truth = torch.as_tensor(rng.random(len(rows)) < 0.5, device=options.device)
-                    start = torch.where(from_truth[:, None], y, torch.zeros_like(y))
-                    example = value.adversary(fixed, start, relaxed_f1(start, y), self.inference_rate)
-                else:
-                    example = value.climb(fixed, self.steps, self.inference_rate)
+                example = self._generate(scores.detach(), y, rng)
                 return cross_entropy(value.logit(scores, example), relaxed_f1(example, y))
 
             validate = None
             if held_out:
-                rows_held, Y_held = self.perceptron_.rows(held_out[0]), held_out[1]
-                error = validation_error(binary=True)
+                held_out_rows, Y_held_out = self.perceptron_.input_rows(held_out[0]), held_out[1]
 
                 def validate() -> float:
-                    return error(Y_held, self._climbed(rows_held))
+                    return self._validation_error(Y_held_out, self._infer(held_out_rows))
 
             optimizer = torch.optim.AdamW(value.parameters(), self.learning_rate, weight_decay=self.weight_decay)
-            drops = [max(1, round(part * self.epochs)) for part in DROPS]
+            drops = [max(1, round(part * self.epochs)) for part in RATE_DROPS]
             scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, drops, gamma=0.1)
             schedule = Schedule(self.epochs if epochs is None else epochs, self.batch_size, self.patience)
-            what = "value network, validated" if held_out else "value network"
-            history = train(value, optimizer, loss, len(Y), schedule, rng, what, validate, scheduler)
+            description = "value network, validated" if held_out else "value network"
+            history = train(value, optimizer, loss, len(Y), schedule, rng, description, validate, scheduler)
         if held_out:
             self.history_ = history
         return energy_hidden, history.best_epoch
 
-    def _soft(self, X: Samples) -> Array:
-        return self._climbed(self.perceptron_.rows(X))
+    def _generate(self, scores: torch.Tensor, y: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+        """Return label sets to learn from for a batch with the true labels y: inferred, or adversarial ones."""
+        import torch
 
-    def _climbed(self, rows: Rows) -> Array:
+        from psilearn.baselines.energies import relaxed_f1
+
+        if rng.random() >= 0.5:
+            return self.value_.ascend(scores, self.steps, self.inference_rate)
+        from_truth = torch.as_tensor(rng.random(len(y)) < 0.5, device=y.device)
+        start = torch.where(from_truth[:, None], y, torch.zeros_like(y))
+        return self.value_.perturb(scores, start, relaxed_f1(start, y), self.inference_rate)
+
+    def _predict_soft(self, X: Samples) -> Array:
+        return self._infer(self.perceptron_.input_rows(X))
+
+    def _infer(self, rows: TensorRows) -> Array:
+        """Return relaxed labels of high value, float64 (len(rows), L), block by block."""
         import torch
 
         self.value_.eval()
-        found = []
+        blocks = []
         with torch.no_grad():
-            for part in row_blocks(len(rows), 1, BLOCK):
+            for part in row_blocks(len(rows), 1, INFERENCE_ROWS):
                 scores = self.value_.network(rows[part])
-                found.append(self.value_.climb(scores, self.steps, self.inference_rate).cpu().numpy())
-        return np.concatenate(found).astype(np.float64)
+                blocks.append(self.value_.ascend(scores, self.steps, self.inference_rate).cpu().numpy())
+        return np.concatenate(blocks).astype(np.float64)
 
     def _linear_costs(self, X: Samples) -> Array:
         return -self.perceptron_(X)
 
     def _candidate_costs(self, C: Samples) -> Array:
-        from psilearn.baselines.energies import values_of
+        from psilearn.baselines.energies import evaluate_term
 
-        return -values_of(self.value_.term, self.perceptron_, C)
+        return -evaluate_term(self.value_.term, self.perceptron_, C)

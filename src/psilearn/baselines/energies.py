@@ -1,14 +1,15 @@
-"""Energies of outputs on torch: a term linear in y with a network's scores, and a term of y alone.
+"""Energies of outputs on torch: a term linear in y with the scores of a network, and a term of y alone.
 
-E(x, y) = −⟨s(x), y⟩ + G(y) + R(y) with G(y) = ⟨w, softplus(Cy + b)⟩, which learns how the parts of an output go
-together. R keeps relaxed outputs inside: minus the entropy for labels in [0, 1], ½|y|² for numbers. Without G the
-minimum is at σ(s(x)) or at s(x), what the network alone predicts.
+E(x, y) = −⟨s(x), y⟩ + G(y) + R(y) with G(y) = ⟨w, softplus(Cy + b)⟩, which learns the dependence between the parts of
+an output. R keeps relaxed outputs inside their range: minus the entropy for labels in [0, 1], ½|y|² for numbers.
+Without G the minimum is at σ(s(x)) or at s(x), the prediction of the network alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -17,40 +18,61 @@ from torch.nn import functional
 from psilearn._backend import row_blocks
 from psilearn._linalg import Array
 from psilearn._utils.samples import Samples
+from psilearn.baselines.networks import INFERENCE_ROWS
 from psilearn.neural.perceptron import Perceptron
-
-BLOCK = 4096  # rows that are taken together
 
 
 class GlobalTerm(torch.nn.Module):
-    """G(y) = ⟨w, softplus(Cy + b)⟩ for rows y (n, L)."""
+    """The term G(y) = ⟨w, softplus(Cy + b)⟩ for rows y (n, L)."""
 
     def __init__(self, outputs: int, hidden: int) -> None:
         super().__init__()
         self.inner = torch.nn.Linear(outputs, hidden)
         self.outer = torch.nn.Linear(hidden, 1, bias=False)
         with torch.no_grad():
-            self.outer.weight.mul_(0.1)  # start near the network alone
+            self.outer.weight.mul_(0.1)  # start close to the network alone
 
     def forward(self, y: torch.Tensor) -> torch.Tensor:
         """Return G(y), shape (n,)."""
         value: torch.Tensor = self.outer(functional.softplus(self.inner(y)))[:, 0]
         return value
 
-    def slope(self, y: torch.Tensor) -> torch.Tensor:
+    def gradient(self, y: torch.Tensor) -> torch.Tensor:
         """Return ∇G(y) = Cᵀ(w ∘ σ(Cy + b)), shape (n, L), without a graph."""
         with torch.no_grad():
             return (torch.sigmoid(self.inner(y)) * self.outer.weight[0]) @ self.inner.weight
 
 
+class OutputSpace(Protocol):
+    """A space of relaxed outputs with its regulariser R, margin Δ and descent steps."""
+
+    def regularizer(self, y: torch.Tensor) -> torch.Tensor:
+        """Return R(y), shape (n,)."""
+
+    def margin(self, y: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
+        """Return Δ(y, y*), shape (n,)."""
+
+    def margin_gradient(self, y: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
+        """Return ∇Δ with respect to y, shape (n, L)."""
+
+    def initial_state(self, scores: torch.Tensor) -> torch.Tensor:
+        """Return the state from which the descent starts: the prediction of the network alone."""
+
+    def to_output(self, state: torch.Tensor) -> torch.Tensor:
+        """Return y for a state of the descent."""
+
+    def step(self, state: torch.Tensor, target: torch.Tensor, rate: float) -> torch.Tensor:
+        """Return the state after a step of length ``rate`` towards the target s − ∇G(y)."""
+
+
 class LabelSpace:
-    """Relaxed labels in [0, 1]ᴸ: entropic mirror descent, which is a damped mean-field iteration.
+    """Relaxed labels in [0, 1]ᴸ with entropic mirror descent, which is a damped mean-field iteration.
 
     With t = logit y and R minus the entropy, a step of length η down E is t ← (1 − η)t + η(s − ∇G(y)).
     """
 
-    def neutral(self, y: torch.Tensor) -> torch.Tensor:
-        """Return R(y) = Σ y log y + (1 − y) log(1 − y), 0 at labels that are certain; shape (n,)."""
+    def regularizer(self, y: torch.Tensor) -> torch.Tensor:
+        """Return R(y) = Σ y log y + (1 − y) log(1 − y), which is 0 for labels 0 and 1; shape (n,)."""
         inside = y.clamp(1e-7, 1 - 1e-7)
         return (inside * inside.log() + (1 - inside) * (1 - inside).log()).sum(dim=1)
 
@@ -58,21 +80,21 @@ class LabelSpace:
         """Return Δ(y, y*) = Σ y(1 − y*) + (1 − y)y*, the number of labels that differ; shape (n,)."""
         return (y + truth - 2 * y * truth).sum(dim=1)
 
-    def margin_slope(self, y: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
+    def margin_gradient(self, y: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
         """Return ∇Δ = 1 − 2y*."""
         return 1 - 2 * truth
 
-    def start(self, scores: torch.Tensor) -> Any:
-        """Return the point that descent starts from: what the network alone predicts."""
+    def initial_state(self, scores: torch.Tensor) -> torch.Tensor:
+        """Return t = s, the logits of the network alone."""
         return scores.clone()
 
-    def point(self, state: Any) -> torch.Tensor:
-        """Return y from what descent moves, t."""
+    def to_output(self, state: torch.Tensor) -> torch.Tensor:
+        """Return y = σ(t)."""
         return torch.sigmoid(state)
 
-    def step(self, state: Any, downhill: torch.Tensor, rate: float) -> Any:
-        """Move towards t = s − ∇G, given as ``downhill``."""
-        return (1 - rate) * state + rate * downhill
+    def step(self, state: torch.Tensor, target: torch.Tensor, rate: float) -> torch.Tensor:
+        """Return t after a step towards s − ∇G."""
+        return (1 - rate) * state + rate * target
 
 
 class NumberSpace:
@@ -81,127 +103,130 @@ class NumberSpace:
     def __init__(self, low: torch.Tensor, high: torch.Tensor) -> None:
         self.low, self.high = low, high  # (L,)
 
-    def neutral(self, y: torch.Tensor) -> torch.Tensor:
+    def regularizer(self, y: torch.Tensor) -> torch.Tensor:
         """Return R(y) = ½|y|², shape (n,)."""
         return 0.5 * y.square().sum(dim=1)
 
     def margin(self, y: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
-        """Return Δ(y, y*) = ¼|y − y*|², half as curved as R: augmented by it the energy still has a minimum."""
+        """Return Δ(y, y*) = ¼|y − y*|², with half the curvature of R, so that E − Δ still has a minimum; shape (n,)."""
         return 0.25 * (y - truth).square().sum(dim=1)
 
-    def margin_slope(self, y: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
+    def margin_gradient(self, y: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
         """Return ∇Δ = ½(y − y*)."""
         return 0.5 * (y - truth)
 
-    def start(self, scores: torch.Tensor) -> Any:
-        """Return the network's prediction, within the range."""
-        return self.point(scores)
+    def initial_state(self, scores: torch.Tensor) -> torch.Tensor:
+        """Return the prediction of the network, within the range."""
+        return self.to_output(scores)
 
-    def point(self, state: Any) -> torch.Tensor:
+    def to_output(self, state: torch.Tensor) -> torch.Tensor:
         """Return y within the range."""
         return torch.minimum(torch.maximum(state, self.low), self.high)
 
-    def step(self, state: Any, downhill: torch.Tensor, rate: float) -> Any:
-        """Move towards s − ∇G, given as ``downhill``, and back into the range."""
-        return self.point((1 - rate) * state + rate * downhill)
+    def step(self, state: torch.Tensor, target: torch.Tensor, rate: float) -> torch.Tensor:
+        """Return y after a step towards s − ∇G, projected onto the range."""
+        return self.to_output((1 - rate) * state + rate * target)
 
 
-def energy(scores: torch.Tensor, y: torch.Tensor, term: GlobalTerm, space: Any) -> torch.Tensor:
+def compute_energy(scores: torch.Tensor, y: torch.Tensor, term: GlobalTerm, space: OutputSpace) -> torch.Tensor:
     """Return E(x, y) for rows of scores s(x) and of y, shape (n,)."""
-    value: torch.Tensor = term(y) - (scores * y).sum(dim=1) + space.neutral(y)
+    value: torch.Tensor = term(y) - (scores * y).sum(dim=1) + space.regularizer(y)
     return value
 
 
 def infer(
     scores: torch.Tensor,
     term: GlobalTerm,
-    space: Any,
+    space: OutputSpace,
     steps: int,
     rate: float,
     truth: torch.Tensor | None = None,
     curve: list[float] | None = None,
 ) -> torch.Tensor:
-    """Return a y of low energy for each row of scores, by gradient descent from what the network alone predicts.
+    """Return a y of low energy for each row of scores (n, L), by gradient descent from the prediction of the network.
 
-    Parameters
-    ----------
-    scores : tensor (n, L)
-    term, space : of the energy
-    steps, rate : how many steps and how long
-    truth : tensor (n, L), optional
-        make E(x, y) − Δ(y, truth) low instead: loss-augmented inference.
-    curve : list, optional
-        is given the mean of what is made low, before each step and at the end.
+    With the truth (n, L), E(x, y) − Δ(y, truth) is minimised instead: loss-augmented inference. The mean of the
+    minimised function before each step and at the end is appended to ``curve``.
     """
     with torch.no_grad():
         scores = scores.detach()
-        state = space.start(scores)
-        for done in range(steps + 1):
-            y = space.point(state)
+        state = space.initial_state(scores)
+        for i in range(steps + 1):
+            y = space.to_output(state)
             if curve is not None:
-                value = energy(scores, y, term, space) - (0 if truth is None else space.margin(y, truth))
+                value = compute_energy(scores, y, term, space) - (0 if truth is None else space.margin(y, truth))
                 curve.append(float(value.mean()))
-            if done == steps:
+            if i == steps:
                 break
-            downhill = scores - term.slope(y)
+            target = scores - term.gradient(y)
             if truth is not None:
-                downhill = downhill + space.margin_slope(y, truth)
-            state = space.step(state, downhill, rate)
+                target = target + space.margin_gradient(y, truth)
+            state = space.step(state, target, rate)
     return y
 
 
-def hinge(scores: torch.Tensor, truth: torch.Tensor, y: torch.Tensor, term: GlobalTerm, space: Any) -> torch.Tensor:
-    """Return the structured hinge loss max(0, Δ(y, y*) − E(x, y) + E(x, y*)) of each row, y* the truth."""
-    gap = space.margin(y, truth) - energy(scores, y, term, space) + energy(scores, truth, term, space)
-    return gap.clamp(min=0)
+def hinge_loss(
+    scores: torch.Tensor, truth: torch.Tensor, y: torch.Tensor, term: GlobalTerm, space: OutputSpace
+) -> torch.Tensor:
+    """Return the structured hinge loss max(0, Δ(y, y*) − E(x, y) + E(x, y*)) of each row, where y* is the truth."""
+    violation = space.margin(y, truth) - compute_energy(scores, y, term, space)
+    return (violation + compute_energy(scores, truth, term, space)).clamp(min=0)
 
 
-def values_of(term: GlobalTerm, network: Perceptron, C: Samples, extra: Any = None) -> Array:
-    """Return G(y), and ``extra(y)`` where given, for outputs as the network gives them; float64 (n,), by blocks.
+def evaluate_term(
+    term: GlobalTerm,
+    network: Perceptron,
+    C: Samples,
+    extra: Callable[[torch.Tensor], torch.Tensor] | None = None,
+) -> Array:
+    """Return G(y), plus ``extra(y)`` if given, for outputs y in the units of the network; float64 (n,), by blocks.
 
-    In double precision: equal candidates must cost the same wherever they stand in a block.
+    The computation is in double precision: equal candidates must have equal costs at every place of a block.
     """
     exact = deepcopy(term).double()
-    rows = network.targets(C, torch.float64)
-    found = np.empty(len(rows))
+    rows = network.target_rows(C, torch.float64)
+    values = np.empty(len(rows))
     with torch.no_grad():
-        for part in row_blocks(len(rows), 1, BLOCK):
+        for part in row_blocks(len(rows), 1, INFERENCE_ROWS):
             y = rows[part]
-            found[part] = (exact(y) + (0 if extra is None else extra(y))).cpu().numpy()
-    return found
+            values[part] = (exact(y) + (0 if extra is None else extra(y))).cpu().numpy()
+    return values
 
 
-class Value(torch.nn.Module):
-    """v(x, y) = σ(⟨s(x), y⟩ + G(y) + v₀), between 0 and 1: how good y is thought to be for x."""
+class ValueNetwork(torch.nn.Module):
+    """The value v(x, y) = σ(⟨s(x), y⟩ + G(y) + v₀) in [0, 1], an estimate of the quality of y for x."""
 
     def __init__(self, network: torch.nn.Module, outputs: int, hidden: int) -> None:
         super().__init__()
         self.network = network  # s
         self.term = GlobalTerm(outputs, hidden)  # G
-        self.offset = torch.nn.Parameter(torch.zeros(()))
+        self.offset = torch.nn.Parameter(torch.zeros(()))  # v₀
 
     def logit(self, scores: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return ⟨s, y⟩ + G(y) + v₀ for rows of scores and of y, shape (n,)."""
         value: torch.Tensor = (scores * y).sum(dim=1) + self.term(y) + self.offset
         return value
 
-    def climb(self, scores: torch.Tensor, steps: int, rate: float) -> torch.Tensor:
-        """Return labels in [0, 1] of high value: gradient ascent on v from no labels, projected."""
+    def ascend(self, scores: torch.Tensor, steps: int, rate: float) -> torch.Tensor:
+        """Return labels in [0, 1] of high value, by projected gradient ascent on v from the empty label set."""
         with torch.no_grad():
             y = torch.zeros_like(scores)
             for _ in range(steps):
                 v = torch.sigmoid(self.logit(scores, y))[:, None]
-                y = (y + rate * v * (1 - v) * (scores + self.term.slope(y))).clamp(0, 1)
+                y = (y + rate * v * (1 - v) * (scores + self.term.gradient(y))).clamp(0, 1)
         return y
 
-    def adversary(self, scores: torch.Tensor, start: torch.Tensor, quality: torch.Tensor, rate: float) -> torch.Tensor:
-        """Return labels that v misjudges more than ``start``: a step up the cross-entropy of v and its quality (n,)."""
+    def perturb(self, scores: torch.Tensor, start: torch.Tensor, quality: torch.Tensor, rate: float) -> torch.Tensor:
+        """Return labels whose value is less accurate than that of ``start``: a step up its cross-entropy loss.
+
+        ``quality`` (n,) is the target of the value at ``start``.
+        """
         with torch.no_grad():
             v = torch.sigmoid(self.logit(scores, start))
-            return (start + rate * (v - quality)[:, None] * (scores + self.term.slope(start))).clamp(0, 1)
+            return (start + rate * (v - quality)[:, None] * (scores + self.term.gradient(start))).clamp(0, 1)
 
 
 def relaxed_f1(y: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
-    """Return 2Σmin/(Σmin + Σmax) of rows, the F1 where y is 0 or 1; 1 for two that are empty."""
+    """Return 2Σmin/(Σmin + Σmax) of rows, which is F1 if y holds 0 and 1; 1 for two empty rows."""
     common, either = torch.minimum(y, truth).sum(dim=1), torch.maximum(y, truth).sum(dim=1)
     return torch.where(either > 0, 2 * common / (common + either).clamp(min=1e-12), torch.ones_like(common))

@@ -1,70 +1,88 @@
-"""Regression onto the outputs themselves: kernel ridge, reduced rank, partial least squares."""
+"""Kernel ridge regression onto the outputs themselves, of full and of reduced rank."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from scipy import sparse
-from sklearn.cross_decomposition import PLSRegression
-from sklearn.exceptions import ConvergenceWarning
 
-from psilearn._backend import require_memory, row_blocks
+from psilearn._backend import row_blocks
 from psilearn._linalg import Array
 from psilearn._utils import validation
+from psilearn._utils.holdout import Pairs
 from psilearn._utils.samples import Samples, n_samples, take
+from psilearn._utils.validation import RandomStateLike
 from psilearn.baselines.baseline import Baseline
 from psilearn.kernels.blocks import block
-from psilearn.kernels.kernel import as_kernel
+from psilearn.kernels.kernel import Kernel, as_kernel
 from psilearn.regression import KernelRidge
 
-ITERATIONS = 100  # for a direction of partial least squares
+KernelLike: TypeAlias = Kernel | Callable[[Any, Any], float] | None
 
 
-class _OntoOutputs(Baseline):
-    """ŷ(x) = Cᵀk_x(X, x), with coefficients C (n, L) from a kernel ridge regression."""
+class _KernelLeastSquares(Baseline):
+    """The prediction ŷ(x) = Cᵀk_x(X, x), with coefficients C (n, L) from a kernel ridge regression."""
 
-    input_kernel: Any
+    input_kernel: KernelLike
+    coef_: Array
 
     def _check_inputs(self, X: Samples) -> Samples:
         return as_kernel(self.input_kernel, "input_kernel").check(X, "X", allow_1d=False)
 
     def _solve(self, X: Samples, Y: Array, alpha: float) -> Array:
-        """Keep the inputs and return (K_x + nλI)⁻¹Y."""
+        """Store the inputs and return (K_x + nλI)⁻¹Y."""
         self.input_kernel_, self.X_fit_ = as_kernel(self.input_kernel, "input_kernel").fit(X), X
         return KernelRidge(self.input_kernel_, alpha).fit(X).solve(Y)
 
-    def _soft(self, X: Samples) -> Array:
+    def _predict_soft(self, X: Samples) -> Array:
         soft = np.empty((n_samples(X), self.coef_.shape[1]))
         for rows in row_blocks(len(soft), 24 * len(self.coef_)):
             soft[rows] = block(self.input_kernel_, take(X, rows), self.X_fit_, "input_kernel") @ self.coef_
         return soft
 
 
-class KRR(_OntoOutputs):
+class KRR(_KernelLeastSquares):
     """Kernel ridge regression onto the outputs as vectors, without an output kernel; labels by a threshold.
 
-    ŷ(x) = Yᵀ(K_x + nλI)⁻¹k_x(X, x): :class:`~psilearn.IOKR` with a linear output kernel, before it looks for
-    candidates.
+    ŷ(x) = Yᵀ(K_x + nλI)⁻¹k_x(X, x): the prediction of :class:`~psilearn.IOKR` with a linear output kernel, before the
+    decoding. Candidates are compared by their squared distance to ŷ(x).
 
     Parameters
     ----------
-    input_kernel : Kernel, function k(a, b) or None
-        None is a Gaussian of the median width.
-    alpha : float > 0, or list of them
-        λ; of a list, the best on held-out examples is taken.
-    validation_fraction, random_state, verbose :
-        as in :class:`LR`.
+    input_kernel : Kernel, callable or None, default=None
+        The kernel of the inputs, or a function k(a, b) of two inputs; None is a Gaussian kernel of the median width.
+    alpha : float or sequence of float, default=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+        The regularisation λ > 0; the best value of a sequence is chosen on held-out examples.
+    validation_fraction : float, default=0.2
+        The share of examples that is held out to choose ``alpha`` and the threshold.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples.
+    verbose : int, default=0
+        Whether to show a progress bar.
 
     Attributes
     ----------
-    coef_ : array (n, L)
+    coef_ : ndarray of shape (n, L)
+        The coefficients (K_x + nλI)⁻¹Y.
     alpha_ : float
-        chosen.
-    threshold_, validation_error_ : float
-        where labels are predicted, or something was chosen.
+        The chosen regularisation.
+    binary_ : bool
+        Whether the outputs are rows of labels.
+    candidates_ : array or CSR matrix
+        The distinct training outputs.
+    allows_empty_ : bool
+        Whether label sets may be empty: whether a training row was. Only for labels. If not, the label with the
+        highest score is predicted where no score reaches the threshold.
+    threshold_ : float
+        The smallest score of a predicted label. Only for labels.
+    validation_error_ : float
+        1 − F1, or the mean squared distance, on the held-out examples. Only if examples were held out.
+
+    See Also
+    --------
+    RRR : The same with a bound on the rank.
+    psilearn.IOKR : Regression with an output kernel.
 
     Examples
     --------
@@ -76,14 +94,15 @@ class KRR(_OntoOutputs):
     array([[0.5 , 0.25]])
     """
 
-    _tuned = "alpha"
+    tuned_parameter: ClassVar[str] = "alpha"
 
     def __init__(
         self,
-        input_kernel: Any = None,
+        input_kernel: KernelLike = None,
+        *,
         alpha: float | Sequence[float] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2),
         validation_fraction: float = 0.2,
-        random_state: Any = 0,
+        random_state: RandomStateLike = 0,
         verbose: int = 0,
     ) -> None:
         self.input_kernel = input_kernel
@@ -94,37 +113,59 @@ class KRR(_OntoOutputs):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for value in self._values():
+        for value in self._tuned_values():
             validation.check_positive(value, "alpha")
 
-    def _learn(self, X: Samples, Y: Array, settings: float, held_out: Any) -> float:
+    def _learn(self, X: Samples, Y: Array, settings: float, held_out: Pairs | None) -> float:
         self.coef_ = self._solve(X, Y, float(settings))
         return settings
 
 
-class RRR(_OntoOutputs):
+class RRR(_KernelLeastSquares):
     """Reduced-rank kernel ridge regression: the fitted outputs span at most p dimensions.
 
-    ŷ(x) is that of :class:`KRR`, projected onto the p leading right singular vectors of the fitted values at the
-    training inputs. This is the paper's OEL₀ with a linear output kernel, before it looks for candidates.
+    The prediction is that of kernel ridge regression onto the outputs, projected onto the p leading right singular
+    vectors of the fitted values at the training inputs. This is OEL₀ of the paper with a linear output kernel, before
+    the decoding. Candidates are compared by their squared distance to ŷ(x).
 
     Parameters
     ----------
-    input_kernel : as in :class:`KRR`
-    alpha : float > 0
-        λ.
-    n_components : int, or list of them
-        p; of a list, the best on held-out examples is taken. At most the rank is used.
-    validation_fraction, random_state, verbose :
-        as in :class:`LR`.
+    input_kernel : Kernel, callable or None, default=None
+        The kernel of the inputs, or a function k(a, b) of two inputs; None is a Gaussian kernel of the median width.
+    alpha : float, default=1e-4
+        The regularisation λ > 0.
+    n_components : int or sequence of int, default=(5, 10, 20, 40, 80)
+        The dimension p; the best value of a sequence is chosen on held-out examples. A value above the rank of the
+        fitted outputs has the effect of the rank.
+    validation_fraction : float, default=0.2
+        The share of examples that is held out to choose ``n_components`` and the threshold.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples.
+    verbose : int, default=0
+        Whether to show a progress bar.
 
     Attributes
     ----------
-    coef_ : array (n, L)
+    coef_ : ndarray of shape (n, L)
+        The coefficients of the prediction, of rank at most p.
     n_components_ : int
-        chosen.
-    threshold_, validation_error_ : float
-        where labels are predicted, or something was chosen.
+        The chosen dimension.
+    binary_ : bool
+        Whether the outputs are rows of labels.
+    candidates_ : array or CSR matrix
+        The distinct training outputs.
+    allows_empty_ : bool
+        Whether label sets may be empty: whether a training row was. Only for labels. If not, the label with the
+        highest score is predicted where no score reaches the threshold.
+    threshold_ : float
+        The smallest score of a predicted label. Only for labels.
+    validation_error_ : float
+        1 − F1, or the mean squared distance, on the held-out examples. Only if examples were held out.
+
+    See Also
+    --------
+    KRR : The same without a bound on the rank.
+    psilearn.OEL : Output embedding learning with an output kernel.
 
     Examples
     --------
@@ -136,15 +177,16 @@ class RRR(_OntoOutputs):
     1
     """
 
-    _tuned = "n_components"
+    tuned_parameter: ClassVar[str] = "n_components"
 
     def __init__(
         self,
-        input_kernel: Any = None,
+        input_kernel: KernelLike = None,
+        *,
         alpha: float = 1e-4,
         n_components: int | Sequence[int] = (5, 10, 20, 40, 80),
         validation_fraction: float = 0.2,
-        random_state: Any = 0,
+        random_state: RandomStateLike = 0,
         verbose: int = 0,
     ) -> None:
         self.input_kernel = input_kernel
@@ -157,76 +199,12 @@ class RRR(_OntoOutputs):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         validation.check_positive(self.alpha, "alpha")
-        for value in self._values():
+        for value in self._tuned_values():
             validation.check_count(value, "n_components")
 
-    def _learn(self, X: Samples, Y: Array, settings: int, held_out: Any) -> int:
+    def _learn(self, X: Samples, Y: Array, settings: int, held_out: Pairs | None) -> int:
         coef = self._solve(X, Y, float(self.alpha))
         fitted = Y - len(Y) * self.alpha * coef  # K_x (K_x + nλI)⁻¹ Y
         directions = np.linalg.svd(fitted, full_matrices=False)[2][:settings]  # (p, L)
         self.coef_ = coef @ directions.T @ directions
         return settings
-
-
-class PLS(Baseline):
-    """Partial least squares of inputs and outputs (scikit-learn's PLSRegression, unscaled).
-
-    Parameters
-    ----------
-    n_components : int, or list of them
-        of a list, the best on held-out examples is taken; at most the smaller side of X.
-    validation_fraction, random_state, verbose :
-        as in :class:`LR`.
-
-    Attributes
-    ----------
-    n_components_ : int
-        chosen.
-    threshold_, validation_error_ : float
-        where labels are predicted, or something was chosen.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from psilearn.baselines import PLS
-    >>> X = np.random.default_rng(0).normal(size=(40, 3))
-    >>> PLS(n_components=3).fit(X, X @ [[1.0], [2.0], [0.0]]).predict([[1.0, 1.0, 5.0]]).round(6)
-    array([[3.]])
-    """
-
-    _tuned = "n_components"
-
-    def __init__(
-        self,
-        n_components: int | Sequence[int] = (5, 10, 20, 40, 80),
-        validation_fraction: float = 0.2,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        for value in self._values():
-            validation.check_count(value, "n_components")
-
-    def _learn(self, X: Samples, Y: Array, settings: int, held_out: Any) -> int:
-        most = min(X.shape[0] - 1, X.shape[1])  # centred
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # directions of equal strength may turn for ever
-            model = PLSRegression(max(1, min(settings, most)), scale=False, max_iter=ITERATIONS)
-            self.model_ = model.fit(_dense_inputs(X), Y)
-        return settings
-
-    def _soft(self, X: Samples) -> Array:
-        return self.model_.predict(_dense_inputs(X)).reshape(X.shape[0], -1)
-
-
-def _dense_inputs(X: Samples) -> Array:
-    if not sparse.issparse(X):
-        return X
-    require_memory(X.shape, "X as a dense array", "PLS has no sparse form: use KRR or RRR, or fewer columns.")
-    return X.toarray()

@@ -1,10 +1,10 @@
-"""One logistic regression a label."""
+"""One logistic regression per label."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -15,23 +15,28 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from psilearn._linalg import Array
 from psilearn._utils import validation
+from psilearn._utils.holdout import Pairs
 from psilearn._utils.progress import track
 from psilearn._utils.samples import Samples
+from psilearn._utils.validation import RandomStateLike
 from psilearn.baselines.baseline import Baseline
+
+MAX_ITERATIONS = 200  # of L-BFGS, for each label
 
 
 class LinearLabels(Baseline):
-    """Labels of probability σ(⟨wₗ, x⟩ + bₗ), whatever has found w and b; candidates are judged by their probability."""
+    """Labels with the probabilities σ(⟨wₗ, x⟩ + bₗ); candidates are compared by their probability."""
 
-    _binary_only = True
+    _labels_only: ClassVar[bool] = True
     coef_: Array  # (L, d)
     intercept_: Array  # (L,)
 
     def _scores(self, X: Samples) -> Array:
+        """Return the log-odds ⟨wₗ, x⟩ + bₗ, shape (len(X), L)."""
         return np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_
 
-    def _soft(self, X: Samples) -> Array:
-        return expit(self._scores(X))
+    def _predict_soft(self, X: Samples) -> Array:
+        return np.asarray(expit(self._scores(X)))
 
     def _linear_costs(self, X: Samples) -> Array:
         return -self._scores(X)  # −log p(y|x) = −⟨score, y⟩ + Σ log(1 + exp(score))
@@ -43,28 +48,45 @@ class LinearLabels(Baseline):
 class LR(LinearLabels):
     """Logistic regression for each label by itself, with an L2 penalty; one threshold for all labels.
 
-    Minimises Σᵢ log(1 + exp(−yᵢₗ(⟨wₗ, xᵢ⟩ + bₗ))) + |wₗ|²/(2C) for each label l, y in {−1, 1}. Candidates are judged by
-    their probability.
+    It minimises Σᵢ log(1 + exp(−yᵢₗ(⟨wₗ, xᵢ⟩ + bₗ))) + |wₗ|²/(2C) for each label l, y in {−1, 1}. Candidates are
+    compared by their probability.
 
     Parameters
     ----------
-    C : float > 0, or list of them
-        of a list, the value with the best F1 on held-out examples is taken.
-    validation_fraction : float
-        the share of examples held out to choose C and the threshold.
-    n_jobs : int or None
-        labels learned at a time.
-    random_state : int, RandomState or None
-        of the examples held out.
-    verbose : int
+    C : float or sequence of float, default=(0.1, 1.0, 10.0, 100.0)
+        The inverse strength C > 0 of the penalty; the value of a sequence with the best F1 on held-out examples is
+        chosen.
+    validation_fraction : float, default=0.2
+        The share of examples that is held out to choose ``C`` and the threshold.
+    n_jobs : int or None, default=None
+        The number of labels that are learned in parallel.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples.
+    verbose : int, default=0
+        Whether to show a progress bar.
 
     Attributes
     ----------
-    coef_, intercept_ : arrays (L, d), (L,)
+    coef_ : ndarray of shape (L, d)
+        The weights of each label.
+    intercept_ : ndarray of shape (L,)
+        The intercept of each label.
     C_ : float
+        The chosen inverse strength of the penalty.
+    candidates_ : array or CSR matrix
+        The distinct training outputs.
+    allows_empty_ : bool
+        Whether label sets may be empty: whether a training row was. If not, the label with the highest score is
+        predicted where no score reaches the threshold.
     threshold_ : float
+        The smallest probability of a predicted label.
     validation_error_ : float
         1 − F1 on the held-out examples.
+
+    See Also
+    --------
+    PRLR : Logistic regressions for labels that are annotated incompletely.
+    NN : A network in place of a linear function.
 
     Examples
     --------
@@ -76,14 +98,15 @@ class LR(LinearLabels):
     array([[1, 0]])
     """
 
-    _tuned = "C"
+    tuned_parameter: ClassVar[str] = "C"
 
     def __init__(
         self,
         C: float | Sequence[float] = (0.1, 1.0, 10.0, 100.0),
+        *,
         validation_fraction: float = 0.2,
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: RandomStateLike = 0,
         verbose: int = 0,
     ) -> None:
         self.C = C
@@ -94,23 +117,23 @@ class LR(LinearLabels):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for value in self._values():
+        for value in self._tuned_values():
             validation.check_positive(value, "C")
 
-    def _learn(self, X: Samples, Y: Array, settings: float, held_out: Any) -> float:
+    def _learn(self, X: Samples, Y: Array, settings: float, held_out: Pairs | None) -> float:
         columns = track(Y.T, f"logistic regressions, C = {settings:g}", Y.shape[1])
-        learned = Parallel(n_jobs=self.n_jobs)(delayed(_one_label)(X, column, settings) for column in columns)
-        self.coef_ = np.array([coef for coef, _ in learned])
-        self.intercept_ = np.array([intercept for _, intercept in learned])
+        fitted = Parallel(n_jobs=self.n_jobs)(delayed(_fit_label)(X, column, settings) for column in columns)
+        self.coef_ = np.array([coef for coef, _ in fitted])
+        self.intercept_ = np.array([intercept for _, intercept in fitted])
         return settings
 
 
-def _one_label(X: Samples, y: Array, C: float) -> tuple[Array, float]:
-    """Return weights and intercept; a label that all examples have, or none, is as likely as (count + ½)/(n + 1)."""
+def _fit_label(X: Samples, y: Array, C: float) -> tuple[Array, float]:
+    """Return weights and intercept; a label of all examples or of none gets the probability (count + ½)/(n + 1)."""
     share = (y.sum() + 0.5) / (len(y) + 1)
     if y.min() == y.max():
         return np.zeros(X.shape[1]), float(logit(share))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the last digits do not matter here
-        model = LogisticRegression(C=C, max_iter=200).fit(X, y)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the last digits do not matter for a baseline
+        model = LogisticRegression(C=C, max_iter=MAX_ITERATIONS).fit(X, y)
     return model.coef_[0], float(model.intercept_[0])

@@ -3,36 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import ClassVar
 
+import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
 
 from psilearn._linalg import Array
 from psilearn._utils import validation
+from psilearn._utils.holdout import Pairs
 from psilearn._utils.samples import Samples
+from psilearn._utils.validation import RandomStateLike
 from psilearn.baselines.baseline import Baseline
 
 
 class KNN(Baseline):
-    """k nearest neighbours: the mean output of the k training inputs that are nearest.
+    """Nearest neighbours: the mean output of the k training inputs that are nearest.
+
+    Candidates are compared by their squared distance to this mean.
 
     Parameters
     ----------
-    n_neighbors : int, or list of them
-        k; of a list, the best on held-out examples is taken.
-    weights : "uniform" or "distance"
-        whether near neighbours count more, by 1/distance.
-    metric : str
-        of scikit-learn: "euclidean", "cosine", …
-    validation_fraction, n_jobs, random_state, verbose :
-        as in :class:`LR`.
+    n_neighbors : int or sequence of int, default=(1, 3, 5, 10, 20, 40)
+        The number k of neighbours; the best value of a sequence is chosen on held-out examples.
+    weights : {"uniform", "distance"}, default="uniform"
+        Whether all neighbours count equally, or each by 1/distance.
+    metric : str, default="euclidean"
+        The name of a distance of scikit-learn, such as "euclidean" or "cosine".
+    validation_fraction : float, default=0.2
+        The share of examples that is held out to choose ``n_neighbors`` and the threshold.
+    n_jobs : int or None, default=None
+        The number of parallel jobs of the neighbour search.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples.
+    verbose : int, default=0
+        Whether to show a progress bar.
 
     Attributes
     ----------
+    model_ : KNeighborsRegressor
+        The fitted model of scikit-learn.
     n_neighbors_ : int
-        chosen.
-    threshold_, validation_error_ : float
-        where labels are predicted, or something was chosen.
+        The chosen number of neighbours.
+    binary_ : bool
+        Whether the outputs are rows of labels.
+    candidates_ : array or CSR matrix
+        The distinct training outputs.
+    allows_empty_ : bool
+        Whether label sets may be empty: whether a training row was. Only for labels. If not, the label with the
+        highest score is predicted where no score reaches the threshold.
+    threshold_ : float
+        The smallest score of a predicted label. Only for labels.
+    validation_error_ : float
+        1 − F1, or the mean squared distance, on the held-out examples. Only if examples were held out.
+
+    See Also
+    --------
+    KRR : Kernel ridge regression onto the outputs.
 
     Examples
     --------
@@ -41,16 +67,17 @@ class KNN(Baseline):
     array([[4. , 0.5]])
     """
 
-    _tuned = "n_neighbors"
+    tuned_parameter: ClassVar[str] = "n_neighbors"
 
     def __init__(
         self,
         n_neighbors: int | Sequence[int] = (1, 3, 5, 10, 20, 40),
+        *,
         weights: str = "uniform",
         metric: str = "euclidean",
         validation_fraction: float = 0.2,
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: RandomStateLike = 0,
         verbose: int = 0,
     ) -> None:
         self.n_neighbors = n_neighbors
@@ -63,15 +90,16 @@ class KNN(Baseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for value in self._values():
+        for value in self._tuned_values():
             validation.check_count(value, "n_neighbors")
         if self.weights not in ("uniform", "distance"):
             raise ValueError(f"weights must be 'uniform' or 'distance'; got {self.weights!r}.")
 
-    def _learn(self, X: Samples, Y: Array, settings: int, held_out: Any) -> int:
+    def _learn(self, X: Samples, Y: Array, settings: int, held_out: Pairs | None) -> int:
         k = min(settings, len(Y))
-        self.model_ = KNeighborsRegressor(k, weights=self.weights, metric=self.metric, n_jobs=self.n_jobs).fit(X, Y)
+        model = KNeighborsRegressor(k, weights=self.weights, metric=self.metric, n_jobs=self.n_jobs)
+        self.model_ = model.fit(X, Y)
         return settings
 
-    def _soft(self, X: Samples) -> Array:
-        return self.model_.predict(X).reshape(X.shape[0], -1)
+    def _predict_soft(self, X: Samples) -> Array:
+        return np.asarray(self.model_.predict(X)).reshape(X.shape[0], -1)

@@ -1,24 +1,29 @@
-"""What the baselines that are networks share: parameters, and validation that finds the number of epochs."""
+"""Baselines that are networks: their common parameters, and the multi-layer perceptron."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
 from scipy.special import expit
 
 from psilearn._linalg import Array
+from psilearn._utils.holdout import Pairs
 from psilearn._utils.samples import Samples
-from psilearn.baselines.baseline import Baseline, validation_error
-from psilearn.neural.device import find_device, require_torch, seeded
+from psilearn._utils.validation import RandomStateLike
+from psilearn.baselines.baseline import Baseline
+from psilearn.neural.device import DeviceLike, fixed_seed, require_torch, resolve_device
 from psilearn.neural.parameters import check_network
 
 if TYPE_CHECKING:
     from psilearn.neural.perceptron import Options
 
+INFERENCE_ROWS = 4096  # outputs that are inferred together
+
 
 class Network(Baseline):
-    """A baseline on torch."""
+    """Base class of the baselines on torch."""
 
     hidden: Sequence[int]
     dropout: float
@@ -28,7 +33,7 @@ class Network(Baseline):
     patience: int
     batch_size: int
     standardize: bool
-    device: Any
+    device: DeviceLike
 
     def _needs_validation(self) -> bool:
         return True
@@ -37,47 +42,75 @@ class Network(Baseline):
         super()._check_parameters()
         check_network(self)
         require_torch(type(self).__name__)
-        find_device(self.device)
+        resolve_device(self.device)
 
     def _options(self, epochs: int | None = None) -> Options:
+        """Return the options of the perceptron; ``epochs`` replaces the parameter of that name."""
         from psilearn.neural.perceptron import Options
 
-        return Options.of(self, epochs)
+        return Options.from_estimator(self, epochs)
 
 
 class NN(Network):
-    """A multi-layer perceptron: cross-entropy a label, or squared errors of numbers.
+    """Multi-layer perceptron, trained on the cross-entropy of labels or on squared errors of numbers.
 
-    The number of epochs is found on held-out examples by F1 or squared error, then all examples are learned from for as
-    long. Candidates are judged by their probability, or by their squared distance.
+    The number of epochs is found on held-out examples, by F1 or by the squared error; then the network is trained on
+    all examples for this number of epochs. Candidates are compared by their probability, or by their squared distance
+    to the prediction.
 
     Parameters
     ----------
-    hidden : widths of the hidden layers
-    dropout : float in [0, 1)
-    learning_rate, weight_decay : float
-        of AdamW.
-    epochs : int
-        at the most.
-    patience : int
-        epochs without gain on held-out examples before training stops.
-    batch_size : int
-    standardize : bool
-        whether columns of X are brought to mean 0 and deviation 1.
-    device : str or None
-        None for the CPU, "cuda" for a GPU.
-    validation_fraction, random_state, verbose :
-        as in :class:`LR`; the seed is also that of the network.
+    hidden : sequence of int, default=(150, 150)
+        The widths of the hidden layers; an empty sequence gives a linear model.
+    dropout : float, default=0.5
+        The probability in [0, 1) with which a hidden unit is dropped during training.
+    learning_rate : float, default=1e-3
+        The learning rate of AdamW.
+    weight_decay : float, default=1e-2
+        The weight decay of AdamW.
+    epochs : int, default=200
+        The largest number of epochs.
+    patience : int, default=15
+        The number of epochs without improvement on held-out examples after which training stops.
+    batch_size : int, default=64
+        The number of examples per step.
+    standardize : bool, default=True
+        Whether the columns of X are scaled to mean 0 and standard deviation 1.
+    device : str, torch.device or None, default=None
+        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
+    validation_fraction : float, default=0.1
+        The share of examples that is held out to find the number of epochs and the threshold.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples, of the weights, of dropout and of the batches.
+    verbose : int, default=0
+        Whether to show a progress bar.
 
     Attributes
     ----------
+    network_ : Perceptron
+        The network that was trained on all examples.
     history_ : History
-        training loss and validation error of each epoch.
-    threshold_, validation_error_ : float
+        The training loss and the validation error of each epoch, with held-out examples.
+    binary_ : bool
+        Whether the outputs are rows of labels.
+    candidates_ : array or CSR matrix
+        The distinct training outputs.
+    allows_empty_ : bool
+        Whether label sets may be empty: whether a training row was. Only for labels. If not, the label with the
+        highest score is predicted where no score reaches the threshold.
+    threshold_ : float
+        The smallest probability of a predicted label. Only for labels.
+    validation_error_ : float
+        1 − F1, or the mean squared distance, on the held-out examples.
+
+    See Also
+    --------
+    SPEN : A network with a learned energy of the output.
+    psilearn.neural.NeuralRegressor : A network as the regression of output embedding learning.
 
     References
     ----------
-    Belanger and McCallum, *Structured Prediction Energy Networks*, ICML 2016: their baseline.
+    The baseline of Belanger and McCallum, *Structured Prediction Energy Networks*, ICML 2016.
 
     Examples
     --------
@@ -93,6 +126,7 @@ class NN(Network):
     def __init__(
         self,
         hidden: Sequence[int] = (150, 150),
+        *,
         dropout: float = 0.5,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-2,
@@ -100,9 +134,9 @@ class NN(Network):
         patience: int = 15,
         batch_size: int = 64,
         standardize: bool = True,
-        device: Any = None,
+        device: DeviceLike = None,
         validation_fraction: float = 0.1,
-        random_state: Any = 0,
+        random_state: RandomStateLike = 0,
         verbose: int = 0,
     ) -> None:
         self.hidden = hidden
@@ -118,22 +152,22 @@ class NN(Network):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn(self, X: Samples, Y: Array, settings: int | None, held_out: tuple[Samples, Array] | None) -> int:
+    def _learn(self, X: Samples, Y: Array, settings: int | None, held_out: Pairs | None) -> int:
         from psilearn.neural.perceptron import fit_perceptron
 
         options = self._options(settings)
-        what = "network, validated" if held_out else "network"
-        with seeded(self.random_state, options.device) as rng:
+        description = "network, validated" if held_out else "network"
+        with fixed_seed(self.random_state, options.device) as rng:
             self.network_, history = fit_perceptron(
-                X, Y, options, rng, what, self.binary_, held_out, validation_error(self.binary_)
+                X, Y, options, rng, description, self.binary_, held_out, self._validation_error
             )
         if held_out:
             self.history_ = history
         return history.best_epoch
 
-    def _soft(self, X: Samples) -> Array:
-        found = self.network_(X)
-        return expit(found) if self.binary_ else found
+    def _predict_soft(self, X: Samples) -> Array:
+        outputs = self.network_(X)
+        return np.asarray(expit(outputs)) if self.binary_ else outputs
 
     def _linear_costs(self, X: Samples) -> Array:
         return -self.network_(X) if self.binary_ else super()._linear_costs(X)

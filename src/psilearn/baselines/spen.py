@@ -4,85 +4,129 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from psilearn._backend import row_blocks
 from psilearn._linalg import Array
 from psilearn._utils import validation
-from psilearn._utils.samples import Samples
-from psilearn.baselines.baseline import validation_error
-from psilearn.baselines.networks import Network
-from psilearn.neural.device import seeded
+from psilearn._utils.holdout import Pairs
+from psilearn._utils.samples import Index, Samples
+from psilearn._utils.validation import RandomStateLike
+from psilearn.baselines.networks import INFERENCE_ROWS, Network
+from psilearn.neural.device import DeviceLike, fixed_seed
 
 if TYPE_CHECKING:
     import torch
 
+    from psilearn.baselines.energies import OutputSpace
+    from psilearn.neural.batches import TensorRows
     from psilearn.neural.epochs import History
     from psilearn.neural.perceptron import Perceptron
 
-BLOCK = 4096  # outputs that are inferred together
-
 
 @dataclass(frozen=True)
-class Epochs:
-    """How long the two phases take; None where validation is to find out."""
+class SPENSettings:
+    """The number of softplus units and the epochs of both phases; None if validation finds them."""
 
     energy_hidden: int
-    features: int | None = None
-    energy: int | None = None
+    feature_epochs: int | None = None
+    energy_epochs: int | None = None
 
 
 class SPEN(Network):
     """Structured prediction energy network: the prediction is the minimum of a learned energy.
 
     E(x, y) = −⟨BF(x) + b, y⟩ + ⟨w, softplus(Cy + c)⟩ + R(y) over relaxed outputs, labels in [0, 1] or numbers within
-    the range of those that were seen; R is minus the entropy, or ½|y|². First the feature network F is trained alone,
-    as :class:`NN`; then F is kept, and B, b, C, c and w are trained on the structured hinge loss
+    the range of the training outputs; R is minus the entropy, or ½|y|². First the feature network F is trained alone,
+    as :class:`NN` is; then F is fixed, and B, b, C, c and w are trained on the structured hinge loss
 
         max(0, Δ(ŷ, y) − E(x, ŷ) + E(x, y)),   ŷ of low E(x, ŷ) − Δ(ŷ, y)  (loss-augmented inference),
 
-    with Δ the number of wrong labels, or ¼|ŷ − y|². Inference is entropic mirror descent for labels and projected
-    gradient descent for numbers, from what the feature network predicts. Held-out examples stop both phases, by F1 or
-    squared error; then all examples are learned from for as long. Candidates are judged by their energy.
+    where Δ is the number of wrong labels, or ¼|ŷ − y|². Inference is entropic mirror descent for labels and projected
+    gradient descent for numbers, from the prediction of the feature network. Held-out examples stop both phases, by F1
+    or by the squared error; then the network is trained on all examples for the same numbers of epochs. Candidates are
+    compared by their energy.
 
     Parameters
     ----------
-    hidden : widths of the hidden layers of F
-    energy_hidden : int, or list of them
-        the number of softplus units; of a list, the best on held-out examples is taken, and each value trains F anew.
-    dropout, learning_rate, weight_decay, epochs, patience, batch_size, standardize :
-        of the feature network, as in :class:`NN`.
-    energy_learning_rate : float
-        of the second phase (Adam).
-    energy_epochs : int
-        of the second phase, at the most; ``patience`` ends it, too.
-    steps : int
-        of inference.
-    inference_rate : float in (0, 1]
-        the length of a step.
-    device, validation_fraction, random_state, verbose :
-        as in :class:`NN`.
+    hidden : sequence of int, default=(150, 150)
+        The widths of the hidden layers of F.
+    energy_hidden : int or sequence of int, default=16
+        The number of softplus units; the best value of a sequence is chosen on held-out examples, and F is trained
+        again for each value.
+    dropout : float, default=0.5
+        The probability in [0, 1) with which a hidden unit of F is dropped during training.
+    learning_rate : float, default=1e-3
+        The learning rate of AdamW for F.
+    weight_decay : float, default=1e-2
+        The weight decay of AdamW for F.
+    epochs : int, default=200
+        The largest number of epochs for F.
+    patience : int, default=15
+        The number of epochs without improvement on held-out examples after which each phase stops.
+    batch_size : int, default=64
+        The number of examples per step.
+    standardize : bool, default=True
+        Whether the columns of X are scaled to mean 0 and standard deviation 1.
+    energy_learning_rate : float, default=1e-3
+        The learning rate of Adam for the energy, the second phase.
+    energy_epochs : int, default=100
+        The largest number of epochs for the energy.
+    steps : int, default=20
+        The number of steps of inference.
+    inference_rate : float, default=0.3
+        The length of a step of inference, in (0, 1].
+    device : str, torch.device or None, default=None
+        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
+    validation_fraction : float, default=0.1
+        The share of examples that is held out to find ``energy_hidden``, the numbers of epochs and the threshold.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples, of the weights, of dropout and of the batches.
+    verbose : int, default=0
+        Whether to show a progress bar.
 
     Attributes
     ----------
+    network_ : Perceptron
+        The feature network with its last layer, trained on all examples.
+    term_ : GlobalTerm
+        The term ⟨w, softplus(Cy + c)⟩ of the energy, trained on all examples.
+    space_ : LabelSpace or NumberSpace
+        The space of relaxed outputs.
     pretraining_ : History
-        of the feature network: training loss and validation error of each epoch.
+        The training loss and the validation error of the feature network in each epoch, with held-out examples.
     history_ : History
-        of the second phase: hinge loss on training examples, validation error.
+        The hinge loss on training examples and the validation error of each epoch of the second phase.
     validation_hinge_ : list of float
-        the hinge loss on held-out examples, of each epoch.
+        The hinge loss on held-out examples before the second phase and after each of its epochs.
     inference_curve_ : list of float
-        the mean of E(x, ŷ) − Δ(ŷ, y) over held-out examples before each step of inference and after the last.
+        The mean of E(x, ŷ) − Δ(ŷ, y) over held-out examples before each step of inference and after the last one.
     energy_hidden_ : int
-        chosen.
-    threshold_, validation_error_ : float
+        The chosen number of softplus units.
+    binary_ : bool
+        Whether the outputs are rows of labels.
+    candidates_ : array or CSR matrix
+        The distinct training outputs.
+    allows_empty_ : bool
+        Whether label sets may be empty: whether a training row was. Only for labels. If not, the label with the
+        highest score is predicted where no score reaches the threshold.
+    threshold_ : float
+        The smallest score of a predicted label. Only for labels.
+    validation_error_ : float
+        1 − F1, or the mean squared distance, on the held-out examples.
+
+    See Also
+    --------
+    NN : The feature network alone.
+    DVN : A network that learns the quality of outputs.
+    psilearn.plotting.plot_convergence : Draw the training.
 
     References
     ----------
     Belanger and McCallum, *Structured Prediction Energy Networks*, ICML 2016. The entropy inside the energy, and the
-    quadratic term for numbers, are ours.
+    quadratic term for numbers, are choices of this library.
 
     Examples
     --------
@@ -96,11 +140,12 @@ class SPEN(Network):
            [0, 0, 1]])
     """
 
-    _tuned = "energy_hidden"
+    tuned_parameter: ClassVar[str] = "energy_hidden"
 
     def __init__(
         self,
         hidden: Sequence[int] = (150, 150),
+        *,
         energy_hidden: int | Sequence[int] = 16,
         dropout: float = 0.5,
         learning_rate: float = 1e-3,
@@ -113,9 +158,9 @@ class SPEN(Network):
         energy_epochs: int = 100,
         steps: int = 20,
         inference_rate: float = 0.3,
-        device: Any = None,
+        device: DeviceLike = None,
         validation_fraction: float = 0.1,
-        random_state: Any = 0,
+        random_state: RandomStateLike = 0,
         verbose: int = 0,
     ) -> None:
         self.hidden = hidden
@@ -138,7 +183,7 @@ class SPEN(Network):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for value in self._values():
+        for value in self._tuned_values():
             validation.check_count(value, "energy_hidden")
         validation.check_positive(self.energy_learning_rate, "energy_learning_rate")
         validation.check_count(self.energy_epochs, "energy_epochs")
@@ -146,99 +191,116 @@ class SPEN(Network):
         if validation.check_positive(self.inference_rate, "inference_rate") > 1:
             raise ValueError(f"inference_rate must be at most 1; got {self.inference_rate!r}.")
 
-    def _settings(self, value: int) -> Epochs:
-        return Epochs(value)
+    def _initial_settings(self, value: int) -> SPENSettings:
+        return SPENSettings(value)
 
-    def _learn(self, X: Samples, Y: Array, settings: Epochs, held_out: tuple[Samples, Array] | None) -> Epochs:
+    def _learn(self, X: Samples, Y: Array, settings: SPENSettings, held_out: Pairs | None) -> SPENSettings:
         from psilearn.neural.perceptron import fit_perceptron
 
-        options = self._options(settings.features)
-        with seeded(self.random_state, options.device) as rng:
-            error = validation_error(self.binary_)
-            what = "feature network, validated" if held_out else "feature network"
-            network, pretraining = fit_perceptron(X, Y, options, rng, what, self.binary_, held_out, error)
+        options = self._options(settings.feature_epochs)
+        with fixed_seed(self.random_state, options.device) as rng:
+            description = "feature network, validated" if held_out else "feature network"
+            network, pretraining = fit_perceptron(
+                X, Y, options, rng, description, self.binary_, held_out, self._validation_error
+            )
             history = self._learn_energy(network, X, Y, settings, held_out, rng)
         if held_out:
             self.pretraining_, self.history_ = pretraining, history
-        return Epochs(settings.energy_hidden, pretraining.best_epoch, history.best_epoch)
+        return SPENSettings(settings.energy_hidden, pretraining.best_epoch, history.best_epoch)
 
     def _learn_energy(
         self,
         network: Perceptron,
         X: Samples,
         Y: Array,
-        settings: Epochs,
-        held_out: tuple[Samples, Array] | None,
+        settings: SPENSettings,
+        held_out: Pairs | None,
         rng: np.random.Generator,
     ) -> History:
-        """Train the last layer and the global term on the hinge loss, with features that stay as they are."""
+        """Train the last layer and the global term on the hinge loss, with fixed features."""
         import torch
 
-        from psilearn.baselines.energies import GlobalTerm, LabelSpace, NumberSpace, hinge, infer
-        from psilearn.neural.batches import Rows
+        from psilearn.baselines.energies import GlobalTerm
         from psilearn.neural.epochs import Schedule, train
-        from psilearn.neural.perceptron import outputs
 
-        device = network.device
-        width = network.last.in_features
-        self.network_, self.term_ = network, GlobalTerm(Y.shape[1], settings.energy_hidden).to(device)
-        if self.binary_:
-            self.space_: Any = LabelSpace()
-        else:
-            bounds = network.targets(np.array([Y.min(axis=0), Y.max(axis=0)]))
-            self.space_ = NumberSpace(*bounds[:])
-        term, last, space = self.term_, network.last, self.space_
-        inputs, truth = Rows(outputs(network.features, network.rows(X), width), device), network.targets(Y)
+        self.network_, self.space_ = network, self._make_space(network, Y)
+        self.term_ = GlobalTerm(Y.shape[1], settings.energy_hidden).to(network.device)
+        features, truth = self._feature_rows(X), network.target_rows(Y)
 
-        def loss(rows: Any) -> torch.Tensor:
-            scores, y = last(inputs[rows]), truth[rows]
-            return hinge(scores, y, infer(scores, term, space, self.steps, self.inference_rate, y), term, space).mean()
+        def loss(rows: Index) -> torch.Tensor:
+            return self._hinge(network.last(features[rows]), truth[rows])
 
         validate = None
         if held_out:
-            X_held, Y_held = held_out
-            held_inputs = Rows(outputs(network.features, network.rows(X_held), width), device)
-            held_truth = network.targets(Y_held)
+            held_out_features, held_out_truth = self._feature_rows(held_out[0]), network.target_rows(held_out[1])
             self.validation_hinge_: list[float] = []
-            error = validation_error(self.binary_)
 
             def validate() -> float:
-                scores, y = last(held_inputs[:]), held_truth[:]
-                worst = infer(scores, term, space, self.steps, self.inference_rate, y)
-                self.validation_hinge_.append(float(hinge(scores, y, worst, term, space).mean()))
-                return error(Y_held, self._infer(scores))
+                scores = network.last(held_out_features[:])
+                self.validation_hinge_.append(float(self._hinge(scores, held_out_truth[:])))
+                return self._validation_error(held_out[1], self._infer(scores))
 
-        both = torch.nn.ModuleList([last, term])
-        optimizer = torch.optim.Adam(both.parameters(), self.energy_learning_rate)
-        epochs = self.energy_epochs if settings.energy is None else settings.energy
+        trained = torch.nn.ModuleList([network.last, self.term_])
+        optimizer = torch.optim.Adam(trained.parameters(), self.energy_learning_rate)
+        epochs = self.energy_epochs if settings.energy_epochs is None else settings.energy_epochs
         schedule = Schedule(epochs, self.batch_size, self.patience)
         remedy = "Lower energy_learning_rate."
-        history = train(both, optimizer, loss, len(Y), schedule, rng, "energy", validate, remedy=remedy)
+        history = train(trained, optimizer, loss, len(Y), schedule, rng, "energy", validate, remedy=remedy)
         if held_out:
             self.inference_curve_: list[float] = []
-            scores = last(held_inputs[:])
-            infer(scores, term, space, self.steps, self.inference_rate, held_truth[:], self.inference_curve_)
+            self._descend(network.last(held_out_features[:]), held_out_truth[:], self.inference_curve_)
         return history
 
-    def _infer(self, scores: torch.Tensor) -> Array:
+    def _make_space(self, network: Perceptron, Y: Array) -> OutputSpace:
+        """Return the space of relaxed outputs: labels, or numbers within the range of Y in the units of the network."""
+        from psilearn.baselines.energies import LabelSpace, NumberSpace
+
+        if self.binary_:
+            return LabelSpace()
+        low, high = network.target_rows(np.array([Y.min(axis=0), Y.max(axis=0)]))[:]
+        return NumberSpace(low, high)
+
+    def _feature_rows(self, X: Samples) -> TensorRows:
+        """Return the features F(x) of inputs, computed once."""
+        from psilearn.neural.batches import TensorRows
+        from psilearn.neural.perceptron import evaluate
+
+        network = self.network_
+        return TensorRows(evaluate(network.features, network.input_rows(X), network.last.in_features), network.device)
+
+    def _descend(
+        self, scores: torch.Tensor, truth: torch.Tensor | None = None, curve: list[float] | None = None
+    ) -> torch.Tensor:
+        """Return relaxed outputs of low energy; with the truth, by loss-augmented inference."""
         from psilearn.baselines.energies import infer
 
-        relaxed = infer(scores, self.term_, self.space_, self.steps, self.inference_rate)
-        return self.network_.centre + self.network_.unit * relaxed.cpu().numpy().astype(np.float64)
+        return infer(scores, self.term_, self.space_, self.steps, self.inference_rate, truth, curve)
 
-    def _soft(self, X: Samples) -> Array:
+    def _hinge(self, scores: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
+        """Return the mean hinge loss of rows of scores at the outputs of loss-augmented inference."""
+        from psilearn.baselines.energies import hinge_loss
+
+        return hinge_loss(scores, truth, self._descend(scores, truth), self.term_, self.space_).mean()
+
+    def _infer(self, scores: torch.Tensor) -> Array:
+        """Return outputs of low energy in their own units, float64."""
+        relaxed = self._descend(scores).cpu().numpy().astype(np.float64)
+        return np.asarray(self.network_.center + self.network_.unit * relaxed)
+
+    def _predict_soft(self, X: Samples) -> Array:
         import torch
 
-        rows = self.network_.rows(X)
+        rows = self.network_.input_rows(X)
         with torch.no_grad():
-            found = [self._infer(self.network_.network(rows[part])) for part in row_blocks(len(rows), 1, BLOCK)]
-        return np.concatenate(found)
+            blocks = [self._infer(self.network_.network(rows[p])) for p in row_blocks(len(rows), 1, INFERENCE_ROWS)]
+        return np.concatenate(blocks)
 
     def _linear_costs(self, X: Samples) -> Array:
-        return -self.network_.unit * self.network_.scores(X)  # u²E, as a function of y = centre + u·(what E is told)
+        # u²E as a function of y, where E is defined on (y − center)/u
+        return -self.network_.unit * self.network_.scores(X)
 
     def _candidate_costs(self, C: Samples) -> Array:
-        from psilearn.baselines.energies import values_of
+        from psilearn.baselines.energies import evaluate_term
 
-        extra = None if self.binary_ else self.space_.neutral  # labels that are certain have no entropy
-        return self.network_.unit**2 * values_of(self.term_, self.network_, C, extra)
+        extra = None if self.binary_ else self.space_.regularizer  # labels 0 and 1 have no entropy
+        return self.network_.unit**2 * evaluate_term(self.term_, self.network_, C, extra)

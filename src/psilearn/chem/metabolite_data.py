@@ -1,40 +1,71 @@
-"""Spectra of known molecules, and the molecules that each may be."""
+"""The metabolites dataset: spectra of known molecules, and the candidate molecules of each."""
 
 from __future__ import annotations
 
 import numpy as np
 from sklearn.utils import Bunch
 
-from psilearn.chem.molecules.molecule_files import read_molecules
+from psilearn.chem.molecules import read_molecules
 from psilearn.chem.spectra import read_spectra
 from psilearn.datasets.catalogue import DATASETS
 
 
 def load_metabolites() -> Bunch:
-    """Load metabolites: tandem mass spectra of MassBank with their molecules, and lists of candidate molecules.
+    """Load tandem mass spectra of MassBank with their molecules, and lists of candidate molecules.
 
-    Taken from files in the data home; nothing is downloaded. Reading needs the extra ``psilearn[chem]``.
+    The files are read from the data home; nothing is downloaded. Reading needs the extra ``psilearn[chem]``.
 
     Returns
     -------
-    Bunch with ``spectra``, 3942 :class:`~psilearn.chem.spectra.Spectrum` of [M+H]+ ions, one a molecule, with formula and
-    SMILES; ``inchikeys`` (3942,), the first block of each; ``fold`` (3942,), 0 to 4; ``licences`` (3942,) of the
-    rows and ``noncommercial`` (3942,); ``candidates`` and ``unlabeled``, lists of molecules with ``smiles`` and
-    ``names`` (the keys; "" for unlabeled): 460,559 that include the true ones, and 92,121 of other formulas; ``DESCR``,
-    ``licence`` and ``source``. The accessions of the records that a spectrum was merged from are in its ``more``.
+    Bunch
+        Dictionary-like object with the following attributes.
+
+        - ``spectra`` : list of 3942 :class:`~psilearn.chem.spectra.Spectrum` of [M+H]+ ions, one per molecule, with
+          formula and SMILES. ``metadata["accessions"]`` names the MassBank records that a spectrum was merged from.
+        - ``inchikeys`` : array of shape (3942,), the first block of the InChIKey of each molecule.
+        - ``fold`` : array of shape (3942,), fold of the cross-validation, 0 to 4.
+        - ``licences`` : array of shape (3942,), the license of each spectrum.
+        - ``noncommercial`` : array of shape (3942,), whether that license excludes commercial use.
+        - ``candidates`` : :class:`~psilearn.chem.molecules.MoleculeList` of 460,559 molecules that contain the true
+          ones; ``names`` are the first blocks of InChIKeys.
+        - ``unlabeled`` : :class:`~psilearn.chem.molecules.MoleculeList` of 92,121 molecules with other formulas;
+          ``names`` are "".
+        - ``DESCR``, ``licence`` and ``source`` : description, license and origin of the dataset.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file is not in the data home.
+    ValueError
+        If the files are not those of this dataset.
+
+    See Also
+    --------
+    psilearn.chem.train : Train a model on spectra of known molecules.
+    psilearn.datasets : Loaders of the other datasets.
+
+    Examples
+    --------
+    >>> from psilearn.chem import load_metabolites
+    >>> data = load_metabolites()  # doctest: +SKIP
+    >>> data.spectra[0].formula  # doctest: +SKIP
+    'C21H33NO8'
     """
     dataset = DATASETS["metabolites"]
     spectra_file, candidates_file, unlabeled_file = dataset.fetch()[1]
     spectra = read_spectra(spectra_file, adduct="[M+H]+", cleaning=None).spectra
     candidates = read_molecules(candidates_file)
     if (len(spectra), len(candidates.smiles)) != (dataset.n_train, dataset.n_outputs):
-        raise ValueError(f"{spectra_file.parent}: {len(spectra)} spectra and {len(candidates.smiles)} candidates.")
+        raise ValueError(
+            f"{spectra_file.parent} has {len(spectra)} spectra and {len(candidates.smiles)} candidates; expected "
+            f"{dataset.n_train} and {dataset.n_outputs}."
+        )
     return Bunch(
         spectra=spectra,
-        inchikeys=np.array([spectrum.more["inchikey14"] for spectrum in spectra]),
-        fold=np.array([int(spectrum.more["fold"]) for spectrum in spectra]),
-        licences=np.array([spectrum.more["license"] for spectrum in spectra]),
-        noncommercial=np.array([spectrum.more["noncommercial"] == "True" for spectrum in spectra]),
+        inchikeys=np.array([spectrum.metadata["inchikey14"] for spectrum in spectra]),
+        fold=np.array([int(spectrum.metadata["fold"]) for spectrum in spectra]),
+        licences=np.array([spectrum.metadata["license"] for spectrum in spectra]),
+        noncommercial=np.array([spectrum.metadata["noncommercial"] == "True" for spectrum in spectra]),
         candidates=candidates,
         unlabeled=read_molecules(unlabeled_file),
         DESCR=dataset.description,

@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
+from psilearn._utils.command_errors import report_errors
 from psilearn.chem.commands import candidates_app, metabolites_app
+
+__all__ = ["app"]
 
 app = typer.Typer(
     name="psilearn",
@@ -17,6 +20,8 @@ app = typer.Typer(
 )
 app.add_typer(candidates_app, name="candidates")
 app.add_typer(metabolites_app, name="metabolites")
+
+SeedOption = Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)]
 
 
 def _show_version(value: bool) -> None:
@@ -30,7 +35,7 @@ def _show_version(value: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and stop.", callback=_show_version, is_eager=True)
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
     """Structured prediction with output kernels."""
@@ -38,106 +43,74 @@ def main(
 
 @app.command()
 def demo(
-    picture: Annotated[Path, typer.Option(help="Where to save the picture.")] = Path("psilearn-demo.png"),
-    seed: Annotated[int, typer.Option(help="Which random split of the digits.", min=0, max=2**32 - 1)] = 0,
+    picture: Annotated[Path, typer.Option(help="PNG file to write.")] = Path("psilearn-demo.png"),
+    seed: SeedOption = 0,
 ) -> None:
-    """Complete handwritten digits: predict the lower half from the upper half. Offline, under half a minute."""
-    if not picture.absolute().parent.is_dir():
-        raise typer.BadParameter(f"the folder {picture.absolute().parent} does not exist", param_hint="--picture")
-    from rich.console import Console
-    from rich.table import Table
+    """Complete handwritten digits: predict the lower half from the upper half.
 
-    from psilearn.experiments import digits_demo
-    from psilearn.plotting import one_a_class, plot_completions
+    Compares IOKR, KDE, OEL₀ and OEL on data that scikit-learn includes. Takes less than half a minute, offline.
+    """
+    with report_errors():
+        if not picture.absolute().parent.is_dir():
+            raise FileNotFoundError(f"--picture: the folder {picture.absolute().parent} does not exist.")
+        from psilearn.cli.demo_output import run_demo
 
-    console = Console()
-    digits = digits_demo.halves(seed)
-    console.print(
-        f"[bold]{len(digits.X)}[/] digits with both halves, [bold]{len(digits.unlabeled)}[/] lower halves alone, "
-        f"[bold]{len(digits.X_test)}[/] to complete. Parameters are chosen by validation on the {len(digits.X)} pairs."
-    )
-    table = Table(
-        "method", "loss ± s.e.", "p", "fit", "decode", "settings", "tried in", title="Lower half from upper half"
-    )
-    for column in table.columns[1:]:
-        column.justify = "right"
-    rows = []
-    with console.status("starting") as status:
-        for row in digits_demo.run(digits, seed, status.update):
-            table.add_row(
-                row.method,
-                f"{row.loss:.3f} ± {row.loss.standard_error:.3f}",
-                str(row.n_components),
-                f"{row.fit_seconds:.2f} s",
-                f"{row.decode_seconds:.3f} s",
-                f"{row.n_settings:,} × 5",
-                f"{row.choose_seconds:.1f} s",
-            )
-            rows.append(row)
-    console.print(table)
-    console.print("loss: mean |ψ(y) − ψ(ŷ)|² of the output kernel, between 0 and 2; lower is better.")
-    for row in rows:
-        chosen = ", ".join(f"{key.removeprefix('input_kernel__')} = {value:.3g}" for key, value in row.chosen.items())
-        console.print(f"{row.method}: {chosen}", highlight=False)
-    examples = one_a_class(digits.digits_test, [row.prediction for row in rows])
-    completions = {"truth": digits.Y_test[examples]} | {row.method: row.prediction[examples] for row in rows}
-    try:
-        figure = plot_completions(digits.X_test[examples], completions, digits_demo.WIDTH)
-    except ImportError:
-        console.print("For the picture, install the extra: pip install 'psilearn\\[plot]'.")
-        return
-    figure.savefig(picture, bbox_inches="tight")
-    console.print(f"Picture, digits on which the methods differ: {picture}")
+        run_demo(picture, seed)
 
 
 @app.command()
 def data(
-    name: Annotated[str | None, typer.Argument(help="One dataset, with its description; by default all.")] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Compare checksums too, not only sizes.")] = False,
-    download: Annotated[bool, typer.Option("--download", help="Fetch what is missing and public.")] = False,
+    name: Annotated[str | None, typer.Argument(help="Dataset to describe. By default, all are listed.")] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Compare checksums, not only sizes.")] = False,
+    download: Annotated[bool, typer.Option("--download", help="Download missing files that are public.")] = False,
 ) -> None:
-    """List the datasets: present, missing or spoiled, where their files belong, and whence they come."""
-    from psilearn.datasets import listing
-    from psilearn.datasets.catalogue import DATASETS
+    """List the datasets, the state of their files, where the files belong and where they come from."""
+    with report_errors():
+        from psilearn.datasets import listing
+        from psilearn.datasets.catalogue import DATASETS
 
-    if name is not None and name not in DATASETS:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(DATASETS)}", param_hint="NAME")
-    raise typer.Exit(listing.show(name, verify=verify, download=download))
+        if name is not None and name not in DATASETS:
+            raise ValueError(f"There is no dataset {name!r}; the datasets are {', '.join(DATASETS)}.")
+        raise typer.Exit(listing.show(name, verify=verify, download=download))
 
 
 @app.command()
 def reproduce(
-    name: Annotated[str | None, typer.Argument(help="An experiment, or all; without it they are listed.")] = None,
-    output: Annotated[Path, typer.Option(help="The folder of results and report.")] = Path("psilearn-results"),
-    seed: Annotated[int, typer.Option(help="Of every random choice.", min=0, max=2**32 - 1)] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(help="Processes of the searches; by default one a core, at most 4.")
+    name: Annotated[
+        str | None, typer.Argument(help="Experiment to run, or all. By default, the experiments are listed.")
     ] = None,
-    only: Annotated[str | None, typer.Option(help="A single part, usually a dataset.", metavar="PART")] = None,
+    output: Annotated[Path, typer.Option(help="Folder of the results and the report.")] = Path("psilearn-results"),
+    seed: SeedOption = 0,
+    jobs: Annotated[
+        int | None, typer.Option(help="Number of processes of the searches. By default, one per core, at most 4.")
+    ] = None,
+    only: Annotated[str | None, typer.Option(help="Run a single part, usually a dataset.", metavar="PART")] = None,
     quick: Annotated[
         bool,
         typer.Option(
             "--quick",
-            help="A trial run on little data, whose figures say nothing; label-ranking: one repetition of five; "
-            "metabolites: one fold of five.",
+            help="Trial run on little data, whose results are not meaningful (label-ranking: one repetition of five; "
+            "metabolites: one fold of five).",
         ),
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute finished parts again.")] = False,
 ) -> None:
-    """Rerun the paper's experiments: our figures beside the paper's, and a report. Finished parts are kept."""
-    from psilearn.experiments.reproduce import Reproduction, choose
+    """Run the experiments of the paper and write a report with our results next to the paper's.
 
-    if jobs is not None and jobs < 1 and jobs != -1:
-        raise typer.BadParameter("must be 1 or more, or -1 for one a core", param_hint="--jobs")
-    reproduction = Reproduction(output, seed=seed, jobs=jobs, only=only, quick=quick, fresh=fresh)
-    if name is None:
-        reproduction.overview()
-        return
-    try:
-        wanted = choose(name, only)
-        reproduction.prepare()
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-    except OSError as error:
-        raise typer.BadParameter(f"the folder cannot be used: {error}", param_hint="--output") from error
-    raise typer.Exit(reproduction.run(wanted))
+    Finished parts are kept. If the run is interrupted, run the same command again to resume it.
+    """
+    with report_errors():
+        from psilearn.experiments.reproduce import Reproduction, select_experiments
+
+        if jobs is not None and jobs < 1 and jobs != -1:
+            raise ValueError(f"--jobs must be at least 1, or -1 for one process per core; got {jobs}.")
+        reproduction = Reproduction(output, seed=seed, n_jobs=jobs, only=only, quick=quick, fresh=fresh)
+        if name is None:
+            reproduction.show_overview()
+            return
+        selected = select_experiments(name, only)
+        try:
+            reproduction.prepare_folder()
+        except OSError as error:
+            raise OSError(f"--output: the folder cannot be used: {error}") from error
+    raise typer.Exit(reproduction.run(selected))

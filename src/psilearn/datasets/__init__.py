@@ -1,7 +1,8 @@
-"""Loaders, each of a scikit-learn Bunch; and readers of multi-label and label-ranking formats. No data is held here.
+"""Loaders of datasets as scikit-learn Bunches, and readers of multi-label and label-ranking formats.
 
-A loader looks in the data home (``PSILEARN_DATA``, else ``~/psilearn_data``), then downloads from the public source
-with a checksum, then says which file belongs where. ``psilearn data`` lists what there is.
+The package contains no data. A loader looks for its files in the data home (``PSILEARN_DATA``, else
+``~/psilearn_data``), then downloads them from the public source with a checksum; otherwise its error states which file
+belongs where. ``psilearn data`` lists all datasets.
 """
 
 from psilearn.datasets.home import data_home

@@ -7,114 +7,120 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from psilearn.datasets.sparse_rows import Rows, fault, read_lines
+from psilearn.datasets.sparse_rows import SparseRows, line_error, read_lines
 
-_WORD = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-_ATTRIBUTE = re.compile(rf"@attribute\s+({_WORD}|[^\s'\"]\S*)\s*(.*)", re.IGNORECASE)
-_VALUE = re.compile(rf"\s*({_WORD}|[^,'\"]*?)\s*(?:,|$)")
-_PAIR = re.compile(rf"\s*([0-9]+)\s+({_WORD}|[^\s,'\"}}]+)\s*(?:,(?!\s*}}$)|}}$)")
-_PAIRS = re.compile(r"(?: *+\d++ ++[^ ,]++ *+,)*+ *+\d++ ++[^ ,]++ *+")  # possessive: one look at each character
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s'\"]\S*)\s*(.*)", re.IGNORECASE)
+_VALUE = re.compile(rf"\s*({_QUOTED}|[^,'\"]*?)\s*(?:,|$)")
+_PAIR = re.compile(rf"\s*([0-9]+)\s+({_QUOTED}|[^\s,'\"}}]+)\s*(?:,(?!\s*}}$)|}}$)")
+_PAIRS = re.compile(r"(?: *+\d++ ++[^ ,]++ *+,)*+ *+\d++ ++[^ ,]++ *+")  # possessive: each character is matched once
 _TRUTH = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """A column: its name, as meant and as written, and the numbers of its values where the header lists them."""
+    """A column: its name without and with quotes, and the numbers of its values if the header lists them."""
 
     name: str
-    written: str
+    raw_name: str
     values: dict[str, float] | None
 
     @property
     def default(self) -> float:
-        """What an entry left out of a sparse row means: zero, or the first of the listed values."""
+        """The value of an entry that is omitted in a sparse row: zero, or the first of the listed values."""
         return next(iter(self.values.values())) if self.values else 0.0
 
 
 @dataclass(frozen=True)
 class Arff:
-    """A file that was read: its relation, its columns, its rows as read, and their matrix (n, number of columns)."""
+    """The content of a file: its relation, its columns, its rows as read, and their matrix (n, number of columns)."""
 
     relation: str
     attributes: list[Attribute]
-    rows: Rows
-    matrix: Any
+    rows: SparseRows
+    matrix: sparse.csr_matrix
 
 
 def read_arff(path: Path) -> Arff:
-    """Read a file; anything that is not a finite number where one belongs is refused with its line."""
+    """Read a file; raise an error with the line for any value that is not a finite number."""
     lines = ((number, line) for number, raw in read_lines(path) if (line := raw.strip()) and line[0] != "%")
     relation, attributes = _read_header(path, lines)
-    rows = Rows(path)
-    # Zeros of dense rows may be dropped if they are what an entry left out means, and an allowed value, everywhere.
-    zeros = any(attribute.default for attribute in attributes)
+    rows = SparseRows(path)
+    keep_zeros = any(attribute.default for attribute in attributes)  # if an omitted entry may mean another value
     for number, line in lines:
         try:
-            columns, values = _fast_row(line, len(attributes))
-        except ValueError:
-            try:
-                columns, values = _careful_row(line, attributes)
-            except ValueError as error:
-                raise fault(path, number, str(error)) from error
-        if line[0] != "{" and not zeros:
+            columns, values = _parse_row(line, attributes)
+        except ValueError as error:
+            raise line_error(path, number, str(error)) from error
+        if line[0] != "{" and not keep_zeros:
             columns, values = list(compress(columns, values)), list(filter(None, values))
         try:
             rows.add(number, columns, values)
         except OverflowError as error:
-            raise fault(path, number, f"an attribute number is too large: there are {len(attributes)}.") from error
+            message = f"an attribute number is too large: there are {len(attributes)}."
+            raise line_error(path, number, message) from error
     if not rows:
-        raise ValueError(f"{path}: no data rows after {len(attributes)} attributes; the file may be cut off.")
-    matrix = rows.matrix(len(attributes), "attribute")
-    _check_listed(rows, attributes)
-    return Arff(relation, attributes, rows, _fill(matrix, attributes) if zeros else matrix)
+        raise ValueError(f"{path}: no data rows after {len(attributes)} attributes; the file may be truncated.")
+    matrix = rows.to_csr(len(attributes), "attribute")
+    _check_listed_values(rows, attributes)
+    return Arff(relation, attributes, rows, _fill_defaults(matrix, attributes) if keep_zeros else matrix)
 
 
 def _read_header(path: Path, lines: Iterator[tuple[int, str]]) -> tuple[str, list[Attribute]]:
+    """Return the relation and the attributes, and consume the lines up to ``@data``."""
     attributes: list[Attribute] = []
     relation, number = "", 0
     for number, line in lines:
         keyword = line.split(None, 1)[0].lower()
         if keyword == "@data":
             if not attributes or line.lower() != "@data":
-                raise fault(path, number, f"@data must stand alone, after the attributes: {line[:60]!r}.")
+                raise line_error(path, number, f"@data must be alone in a line after the attributes: {line[:60]!r}.")
             return relation, attributes
         if keyword == "@relation":
             relation = _unquote(line[len(keyword) :].strip())
         elif (match := _ATTRIBUTE.fullmatch(line)) is not None:
             try:
-                attributes.append(Attribute(_unquote(match[1]), match[1], _listed_values(match[2])))
+                attributes.append(Attribute(_unquote(match[1]), match[1], _parse_values(match[2])))
             except ValueError as error:
-                raise fault(path, number, f"attribute {match[1]}: {error}") from error
+                raise line_error(path, number, f"attribute {match[1]}: {error}") from error
         else:
-            raise fault(path, number, f"not an ARFF header: {line[:60]!r}.")
-    raise fault(path, number, f"the file ends after {len(attributes)} attributes, before @data: get it again.")
+            raise line_error(path, number, f"not an ARFF header: {line[:60]!r}.")
+    message = f"the file ends after {len(attributes)} attributes, before @data: download it again."
+    raise line_error(path, number, message)
 
 
-def _listed_values(kind: str) -> dict[str, float] | None:
+def _parse_values(kind: str) -> dict[str, float] | None:
     """Return the numbers of ``{0,1}`` or ``{yes,no}``, or None for a numeric attribute."""
     if not kind.startswith("{"):
         if (kind.split() or [""])[0].lower() in ("numeric", "real", "integer"):
             return None
-        raise ValueError(f"its type {kind[:40]!r} is not numeric; drop the column or turn it into numbers.")
+        raise ValueError(f"its type {kind[:40]!r} is not numeric; remove the column or convert it to numbers.")
     if not kind.endswith("}"):
         raise ValueError("the list of its values has no closing brace.")
     words = _split(kind[1:-1])
     try:
-        return {word: _number(word) for word in words}
+        return {word: _parse_number(word) for word in words}
     except ValueError:
         if all(word.lower() in _TRUTH for word in words):
             return {word: _TRUTH[word.lower()] for word in words}
-    raise ValueError(f"its values {kind[:40]} are words; make it numeric, for example one 0/1 column a word.")
+    raise ValueError(f"its values {kind[:40]} are words; make it numeric, for example one 0/1 column per word.")
 
 
-def _fast_row(line: str, width: int) -> tuple[list[int], list[float]]:
-    """Parse a row of plain numbers; whatever else is in it raises, and is looked at carefully."""
-    if "_" in line or not line.isascii():  # Python would take 1_000 and digits of other scripts for numbers
+def _parse_row(line: str, attributes: list[Attribute]) -> tuple[list[int], list[float]]:
+    """Return the columns and values of a row, by the fast parser if the row consists of plain numbers."""
+    try:
+        return _parse_plain_row(line, len(attributes))
+    except ValueError:
+        return _parse_general_row(line, attributes)
+
+
+def _parse_plain_row(line: str, width: int) -> tuple[list[int], list[float]]:
+    """Parse a row of plain numbers; raise an error without a message for any other row."""
+    if "_" in line or not line.isascii():  # Python would read 1_000 and digits of other scripts as numbers
         raise ValueError
     if line[0] != "{":
         values = list(map(float, line.split(",")))
@@ -131,15 +137,15 @@ def _fast_row(line: str, width: int) -> tuple[list[int], list[float]]:
     return list(map(int, words[::2])), list(map(float, words[1::2]))
 
 
-def _careful_row(line: str, attributes: list[Attribute]) -> tuple[list[int], list[float]]:
-    """Parse a row with words or quotes in it, or say what is wrong with it."""
+def _parse_general_row(line: str, attributes: list[Attribute]) -> tuple[list[int], list[float]]:
+    """Parse a row that may contain words or quotes; raise an error that states its fault."""
     if line[0] != "{":
         words = _split(line)
         if len(words) != len(attributes):
-            raise ValueError(f"{len(words)} values for {len(attributes)} attributes; the row may be cut off.")
-        return list(range(len(words))), [_value(*pair) for pair in zip(words, attributes, strict=True)]
+            raise ValueError(f"{len(words)} values for {len(attributes)} attributes; the row may be truncated.")
+        return list(range(len(words))), [_parse_value(*pair) for pair in zip(words, attributes, strict=True)]
     if line[-1] != "}":
-        raise ValueError("the row is cut off before its closing brace.")
+        raise ValueError("the row is truncated: it has no closing brace.")
     columns, values, position = [], [], 1
     while position < len(line):
         match = _PAIR.match(line, position)
@@ -148,23 +154,25 @@ def _careful_row(line: str, attributes: list[Attribute]) -> tuple[list[int], lis
         if int(match[1]) >= len(attributes):
             raise ValueError(f"attribute {match[1]} does not exist: there are {len(attributes)}, from 0.")
         columns.append(int(match[1]))
-        values.append(_value(_unquote(match[2]), attributes[int(match[1])]))
+        values.append(_parse_value(_unquote(match[2]), attributes[int(match[1])]))
         position = match.end()
     return columns, values
 
 
-def _value(word: str, attribute: Attribute) -> float:
+def _parse_value(word: str, attribute: Attribute) -> float:
+    """Return the number of a word of an attribute; raise an error that names the attribute."""
     if word == "?":
-        raise ValueError(f"the value of {attribute.written} is missing ('?'); fill it in or drop the row.")
+        raise ValueError(f"the value of {attribute.raw_name} is missing ('?'); fill it in or remove the row.")
     if attribute.values and word in attribute.values:
         return attribute.values[word]
     try:
-        return _number(word)
+        return _parse_number(word)
     except ValueError as error:
-        raise ValueError(f"the value of {attribute.written} is {word[:40]!r}, which is not a number.") from error
+        raise ValueError(f"the value of {attribute.raw_name} is {word[:40]!r}, which is not a number.") from error
 
 
-def _number(word: str) -> float:
+def _parse_number(word: str) -> float:
+    """Return a word as a number; raise an error for other digits and separators that Python accepts."""
     if "_" in word or not word.isascii():
         raise ValueError
     return float(word)
@@ -183,34 +191,34 @@ def _split(text: str) -> list[str]:
 
 
 def _unquote(word: str) -> str:
-    """Return a name or value as it is meant; a backslash has a meaning only between quotes."""
+    """Return a name or value without quotes; a backslash is an escape only between quotes."""
     if len(word) >= 2 and word[0] == word[-1] and word[0] in "'\"":
         return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t"}.get(match[1], match[1]), word[1:-1])
     return word
 
 
-def _check_listed(rows: Rows, attributes: list[Attribute]) -> None:
-    """Refuse a value that is not among those listed for its attribute."""
+def _check_listed_values(rows: SparseRows, attributes: list[Attribute]) -> None:
+    """Raise an error for a value that the header does not list for its attribute."""
     columns, values = rows.entries()
     lists: dict[tuple[float, ...], list[int]] = {}
     for j, attribute in enumerate(attributes):
         if attribute.values:
             lists.setdefault(tuple(attribute.values.values()), []).append(j)
     for allowed, members in lists.items():
-        concerned = np.zeros(len(attributes), dtype=bool)
-        concerned[members] = True
-        wrong = concerned[columns]
+        is_member = np.zeros(len(attributes), dtype=bool)
+        is_member[members] = True
+        wrong = is_member[columns]
         for value in allowed:
             wrong &= values != value
-        rows.refuse(wrong, f"attribute {{column}} has the value {{value:g}}; its header lists {allowed}.")
+        rows.raise_for_entry(wrong, f"attribute {{column}} has the value {{value:g}}; its header lists {allowed}.")
 
 
-def _fill(matrix: Any, attributes: list[Attribute]) -> Any:
-    """Write out the entries left out of sparse rows whose meaning is not zero."""
+def _fill_defaults(matrix: sparse.csr_matrix, attributes: list[Attribute]) -> sparse.csr_matrix:
+    """Return the matrix with the omitted entries whose default is not zero."""
     defaults = np.array([attribute.default for attribute in attributes])
     columns = np.flatnonzero(defaults)
     stored = matrix[:, columns]
     stored.data = np.ones_like(stored.data)
-    i, j = np.nonzero(stored.toarray() == 0)  # rows and places in `columns` where nothing is stored
+    i, j = np.nonzero(stored.toarray() == 0)  # rows, and positions in `columns`, of the entries that are not stored
     missing = sparse.csr_matrix((defaults[columns[j]], (i, columns[j])), matrix.shape)
     return (matrix + missing).tocsr()

@@ -1,123 +1,37 @@
-"""The datasets as one table: what each is, which files it takes, whence, and under which licence.
+"""The catalogue of all datasets: summary, sizes, files, origin and licence.
 
-Loaders take their files from here and ``psilearn data`` prints it.
+Loaders read their files by this table, and ``psilearn data`` prints it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from psilearn.datasets.dataset import NOT_STATED, Dataset, Form
+from psilearn.datasets.home import RemoteFile, github_url
 
-from psilearn.datasets.home import RemoteFile, data_home, github
-
-_NOT_STATED = "not stated by the source"
 _MULAN = "43f6389095ad71984264db4387a8074b22bc7d4a"  # commit of tsoumakas/mulan
 _USPS = "cace72547474afa2d7b20ce43943961eeb7eb0cf"  # commit of hi-paris/structured-predictions
 _YEAST = "e6110c5e09317cfb035b01b594aa44d917a594f4"  # commit of alfaro96/scikit-lr
 _SUSHI = "5bfe2a93b33426bc9d1f6445146d727d6b94f458"  # commit of akorba/Structured_Approach_Label_Ranking
 
 
-@dataclass(frozen=True)
-class Form:
-    """Files that hold a whole dataset in one format.
-
-    The kinds are ``"mulan"``, ``"xc"``, ``"npz"``, ``"hdf5"``, of rankings as CSV ``"ranks"`` and ``"orders"``, and of
-    spectra and molecules ``"metabolites"``.
-    """
-
-    kind: str
-    files: tuple[RemoteFile, ...]
-
-    @property
-    def can_be_downloaded(self) -> bool:
-        """Whether each file has a public address."""
-        return all(file.url for file in self.files)
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """A dataset: its sizes, its description, and the forms in which its files are accepted, the preferred one first.
-
-    Where its source gives no split, all rows are training rows.
-    """
-
-    name: str
-    what: str
-    n_train: int
-    n_test: int
-    n_features: int | None  # None: inputs are spectra
-    n_outputs: int  # columns of outputs, or molecules that may be one
-    citation: str
-    source: str
-    forms: tuple[Form, ...]
-    licence: str = _NOT_STATED
-
-    @property
-    def has_split(self) -> bool:
-        """Whether the source tells training rows from test rows."""
-        return self.n_test > 0
-
-    @property
-    def is_ranking(self) -> bool:
-        """Whether the outputs are rankings."""
-        return self.forms[0].kind in ("ranks", "orders")
-
-    @property
-    def description(self) -> str:
-        """What it is, its sizes, whom to cite."""
-        split = f" ({self.n_train} train, {self.n_test} test)" if self.has_split else ""
-        size = (
-            f"{self.n_train} spectra, {self.n_outputs} candidate molecules"
-            if self.n_features is None
-            else f"{self.n_train + self.n_test} rows{split}, {self.n_features} features, {self.n_outputs} outputs"
-        )
-        return f"{self.what}\n\n{size}.\n\nReference: {self.citation}"
-
-    def form(self) -> Form:
-        """Return the first form that lies in the data home, else the one to download, else the preferred one."""
-        there = (form for form in self.forms if all(file.is_there() for file in form.files))
-        public = (form for form in self.forms if form.can_be_downloaded)
-        return next(there, None) or next(public, self.forms[0])
-
-    def accepted(self) -> str:
-        """Say which files are accepted, where they belong and whence they come."""
-        files = "; or ".join(
-            ", ".join(file.path for file in form.files)
-            + (" (a conversion, not public)" if form.kind in ("npz", "metabolites") else "")
-            for form in self.forms
-        )
-        return (
-            f"Put into the data home {data_home()}: {files}, from {self.source}. Another data home can be named by the "
-            f"variable PSILEARN_DATA."
-        )
-
-    def fetch(self) -> tuple[str, list[Path]]:
-        """Return the kind of the form at hand and its files, checked, downloaded where that is possible."""
-        form = self.form()
-        absent = [file for file in form.files if not file.is_there()]
-        if absent and not form.can_be_downloaded:
-            raise FileNotFoundError(f"{self.name} cannot be downloaded by itself. {self.accepted()}")
-        return form.kind, [file.fetch() for file in form.files]
-
-
 def _mulan(folder: str, *files: str) -> Form:
-    """Return files, each ``"name bytes sha256"``, of Mulan's repository: rows first, the names of the labels last."""
+    """Return files of the Mulan repository, each given as ``"name bytes sha256"``; the last one names the labels."""
     parts = []
     for name, size, sha256 in map(str.split, files):
-        url = github("tsoumakas/mulan", _MULAN, f"data/multi-label/{folder}/{name}")
+        url = github_url("tsoumakas/mulan", _MULAN, f"data/multi-label/{folder}/{name}")
         parts.append(RemoteFile(f"mulan/{folder}/{name}", url, None if sha256 == "unknown" else sha256, int(size)))
     return Form("mulan", tuple(parts))
 
 
-def _placed(kind: str, *paths: str) -> Form:
-    """Return files that have no single public address and must be put into the data home."""
+def _local_form(kind: str, *paths: str) -> Form:
+    """Return files that cannot be downloaded and must be put into the data home."""
     return Form(kind, tuple(RemoteFile(path) for path in paths))
 
 
 def _yeast(name: str, n_items: int, size: int, sha256: str) -> Dataset:
-    """Return one of the rankings by gene expression of yeast, which share their features."""
+    """Return one of the datasets that rank conditions by gene expression of yeast; all have the same features."""
     folder = "plr/datasets/data/label_ranking/ranks"
-    url = github("alfaro96/scikit-lr", _YEAST, f"{folder}/{name}.csv")
+    url = github_url("alfaro96/scikit-lr", _YEAST, f"{folder}/{name}.csv")
     return Dataset(
         name,
         f"{name.capitalize()}: features of yeast genes → ranking of {n_items} items by gene expression.",
@@ -129,9 +43,9 @@ def _yeast(name: str, n_items: int, size: int, sha256: str) -> Dataset:
     )
 
 
-_FOLDER = f"https://github.com/tsoumakas/mulan/tree/{_MULAN}/data/multi-label"
+_MULAN_URL = f"https://github.com/tsoumakas/mulan/tree/{_MULAN}/data/multi-label"
 
-_TABLE = (
+_ALL = (
     Dataset(
         "usps",
         "USPS: handwritten digits, 16×16 pixels; the upper half of an image → its lower half.",
@@ -145,21 +59,21 @@ _TABLE = (
                 (
                     RemoteFile(
                         "usps/usps.h5",
-                        github("hi-paris/structured-predictions", _USPS, "stpredictions/datasets/usps/usps.h5"),
+                        github_url("hi-paris/structured-predictions", _USPS, "stpredictions/datasets/usps/usps.h5"),
                         "734f88c541104a956d88be2c95d03b4a463ffd74ccc2ba9c80841fb98e3fcb36",
                         2_913_522,
                     ),
                 ),
             ),
         ),
-        f"{_NOT_STATED} (its repository: MIT)",
+        f"{NOT_STATED} (its repository: MIT)",
     ),
     Dataset(
         "bibtex",
-        "Bibtex: words of bibliography entries → tags of BibSonomy users, 2.40 a row.",
+        "Bibtex: words of bibliography entries → tags of BibSonomy users, 2.40 per row.",
         *(4880, 2515, 1836, 159),
         "Katakis, Tsoumakas and Vlahavas, Multilabel text classification for automated tag suggestion, 2008.",
-        f"{_FOLDER}/bibtex",
+        f"{_MULAN_URL}/bibtex",
         (
             _mulan(
                 "bibtex",
@@ -171,10 +85,10 @@ _TABLE = (
     ),
     Dataset(
         "bookmarks",
-        "Bookmarks: words of bookmarked pages → tags of BibSonomy users, 2.03 a row.",
+        "Bookmarks: words of bookmarked pages → tags of BibSonomy users, 2.03 per row.",
         *(60_000, 27_856, 2150, 208),
         "Katakis, Tsoumakas and Vlahavas, Multilabel text classification for automated tag suggestion, 2008.",
-        f"{_FOLDER}/bookmarks",
+        f"{_MULAN_URL}/bookmarks",
         (
             _mulan(
                 "bookmarks",
@@ -185,11 +99,11 @@ _TABLE = (
     ),
     Dataset(
         "corel5k",
-        "Corel5k: kinds of regions in images → words that describe the image, 3.52 a row (Mulan's features).",
+        "Corel5k: kinds of regions in images → words that describe the image, 3.52 per row (Mulan's features).",
         *(4500, 500, 499, 374),
         "Duygulu, Barnard, de Freitas and Forsyth, Object recognition as machine translation: learning a lexicon for "
         "a fixed image vocabulary, 2002.",
-        f"{_FOLDER}/corel5k",
+        f"{_MULAN_URL}/corel5k",
         (
             _mulan(
                 "corel5k",
@@ -201,11 +115,11 @@ _TABLE = (
     ),
     Dataset(
         "delicious",
-        "Delicious: words of web pages → tags of del.icio.us users, 19.0 a row.",
+        "Delicious: words of web pages → tags of del.icio.us users, 19.0 per row.",
         *(12_920, 3185, 500, 983),
         "Tsoumakas, Katakis and Vlahavas, Effective and efficient multilabel classification in domains with large "
         "number of labels, 2008.",
-        f"{_FOLDER}/delicious",
+        f"{_MULAN_URL}/delicious",
         (
             _mulan(
                 "delicious",
@@ -217,7 +131,7 @@ _TABLE = (
     ),
     Dataset(
         "mediamill",
-        "Mediamill: visual features of shots of broadcast news → concepts seen in them, 4.38 a row.",
+        "Mediamill: visual features of shots of broadcast news → concepts seen in them, 4.38 per row.",
         *(30_993, 12_914, 120, 101),
         "Snoek, Worring, van Gemert, Geusebroek and Smeulders, The challenge problem for automated detection of 101 "
         "semantic concepts in multimedia, 2006.",
@@ -233,7 +147,7 @@ _TABLE = (
                     ),
                 ),
             ),
-            _placed(
+            _local_form(
                 "mulan",
                 "mulan/mediamill/mediamill-train.arff",
                 "mulan/mediamill/mediamill-test.arff",
@@ -243,7 +157,7 @@ _TABLE = (
     ),
     Dataset(
         "eurlex4k",
-        "EUR-Lex-4K: words of documents of European law → EuroVoc descriptors, 5.31 a row.",
+        "EUR-Lex-4K: words of documents of European law → EuroVoc descriptors, 5.31 per row.",
         *(15_539, 3809, 5000, 3993),
         "Loza Mencía and Fürnkranz, Efficient multilabel classification algorithms for large-scale problems in the "
         "legal domain, 2010; this split: Bhatia et al., The extreme classification repository, 2016.",
@@ -259,7 +173,7 @@ _TABLE = (
                     ),
                 ),
             ),
-            _placed("xc", "xc/eurlex4k/eurlex_train.txt", "xc/eurlex4k/eurlex_test.txt"),
+            _local_form("xc", "xc/eurlex4k/eurlex_train.txt", "xc/eurlex4k/eurlex_test.txt"),
         ),
     ),
     _yeast("cold", 4, 406_831, "b8718647a5e14030a2d9db8b8e4b7f641bab5e67f88e4f4d000d3e464b15d521"),
@@ -278,7 +192,7 @@ _TABLE = (
                 (
                     RemoteFile(
                         "label_ranking/sushi_one_hot.txt",
-                        github("akorba/Structured_Approach_Label_Ranking", _SUSHI, "data/sushi_one_hot.txt"),
+                        github_url("akorba/Structured_Approach_Label_Ranking", _SUSHI, "data/sushi_one_hot.txt"),
                         "c5bc2c1d36706ed81b6cf2b387716121b91f820e6cc767cb71c94b2bb088824d",
                         1_364_214,
                     ),
@@ -289,7 +203,7 @@ _TABLE = (
     Dataset(
         "metabolites",
         "Metabolites: merged tandem mass spectra of [M+H]+ ions from MassBank → molecules, each to be found among the "
-        "molecules of its formula; five folds, and molecules of other formulas without spectra. Licences are per row.",
+        "molecules of its formula; five folds, and molecules of other formulas without spectra. Licences vary by row.",
         *(3942, 0, None, 460_559),
         "MassBank consortium, MassBank-data 2025.05.1 (cite records by their accession); the task: Brouard, Shen, "
         "Dührkop, d'Alché-Buc, Böcker and Rousu, Fast metabolite identification with input output kernel regression, "
@@ -312,4 +226,4 @@ _TABLE = (
     ),
 )
 
-DATASETS = {dataset.name: dataset for dataset in _TABLE}
+DATASETS = {dataset.name: dataset for dataset in _ALL}

@@ -1,110 +1,293 @@
-"""One loader a dataset: files from the data home or the public source, checked against the catalogue."""
+"""One loader per dataset: files from the data home or the public source, checked against the catalogue."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
-import numpy as np
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from psilearn.datasets.catalogue import DATASETS, Dataset
-from psilearn.datasets.mulan import read_mulan
-from psilearn.datasets.ranking_files import read_orders_csv, read_ranks_csv
-from psilearn.datasets.xc import read_xc
+from psilearn.datasets.catalogue import DATASETS
+from psilearn.datasets.form_readers import load_dataset
 
 
 def load_usps() -> Bunch:
-    """Load the USPS digits, 16×16 pixels in [0, 1], cut in halves.
+    """Load the USPS digits, images of 16×16 pixels in [0, 1], cut in halves.
+
+    The paper uses the first 1000 training rows as pairs and the lower halves of the last 6000 as unlabeled outputs.
+    Reading needs the extra ``psilearn[data]``.
 
     Returns
     -------
-    Bunch with ``X`` (9298, 128) upper halves, ``Y`` (9298, 128) lower halves, ``digits`` (9298,), the original split as
-    indices ``train`` (7291) and ``test`` (2007), ``DESCR``, ``licence`` and ``source``. The paper pairs the first 1000
-    of ``train`` and takes the lower halves of the last 6000 as unlabeled outputs. Reading needs the extra
-    ``psilearn[data]``.
+    Bunch
+        Dictionary-like object with the following attributes.
+
+        - ``X`` : array of float64 of shape (9298, 128), the upper halves.
+        - ``Y`` : array of float64 of shape (9298, 128), the lower halves.
+        - ``digits`` : array of int of shape (9298,), the digit of each image.
+        - ``train`` : array of shape (7291,), the indices of the training rows of the original split.
+        - ``test`` : array of shape (2007,), the indices of the test rows.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+
+    Raises
+    ------
+    ImportError
+        If h5py is not installed.
+    FileNotFoundError
+        If the file is missing in the data home and cannot be downloaded.
+    ValueError
+        If the file is not the expected one.
+
+    See Also
+    --------
+    psilearn.plotting.plot_completions : Draw predicted halves.
+
+    Examples
+    --------
+    >>> from psilearn.datasets import load_usps
+    >>> data = load_usps()  # doctest: +SKIP
+    >>> data.X[data.train].shape  # doctest: +SKIP
+    (7291, 128)
     """
-    return _load("usps")
+    return load_dataset("usps")
 
 
 def load_bibtex() -> Bunch:
-    """Load Bibtex: tags of bibliography entries.
+    """Load Bibtex: words of bibliography entries, and their tags.
 
     Returns
     -------
-    Bunch with CSR ``X`` (7395, 1836) and ``Y`` (7395, 159), the original split as indices ``train`` (4880) and ``test``
-    (2515), ``feature_names``, ``label_names``, ``DESCR``, ``licence`` and ``source``.
+    Bunch
+        Dictionary-like object with the following attributes.
+
+        - ``X`` : CSR matrix of float64 of shape (7395, 1836), the features.
+        - ``Y`` : CSR matrix of int8 of shape (7395, 159), the labels, stored as ones.
+        - ``train`` : array of shape (4880,), the indices of the training rows of the original split.
+        - ``test`` : array of shape (2515,), the indices of the test rows.
+        - ``feature_names`` : list of str, the name of each feature.
+        - ``label_names`` : list of str, the name of each label.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file is missing in the data home and cannot be downloaded.
+    ValueError
+        If a file is not the expected one.
+
+    See Also
+    --------
+    load_delicious : Tags of web pages.
+    read_mulan : Read a file in the format of this dataset.
+
+    Examples
+    --------
+    >>> from psilearn.datasets import load_bibtex
+    >>> data = load_bibtex()  # doctest: +SKIP
+    >>> data.Y[data.train].shape  # doctest: +SKIP
+    (4880, 159)
     """
-    return _load("bibtex")
+    return load_dataset("bibtex")
 
 
 def load_bookmarks() -> Bunch:
-    """Load Bookmarks: tags of bookmarked pages.
+    """Load Bookmarks: words of bookmarked pages, and their tags.
 
-    No checksum of the rows (73 MB) is known: the number of bytes, rows, features and labels is checked instead.
+    No checksum of the file of rows (73 MB) is known: the numbers of bytes, rows, features and labels are checked
+    instead.
 
     Returns
     -------
-    Bunch with CSR ``X`` (87856, 2150) and ``Y`` (87856, 208), the split of the paper as indices ``train`` (the first
-    60000) and ``test`` (27856), ``feature_names``, ``label_names``, ``DESCR``, ``licence`` and ``source``.
+    Bunch
+        Dictionary-like object with the following attributes.
+
+        - ``X`` : CSR matrix of float64 of shape (87856, 2150), the features.
+        - ``Y`` : CSR matrix of int8 of shape (87856, 208), the labels, stored as ones.
+        - ``train`` : array of shape (60000,), the indices of the first 60000 rows, the training rows of the paper.
+        - ``test`` : array of shape (27856,), the indices of the test rows.
+        - ``feature_names`` : list of str, the name of each feature.
+        - ``label_names`` : list of str, the name of each label.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file is missing in the data home and cannot be downloaded.
+    ValueError
+        If a file is not the expected one.
+
+    See Also
+    --------
+    load_bibtex : A smaller dataset of the same origin.
+    read_mulan : Read a file in the format of this dataset.
+
+    Examples
+    --------
+    >>> from psilearn.datasets import load_bookmarks
+    >>> data = load_bookmarks()  # doctest: +SKIP
+    >>> data.Y[data.train].shape  # doctest: +SKIP
+    (60000, 208)
     """
-    return _load("bookmarks")
+    return load_dataset("bookmarks")
 
 
 def load_corel5k() -> Bunch:
-    """Load Corel5k with Mulan's features: words that describe an image.
+    """Load Corel5k with the features of Mulan: regions of images, and words that describe the image.
 
-    The paper used other features (37152 dimensions, 260 labels): its figures are not comparable.
+    The paper uses other features (37152 dimensions, 260 labels), so its results are not comparable.
 
     Returns
     -------
-    Bunch with CSR ``X`` (5000, 499) and ``Y`` (5000, 374), the original split as indices ``train`` (4500) and ``test``
-    (500), ``feature_names``, ``label_names``, ``DESCR``, ``licence`` and ``source``.
+    Bunch
+        Dictionary-like object with the following attributes.
+
+        - ``X`` : CSR matrix of float64 of shape (5000, 499), the features.
+        - ``Y`` : CSR matrix of int8 of shape (5000, 374), the labels, stored as ones.
+        - ``train`` : array of shape (4500,), the indices of the training rows of the original split.
+        - ``test`` : array of shape (500,), the indices of the test rows.
+        - ``feature_names`` : list of str, the name of each feature.
+        - ``label_names`` : list of str, the name of each label.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file is missing in the data home and cannot be downloaded.
+    ValueError
+        If a file is not the expected one.
+
+    See Also
+    --------
+    load_delicious : Tags of web pages.
+    read_mulan : Read a file in the format of this dataset.
+
+    Examples
+    --------
+    >>> from psilearn.datasets import load_corel5k
+    >>> data = load_corel5k()  # doctest: +SKIP
+    >>> data.Y[data.train].shape  # doctest: +SKIP
+    (4500, 374)
     """
-    return _load("corel5k")
+    return load_dataset("corel5k")
 
 
 def load_delicious() -> Bunch:
-    """Load Delicious: tags of web pages.
+    """Load Delicious: words of web pages, and their tags.
 
     Returns
     -------
-    Bunch with CSR ``X`` (16105, 500) and ``Y`` (16105, 983), the original split as indices ``train`` (12920) and
-    ``test`` (3185), ``feature_names``, ``label_names``, ``DESCR``, ``licence`` and ``source``.
+    Bunch
+        Dictionary-like object with the following attributes.
+
+        - ``X`` : CSR matrix of float64 of shape (16105, 500), the features.
+        - ``Y`` : CSR matrix of int8 of shape (16105, 983), the labels, stored as ones.
+        - ``train`` : array of shape (12920,), the indices of the training rows of the original split.
+        - ``test`` : array of shape (3185,), the indices of the test rows.
+        - ``feature_names`` : list of str, the name of each feature.
+        - ``label_names`` : list of str, the name of each label.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file is missing in the data home and cannot be downloaded.
+    ValueError
+        If a file is not the expected one.
+
+    See Also
+    --------
+    load_bibtex : Tags of bibliography entries.
+    read_mulan : Read a file in the format of this dataset.
+
+    Examples
+    --------
+    >>> from psilearn.datasets import load_delicious
+    >>> data = load_delicious()  # doctest: +SKIP
+    >>> data.Y[data.train].shape  # doctest: +SKIP
+    (12920, 983)
     """
-    return _load("delicious")
+    return load_dataset("delicious")
 
 
 def load_mediamill() -> Bunch:
-    """Load Mediamill: concepts in shots of broadcast news.
+    """Load Mediamill: visual features of shots of broadcast news, and the concepts in them.
 
-    Taken from a converted file in the data home, whose features are rounded to single precision and which has no names,
-    or from Mulan's ARFF files put there; nothing is downloaded.
+    It is read from a converted file in the data home, whose features are rounded to single precision and which has no
+    names, or from the ARFF files of Mulan in the data home. Nothing is downloaded.
 
     Returns
     -------
-    Bunch with dense ``X`` (43907, 120) and CSR ``Y`` (43907, 101), the original split as indices ``train`` (30993) and
-    ``test`` (12914), ``feature_names`` and ``label_names`` (None where unknown), ``DESCR``, ``licence`` and ``source``.
+    Bunch
+        Dictionary-like object with the following attributes.
+
+        - ``X`` : array of float64 of shape (43907, 120), the features.
+        - ``Y`` : CSR matrix of int8 of shape (43907, 101), the labels, stored as ones.
+        - ``train`` : array of shape (30993,), the indices of the training rows of the original split.
+        - ``test`` : array of shape (12914,), the indices of the test rows.
+        - ``feature_names`` : list of str or None, the name of each feature if known.
+        - ``label_names`` : list of str or None, the name of each label if known.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the files are missing in the data home.
+    ValueError
+        If a file is not the expected one.
+
+    See Also
+    --------
+    load_delicious : Tags of web pages.
+    read_mulan : Read a file in the format of this dataset.
+
+    Examples
+    --------
+    >>> from psilearn.datasets import load_mediamill
+    >>> data = load_mediamill()  # doctest: +SKIP
+    >>> data.Y[data.train].shape  # doctest: +SKIP
+    (30993, 101)
     """
-    bunch = _load("mediamill")
+    bunch = load_dataset("mediamill")
     bunch.X = bunch.X.toarray() if sparse.issparse(bunch.X) else bunch.X
     return bunch
 
 
 def load_eurlex4k() -> Bunch:
-    """Load EUR-Lex-4K: EuroVoc descriptors of documents of European law.
+    """Load EUR-Lex-4K: words of documents of European law, and their EuroVoc descriptors.
 
-    Taken from a converted file in the data home, whose features are rounded to single precision, or from the text files
-    of the Extreme Classification Repository put there; nothing is downloaded.
+    It is read from a converted file in the data home, whose features are rounded to single precision, or from the text
+    files of the Extreme Classification Repository in the data home. Nothing is downloaded.
 
     Returns
     -------
-    Bunch with CSR ``X`` (19348, 5000) and ``Y`` (19348, 3993), the repository's split as indices ``train`` (15539) and
-    ``test`` (3809), ``feature_names`` and ``label_names`` (None: unknown), ``DESCR``, ``licence`` and ``source``.
+    Bunch
+        Dictionary-like object with the following attributes.
+
+        - ``X`` : CSR matrix of float64 of shape (19348, 5000), the features.
+        - ``Y`` : CSR matrix of int8 of shape (19348, 3993), the labels, stored as ones.
+        - ``train`` : array of shape (15539,), the indices of the training rows of the repository's split.
+        - ``test`` : array of shape (3809,), the indices of the test rows.
+        - ``feature_names`` and ``label_names`` : None; the names are unknown.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the files are missing in the data home.
+    ValueError
+        If a file is not the expected one.
+
+    See Also
+    --------
+    load_bibtex : A smaller dataset of texts.
+    read_xc : Read a file in the format of the repository.
+
+    Examples
+    --------
+    >>> from psilearn.datasets import load_eurlex4k
+    >>> data = load_eurlex4k()  # doctest: +SKIP
+    >>> data.Y[data.train].shape  # doctest: +SKIP
+    (15539, 3993)
     """
-    return _load("eurlex4k")
+    return load_dataset("eurlex4k")
 
 
 def load_label_ranking(name: str) -> Bunch:
@@ -112,103 +295,43 @@ def load_label_ranking(name: str) -> Bunch:
 
     Parameters
     ----------
-    name : str
-        ``"cold"``, ``"diau"``, ``"dtt"`` or ``"heat"``: genes of yeast, 2465 rows, 24 features and 4, 7, 4 or 6 items;
-        ``"sushi"``: 5000 users, 125 features (categories one-hot) and 10 items.
+    name : {"cold", "diau", "dtt", "heat", "sushi"}
+        The dataset. The first four describe genes of yeast: 2465 rows, 24 features and 4, 7, 4 or 6 items. The last one
+        describes 5000 users with 125 features (categories are one-hot) and 10 items.
 
     Returns
     -------
-    Bunch with ``X`` (n, d) of float64, ``Y`` (n, K) of int64, ``feature_names``, ``item_names``, ``DESCR``,
-    ``licence`` and ``source``. ``Y`` holds ranks, not an order: ``Y[i, j]`` is the rank of item j, and 1 is preferred.
+    Bunch
+        Dictionary-like object with the following attributes.
+
+        - ``X`` : array of float64 of shape (n, d), the features.
+        - ``Y`` : array of int64 of shape (n, K), ranks and not an order: ``Y[i, j]`` is the rank of item j, and 1 is
+          preferred.
+        - ``feature_names`` : list of d str, the name of each feature.
+        - ``item_names`` : list of K str, the name of each item.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file is missing in the data home and cannot be downloaded.
+    ValueError
+        If the name is unknown, or the file is not the expected one.
+
+    See Also
+    --------
+    read_ranks_csv : Read a file in the format of the genes of yeast.
+    read_orders_csv : Read a file in the format of the users.
+    psilearn.metrics.kendall_tau : The usual metric of this task.
+
+    Examples
+    --------
+    >>> from psilearn.datasets import load_label_ranking
+    >>> data = load_label_ranking("cold")  # doctest: +SKIP
+    >>> data.Y[0]  # doctest: +SKIP
+    array([3, 1, 2, 4])
     """
     known = [dataset.name for dataset in DATASETS.values() if dataset.is_ranking]
     if name not in known:
         raise ValueError(f"name must be one of {', '.join(known)}; got {name!r}.")
-    return _load(name)
-
-
-def _load(name: str) -> Bunch:
-    dataset = DATASETS[name]
-    kind, paths = dataset.fetch()
-    parts = _READERS[kind](paths)  # train and test, or all rows at once
-    bunch = _join(parts)
-    _check_sizes(dataset, paths, [part.Y.shape[0] for part in parts], bunch)
-    if dataset.has_split:
-        bunch.train = np.arange(dataset.n_train)
-        bunch.test = np.arange(dataset.n_train, dataset.n_train + dataset.n_test)
-    return Bunch(
-        **bunch,
-        DESCR=dataset.description,
-        licence=dataset.licence,
-        source=dataset.source,
-    )
-
-
-def _join(parts: list[Bunch]) -> Bunch:
-    """Return the rows of all parts, one below the other; names are those of the first."""
-    names = ("feature_names", "item_names" if "item_names" in parts[0] else "label_names")
-    joined = Bunch(**{key: parts[0].get(key) for key in names})
-    for key in ("X", "Y", "digits"):
-        if key in parts[0]:
-            blocks = [part[key] for part in parts]
-            joined[key] = sparse.vstack(blocks, "csr") if sparse.issparse(blocks[0]) else np.concatenate(blocks)
-    return joined
-
-
-def _check_sizes(dataset: Dataset, paths: list[Path], rows: list[int], bunch: Bunch) -> None:
-    """Refuse files, complete as they may look, that are not the dataset's."""
-    split = [dataset.n_train, dataset.n_test]
-    expected = (split if len(rows) == 2 else [sum(split)], dataset.n_features, dataset.n_outputs)
-    found = (rows, bunch.X.shape[1], bunch.Y.shape[1])
-    if found != expected:
-        raise ValueError(
-            f"{', '.join(map(str, paths))}: {found[0]} rows, {found[1]} features and {found[2]} outputs; "
-            f"{dataset.name} has {expected[0]}, {expected[1]} and {expected[2]}. Get the files again: {dataset.source}"
-        )
-
-
-def _read_mulan_parts(paths: list[Path]) -> list[Bunch]:
-    *rows, labels = paths
-    parts = [read_mulan(path, labels) for path in rows]
-    for path, part in zip(rows, parts, strict=True):
-        if (part.feature_names, part.label_names) != (parts[0].feature_names, parts[0].label_names):
-            raise ValueError(f"{path}: other attributes, or in another order, than in {rows[0]}.")
-    return parts
-
-
-def _read_npz(paths: list[Path]) -> list[Bunch]:
-    """Return train and test rows of a file with X, Y and is_test; a CSR matrix M is stored as its parts M_data, …"""
-    with np.load(paths[0], allow_pickle=False) as file:
-        is_test = file["is_test"]  # (n,)
-
-        def matrix(name: str, dtype: type) -> Any:
-            if name in file:
-                return file[name].astype(dtype)
-            entries, indices, indptr = (file[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
-            return sparse.csr_matrix((entries.astype(dtype), indices, indptr), tuple(file[f"{name}_shape"]))
-
-        X, Y = matrix("X", np.float64), matrix("Y", np.int8)
-    return [Bunch(X=X[rows], Y=Y[rows]) for rows in (~is_test, is_test)]
-
-
-def _read_usps(paths: list[Path]) -> list[Bunch]:
-    try:
-        import h5py
-    except ImportError as error:
-        raise ImportError("load_usps reads HDF5: install the extra psilearn[data].") from error
-    parts = []
-    with h5py.File(paths[0]) as file:
-        for name in ("train", "test"):
-            pixels = file[f"{name}/data"][:].astype(np.float64)  # (n, 256)
-            parts.append(Bunch(X=pixels[:, :128], Y=pixels[:, 128:], digits=file[f"{name}/target"][:]))
-    return parts
-
-
-_READERS: dict[str, Callable[[list[Path]], list[Bunch]]] = {
-    "hdf5": _read_usps,
-    "mulan": _read_mulan_parts,
-    "npz": _read_npz,
-    "orders": lambda paths: [read_orders_csv(path) for path in paths],
-    "ranks": lambda paths: [read_ranks_csv(path) for path in paths],
-    "xc": lambda paths: [read_xc(path) for path in paths],
-}
+    return load_dataset(name)

@@ -8,34 +8,51 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from psilearn.datasets.arff import Arff, read_arff
-from psilearn.datasets.sparse_rows import binary
+from psilearn.datasets.sparse_rows import to_label_matrix
 
 
 def read_mulan(arff: str | Path, xml: str | Path | None = None) -> Bunch:
-    r"""Read a multi-label file of Mulan's or MEKA's layout.
+    r"""Read a multi-label file in the layout of Mulan or of MEKA.
 
     Parameters
     ----------
-    arff : path
-        attributes and rows, sparse (``{3 1,17 1}``) or dense (``0,1,0.5``), packed with gzip or not. Attributes are
-        numeric or list their values, numbers or yes/no: an entry left out of a sparse row is the first listed value.
-        Missing values, words and what is not finite are refused with their line.
-    xml : path, optional
-        names the attributes that are labels. Without it the relation must say, as MEKA's do, how many attributes are
-        labels: ``@relation 'name: -C 5'`` for the first five, ``-C -5`` for the last five.
+    arff : str or Path
+        The file of attributes and rows, sparse (``{3 1,17 1}``) or dense (``0,1,0.5``), compressed with gzip or not.
+        An attribute is numeric, or lists its values, which are numbers or yes and no: an entry that is omitted in a
+        sparse row is the first listed value.
+    xml : str or Path, default=None
+        The file that names the attributes which are labels. Without it the relation must state, as those of MEKA do,
+        how many attributes are labels: ``@relation 'name: -C 5'`` for the first five, ``-C -5`` for the last five.
 
     Returns
     -------
-    Bunch with CSR ``X`` (n, d) of float64 and ``Y`` (n, l) of int8 ones, ``feature_names`` and ``label_names`` in the
-    order of the file.
+    Bunch
+        Dictionary-like object with the following attributes.
+
+        - ``X`` : CSR matrix of float64 of shape (n, d), the features.
+        - ``Y`` : CSR matrix of int8 of shape (n, L), the labels, stored as ones.
+        - ``feature_names`` : list of d str, in the order of the file.
+        - ``label_names`` : list of L str, in the order of the file.
+
+    Raises
+    ------
+    ValueError
+        If a value is missing, is a word or is not finite, or a line is malformed; the message names the line.
+
+    See Also
+    --------
+    read_xc : The format of the Extreme Classification Repository.
+    read_svmlight_multilabel : The format of svmlight.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    >>> from psilearn.datasets import read_mulan
     >>> lines = "@relation 'toy: -C 1'", "@attribute tag {0,1}", "@attribute size numeric", "@data", "{0 1,1 2.5}", "{}"
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "toy.arff"
@@ -45,18 +62,20 @@ def read_mulan(arff: str | Path, xml: str | Path | None = None) -> Bunch:
     ([[2.5], [0.0]], [[1], [0]], ['tag'])
     """
     file = read_arff(Path(arff))
-    is_label = _named_labels(file, Path(xml)) if xml is not None else _counted_labels(file)  # (number of attributes,)
+    is_label = _find_named_labels(file, Path(xml)) if xml is not None else _find_counted_labels(file)
     X = file.matrix[:, ~is_label]
     X.eliminate_zeros()
+    names = [attribute.name for attribute in file.attributes]
     return Bunch(
         X=X,
-        Y=binary(file.rows, file.matrix[:, is_label]),
-        feature_names=[a.name for a, label in zip(file.attributes, is_label, strict=True) if not label],
-        label_names=[a.name for a, label in zip(file.attributes, is_label, strict=True) if label],
+        Y=to_label_matrix(file.rows, file.matrix[:, is_label]),
+        feature_names=[name for name, label in zip(names, is_label, strict=True) if not label],
+        label_names=[name for name, label in zip(names, is_label, strict=True) if label],
     )
 
 
-def _named_labels(file: Arff, xml: Path) -> np.ndarray:
+def _find_named_labels(file: Arff, xml: Path) -> NDArray[np.bool_]:
+    """Return which attributes an XML file names as labels."""
     try:
         nodes = [node for node in ElementTree.parse(xml).iter() if node.tag.rpartition("}")[2] == "label"]
     except (ElementTree.ParseError, LookupError, ValueError) as error:
@@ -64,24 +83,29 @@ def _named_labels(file: Arff, xml: Path) -> np.ndarray:
     except OSError as error:
         raise type(error)(f"{xml} cannot be read ({error.strerror or error}).") from error
     labels = {node.get("name", "") for node in nodes}
-    # a quoted name may stand in the XML as it is meant or as it is written
-    names = [a.written if a.written in labels else a.name for a in file.attributes]
+    # the XML may contain a quoted name with or without its quotes
+    names = [attribute.raw_name if attribute.raw_name in labels else attribute.name for attribute in file.attributes]
     missing = sorted(labels.difference(names))
     if missing or not labels:
         first = f", the first {missing[0]!r}" if missing else ""
-        raise ValueError(f"{xml}: {len(missing)} of {len(labels)} labels are no attribute of {file.rows.path}{first}.")
+        raise ValueError(
+            f"{xml}: {len(missing)} of {len(labels)} labels are not attributes of {file.rows.path}{first}."
+        )
     repeated = [name for name, count in Counter(names).items() if count > 1 and name in labels]
     if repeated:
         raise ValueError(f"{file.rows.path}: several attributes are named {repeated[0]!r}, which is a label of {xml}.")
     return np.array([name in labels for name in names])
 
 
-def _counted_labels(file: Arff) -> np.ndarray:
+def _find_counted_labels(file: Arff) -> NDArray[np.bool_]:
+    """Return which attributes are labels by the number in the relation."""
     count = re.search(r"(?:^|\s)-C\s+(-?\d+)(?:\s|$)", file.relation)
     if count is None:
-        raise ValueError(f"{file.rows.path}: the relation does not count labels (-C 5); give the XML file of labels.")
+        raise ValueError(
+            f"{file.rows.path}: the relation does not state the number of labels (-C 5); give the XML file of labels."
+        )
     n_labels, width = int(count[1]), len(file.attributes)
     if not 0 < abs(n_labels) <= width:
         raise ValueError(f"{file.rows.path}: {n_labels} labels of {width} attributes; give the XML file of labels.")
-    place = np.arange(width)
-    return place < n_labels if n_labels > 0 else place >= width + n_labels
+    columns = np.arange(width)
+    return columns < n_labels if n_labels > 0 else columns >= width + n_labels

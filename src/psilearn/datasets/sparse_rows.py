@@ -1,4 +1,4 @@
-"""What every reader of a text format shares: checked lines in, a checked CSR matrix out, errors with file and line."""
+"""Common parts of the readers of text formats: numbered lines, checked CSR matrices, errors with file and line."""
 
 from __future__ import annotations
 
@@ -10,60 +10,68 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 _ARCHIVES = {b"PK\x03\x04": "zip", b"Rar!": "rar", b"7z\xbc\xaf": "7z", b"BZh": "bzip2", b"\xfd7zX": "xz"}
+_GZIP = b"\x1f\x8b"
+MAX_COLUMNS = 2**62  # column numbers are 64-bit integers
 
 
-def fault(path: Path, line: int, message: str) -> ValueError:
-    """Return the error that names a file, a line and what is wrong there."""
+def line_error(path: Path, line: int, message: str) -> ValueError:
+    """Return an error that names the file and the line."""
     return ValueError(f"{path}, line {line}: {message}")
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield numbered lines of a UTF-8 text, packed with gzip or not, without line ends.
+    """Yield the numbered lines of a UTF-8 text, compressed with gzip or not, without line ends.
 
-    What is no text at all (a folder, an archive, a web page, binary content) is refused by name.
+    An error is raised for anything that is not a text: a folder, an archive, a web page, binary content.
     """
     if path.is_dir():
         raise ValueError(f"{path} is a folder; a text file is expected here.")
     try:
         with path.open("rb") as file:
             start = file.read(512)
-        for magic, kind in _ARCHIVES.items():
-            if start.startswith(magic):
-                raise ValueError(f"{path} is a {kind} archive: unpack it and give the text file inside.")
-        if not start:
-            raise ValueError(f"{path} is empty: get the file again.")
-        opener: Any = gzip.open if start.startswith(b"\x1f\x8b") else open
+        _check_start(path, start)
         number = 0
-        with opener(path, "rb") as file:
+        with gzip.open(path, "rb") if start.startswith(_GZIP) else path.open("rb") as file:
             for number, raw in enumerate(file, 1):
                 yield number, _decode(path, number, raw)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise fault(path, number + 1, f"the packed file is cut off or damaged ({error}): get it again.") from error
+        message = f"the compressed file is truncated or damaged ({error}): download it again."
+        raise line_error(path, number + 1, message) from error
     except OSError as error:
         raise type(error)(f"{path} cannot be read ({error.strerror or error}).") from error
 
 
+def _check_start(path: Path, start: bytes) -> None:
+    """Raise an error for the first bytes of an archive, or for an empty file."""
+    for magic, kind in _ARCHIVES.items():
+        if start.startswith(magic):
+            raise ValueError(f"{path} is a {kind} archive: unpack it and give the text file inside.")
+    if not start:
+        raise ValueError(f"{path} is empty: download the file again.")
+
+
 def _decode(path: Path, number: int, raw: bytes) -> str:
+    """Return a line as a string without its end; raise an error for binary content, HTML and XML."""
     try:
         line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise fault(
-            path, number, f"not UTF-8 text ({error.reason}): save the file as UTF-8, or get it again."
-        ) from error
+        message = f"not UTF-8 text ({error.reason}): save the file as UTF-8, or download it again."
+        raise line_error(path, number, message) from error
     if "\0" in line:
-        raise fault(path, number, "binary content instead of text: get the file again.")
+        raise line_error(path, number, "binary content instead of text: download the file again.")
     if number == 1 and line.lstrip()[:5].lower() in ("<html", "<!doc", "<?xml"):
-        raise fault(path, number, f"a web page or XML instead of data, {line[:40]!r}: get the file again.")
+        raise line_error(path, number, f"a web page or XML instead of data, {line[:40]!r}: download the file again.")
     return line
 
 
-class Rows:
+class SparseRows:
     """Sparse rows in the order in which they are read.
 
-    Entries are kept as plain numbers (16 bytes each); whole-file checks run once, vectorised, in `matrix`.
+    Entries are stored as plain numbers (16 bytes each); checks of the whole file run once, vectorised, in ``to_csr``.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,9 +79,10 @@ class Rows:
         self.columns = array("q")
         self.values = array("d")
         self.ends = array("q", [0])
-        self.lines = array("q")  # where each row stands in the file
+        self.lines = array("q")  # the line of each row in the file
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return len(self.lines)
 
     def add(self, line: int, columns: Iterable[int], values: Iterable[float]) -> None:
@@ -83,43 +92,40 @@ class Rows:
         self.ends.append(len(self.columns))
         self.lines.append(line)
 
-    def entries(self) -> tuple[np.ndarray, np.ndarray]:
+    def entries(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return all column indices and values, (nnz,) each."""
         return np.asarray(self.columns), np.asarray(self.values)
 
-    def refuse(self, wrong: np.ndarray, message: str) -> None:
+    def raise_for_entry(self, wrong: NDArray[np.bool_], message: str) -> None:
         """Raise an error for the first entry marked in ``wrong`` (nnz,), with its column and value in the message."""
         if wrong.any():
             entry = int(np.argmax(wrong))
             row = int(np.searchsorted(np.asarray(self.ends), entry, side="right")) - 1
             column, value = self.columns[entry], self.values[entry]
-            raise fault(self.path, self.lines[row], message.format(column=column, value=value))
+            raise line_error(self.path, self.lines[row], message.format(column=column, value=value))
 
-    def matrix(self, width: int, what: str, first: int = 0) -> Any:
+    def to_csr(self, width: int, what: str, first: int = 0) -> sparse.csr_matrix:
         """Return the rows as a CSR matrix (n, width), explicit zeros included.
 
-        Parameters
-        ----------
-        width : int
-            number of columns.
-        what : str
-            what a column is, for messages: ``"feature"``.
-        first : int
-            the number that the file gives to the first column.
+        ``what`` names a column in messages, such as ``"feature"``; ``first`` is the number of the first column in the
+        file.
         """
-        if width >= 2**62:
+        if width >= MAX_COLUMNS:
             raise ValueError(f"{self.path}: {width} columns are more than can be numbered; the file is damaged.")
         columns, values = self.entries()
-        within = f"the {width} of the file have the numbers {first} to {width - 1 + first}."
-        self.refuse((columns < first) | (columns >= width + first), f"{what} {{column}} does not exist: {within}")
-        self.refuse(~np.isfinite(values), f"the value of {what} {{column}} is {{value}}; numbers must be finite.")
-        index = np.int32 if max(width, len(columns)) < 2**31 else np.int64
+        allowed = f"the {width} of the file have the numbers {first} to {width - 1 + first}."
+        outside = (columns < first) | (columns >= width + first)
+        self.raise_for_entry(outside, f"{what} {{column}} does not exist: {allowed}")
+        not_finite = ~np.isfinite(values)
+        self.raise_for_entry(not_finite, f"the value of {what} {{column}} is {{value}}; numbers must be finite.")
+        index: type[np.signedinteger[Any]] = np.int32 if max(width, len(columns)) < 2**31 else np.int64
         ends = np.asarray(self.ends).astype(index)
         matrix = sparse.csr_matrix((values.copy(), (columns - first).astype(index), ends), (len(self), width))
-        self._refuse_repetitions(matrix, what, first)
+        self._check_repetitions(matrix, what, first)
         return matrix
 
-    def _refuse_repetitions(self, matrix: Any, what: str, first: int) -> None:
+    def _check_repetitions(self, matrix: sparse.csr_matrix, what: str, first: int) -> None:
+        """Raise an error if a column occurs twice in a row."""
         matrix.sort_indices()
         same = matrix.indices[1:] == matrix.indices[:-1]  # (nnz − 1,); meaningless across the end of a row
         inner = matrix.indptr[1:-1]
@@ -127,16 +133,18 @@ class Rows:
         if same.any():
             entry = int(np.argmax(same))
             row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
-            raise fault(self.path, self.lines[row], f"{what} {matrix.indices[entry] + first} stands twice in the row.")
+            message = f"{what} {matrix.indices[entry] + first} occurs twice in the row."
+            raise line_error(self.path, self.lines[row], message)
 
 
-def binary(rows: Rows, matrix: Any) -> Any:
-    """Return label rows as a CSR matrix of int8 ones; any value but 0 and 1 is refused."""
+def to_label_matrix(rows: SparseRows, matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Return label rows as a CSR matrix of int8 ones; raise an error for a value other than 0 and 1."""
     wrong = (matrix.data != 0) & (matrix.data != 1)
     if wrong.any():
         entry = int(np.argmax(wrong))
         row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
-        raise fault(rows.path, rows.lines[row], f"a label has the value {matrix.data[entry]:g}; labels are 0 or 1.")
+        message = f"a label has the value {matrix.data[entry]:g}; labels are 0 or 1."
+        raise line_error(rows.path, rows.lines[row], message)
     matrix = matrix.astype(np.int8)
     matrix.eliminate_zeros()
     return matrix

@@ -1,4 +1,4 @@
-"""Multi-label data as text of pairs: the Extreme Classification Repository's format and svmlight's."""
+"""Multi-label data as text of pairs: the formats of the Extreme Classification Repository and of svmlight."""
 
 from __future__ import annotations
 
@@ -8,28 +8,43 @@ from pathlib import Path
 from sklearn.utils import Bunch
 
 from psilearn._utils import validation
-from psilearn.datasets.sparse_rows import Rows, binary, fault, read_lines
+from psilearn.datasets.sparse_rows import SparseRows, line_error, read_lines, to_label_matrix
 
 
 def read_xc(path: str | Path) -> Bunch:
-    r"""Read a file of the Extreme Classification Repository's format.
+    r"""Read a multi-label file in the format of the Extreme Classification Repository.
 
-    The first line holds the numbers of rows, features and labels; each row its labels and its features, all counted
-    from zero: ``3,17 0:0.5 8:1.25``. A row without labels begins with a space.
+    The first line contains the numbers of rows, features and labels. Each row contains its labels and its features, all
+    counted from zero: ``3,17 0:0.5 8:1.25``. A row without labels begins with a space.
 
     Parameters
     ----------
-    path : path
-        the text, packed with gzip or not.
+    path : str or Path
+        The text file, compressed with gzip or not.
 
     Returns
     -------
-    Bunch with CSR ``X`` (n, d) of float64 and ``Y`` (n, l) of int8 ones.
+    Bunch
+        Dictionary-like object with the following attributes.
+
+        - ``X`` : CSR matrix of float64 of shape (n, d), the features.
+        - ``Y`` : CSR matrix of int8 of shape (n, L), the labels, stored as ones.
+
+    Raises
+    ------
+    ValueError
+        If the file is truncated or a line is malformed; the message names the line.
+
+    See Also
+    --------
+    read_svmlight_multilabel : The same rows without the first line.
+    read_mulan : The format of Mulan and MEKA.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    >>> from psilearn.datasets import read_xc
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "toy.txt"
     ...     _ = path.write_text("2 3 2\n0,1 2:0.5\n 0:1\n")
@@ -42,44 +57,63 @@ def read_xc(path: str | Path) -> Bunch:
     number, header = next(lines)
     sizes = header.split()
     if len(sizes) != 3 or not all(size.isascii() and size.isdigit() for size in sizes):
-        raise fault(path, number, f"three numbers are expected, of rows, features and labels, not {header[:60]!r}.")
+        message = f"three numbers are expected, of rows, features and labels, not {header[:60]!r}."
+        raise line_error(path, number, message)
     n, n_features, n_labels = map(int, sizes)
-    features, labels = Rows(path), Rows(path)
+    features, labels = SparseRows(path), SparseRows(path)
     for number, line in lines:
         if len(features) < n:
-            _add(features, labels, number, line)
+            _add_row(features, labels, number, line)
         elif line.strip():
-            raise fault(path, number, f"a further row after the {n} that the first line announces.")
+            raise line_error(path, number, f"more rows than the {n} that the first line states.")
     if len(features) < n:
-        raise fault(path, number, f"the file ends after {len(features)} of {n} rows: it is cut off; get it again.")
-    return _bunch(features, labels, n_features, n_labels)
+        message = f"the file ends after {len(features)} of {n} rows: it is truncated; download it again."
+        raise line_error(path, number, message)
+    return _make_bunch(features, labels, n_features, n_labels)
 
 
 def read_svmlight_multilabel(
     path: str | Path, n_features: int | None = None, n_labels: int | None = None, zero_based: bool = False
 ) -> Bunch:
-    r"""Read a multi-label file of svmlight's (LIBSVM's) format: ``3,17 1:0.5 9:1.25``.
+    r"""Read a multi-label file in the format of svmlight (LIBSVM): ``3,17 1:0.5 9:1.25``.
 
-    Labels are columns of Y, counted from zero. A row without labels begins with a space or with its first feature;
-    what follows ``#`` is a comment, and lines with nothing else are skipped.
+    Labels are columns of Y, counted from zero. A row without labels begins with a space or with its first feature. The
+    text after ``#`` is a comment, and lines without other text are skipped.
 
     Parameters
     ----------
-    path : path
-        the text, packed with gzip or not.
-    n_features, n_labels : int, optional
-        numbers of columns; by default as many as the file uses. Give them where several files belong together.
-    zero_based : bool
-        whether features are counted from 0 instead of 1.
+    path : str or Path
+        The text file, compressed with gzip or not.
+    n_features : int, default=None
+        The number of features; by default the largest that the file uses. Give it if several files belong together.
+    n_labels : int, default=None
+        The number of labels; by default the largest that the file uses. Give it if several files belong together.
+    zero_based : bool, default=False
+        Whether features are counted from 0 instead of 1.
 
     Returns
     -------
-    Bunch with CSR ``X`` (n, d) of float64 and ``Y`` (n, l) of int8 ones.
+    Bunch
+        Dictionary-like object with the following attributes.
+
+        - ``X`` : CSR matrix of float64 of shape (n, d), the features.
+        - ``Y`` : CSR matrix of int8 of shape (n, L), the labels, stored as ones.
+
+    Raises
+    ------
+    ValueError
+        If a line is malformed; the message names the line.
+
+    See Also
+    --------
+    read_xc : The same rows after a first line with the sizes.
+    read_mulan : The format of Mulan and MEKA.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    >>> from psilearn.datasets import read_svmlight_multilabel
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "toy.svm"
     ...     _ = path.write_text("0,1 3:0.5\n 1:1 # no label\n")
@@ -88,16 +122,16 @@ def read_svmlight_multilabel(
     ([[0.0, 0.0, 0.5], [1.0, 0.0, 0.0]], [[1, 1], [0, 0]])
     """
     path, first = Path(path), 0 if zero_based else 1
-    features, labels = Rows(path), Rows(path)
+    features, labels = SparseRows(path), SparseRows(path)
     for number, raw in read_lines(path):
         line = raw.partition("#")[0]
         if line.strip():
-            _add(features, labels, number, line)
+            _add_row(features, labels, number, line)
     if not features:
-        raise ValueError(f"{path}: no rows; the file may be cut off.")
+        raise ValueError(f"{path}: no rows; the file may be truncated.")
     columns, _ = features.entries()
-    if first and (columns == 0).any():
-        features.refuse(columns == 0, "feature 0, but features are counted from 1; pass zero_based=True.")
+    if first:
+        features.raise_for_entry(columns == 0, "feature 0, but features are counted from 1; pass zero_based=True.")
     for size, name in ((n_features, "n_features"), (n_labels, "n_labels")):
         if size is not None:
             validation.check_count(size, name)
@@ -105,26 +139,27 @@ def read_svmlight_multilabel(
         n_features = int(columns.max(initial=first - 1)) + 1 - first
     if n_labels is None:
         n_labels = int(labels.entries()[0].max(initial=-1)) + 1
-    return _bunch(features, labels, n_features, n_labels, first)
+    return _make_bunch(features, labels, n_features, n_labels, first)
 
 
-def _add(features: Rows, labels: Rows, number: int, line: str) -> None:
-    """Append the row ``labels features``."""
+def _add_row(features: SparseRows, labels: SparseRows, number: int, line: str) -> None:
+    """Append the row ``label,label index:value index:value …``."""
     words = line.split()
-    tags = words.pop(0) if words and not line[0].isspace() and ":" not in words[0] else ""
+    label_word = words.pop(0) if words and not line[0].isspace() and ":" not in words[0] else ""
     try:
-        if "_" in line or not line.isascii():  # Python would take 1_000 and digits of other scripts for numbers
-            raise ValueError("characters that belong to no number.")
-        marks = list(map(int, tags.split(","))) if tags else []
+        if "_" in line or not line.isascii():  # Python would read 1_000 and digits of other scripts as numbers
+            raise ValueError("characters that do not belong to a number.")
+        row_labels = list(map(int, label_word.split(","))) if label_word else []
         columns, values = zip(*(word.split(":") for word in words), strict=True) if words else ((), ())
-        labels.add(number, marks, repeat(1.0, len(marks)))
+        labels.add(number, row_labels, repeat(1.0, len(row_labels)))
         features.add(number, map(int, columns), map(float, values))
     except (ValueError, OverflowError) as error:
         message = f"a row must be 'label,label index:value index:value …', not {line[:60]!r} ({error})."
-        raise fault(features.path, number, message) from error
+        raise line_error(features.path, number, message) from error
 
 
-def _bunch(features: Rows, labels: Rows, n_features: int, n_labels: int, first: int = 0) -> Bunch:
-    X = features.matrix(n_features, "feature", first)
+def _make_bunch(features: SparseRows, labels: SparseRows, n_features: int, n_labels: int, first: int = 0) -> Bunch:
+    """Return the rows as checked matrices X and Y."""
+    X = features.to_csr(n_features, "feature", first)
     X.eliminate_zeros()
-    return Bunch(X=X, Y=binary(labels, labels.matrix(n_labels, "label")))
+    return Bunch(X=X, Y=to_label_matrix(labels, labels.to_csr(n_labels, "label")))

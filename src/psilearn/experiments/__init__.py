@@ -1,22 +1,23 @@
-"""The paper's experiments: one module a table or figure, one runner.
+"""The experiments of the paper: one module per table or figure, and one function that runs them.
 
-Each module says in plain data which sizes and grids it uses, and holds an :class:`~psilearn.experiments.experiment.\
-Experiment`. ``psilearn reproduce NAME`` runs it; so does
+Each module defines an :class:`Experiment`: its sizes and grids as JSON data, and a function per part. The command
+``psilearn reproduce NAME`` runs it, and so does
 
 >>> from psilearn import experiments
 >>> usps = experiments.find("usps")
 >>> [part.name for part in usps.parts]
 ['usps']
 
-and ``for record in experiments.run(usps, Path("results"), say=print): ...``. A task of your own is one more module of
-the same form: write an Experiment and give it to :func:`run`.
+followed by ``for record in experiments.run(usps, "results", log=print): ...``. To add a task of your own, write an
+:class:`Experiment` and pass it to :func:`run`.
 """
 
 from importlib import import_module
 
 from psilearn.experiments.experiment import Context, Experiment, Outcome, Part
+from psilearn.experiments.part_errors import FailedError, MissingDataError, PartError
 from psilearn.experiments.record import Metric, Record, Row
-from psilearn.experiments.runner import FailedError, MissingDataError, PartError, records, run
+from psilearn.experiments.runner import load_records, run
 
 NAMES = (
     "usps",
@@ -43,22 +44,41 @@ __all__ = [
     "Record",
     "Row",
     "find",
-    "records",
+    "load_records",
     "run",
 ]
 
 
 def find(name: str) -> Experiment:
-    """Return the experiment of this name.
+    """Return an experiment of the paper by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of ``psilearn.experiments.NAMES``.
+
+    Returns
+    -------
+    Experiment
+        The experiment with its parts.
 
     Raises
     ------
     ValueError
-        if there is none; it lists those that there are.
+        If there is no such experiment; the message lists the names.
+
+    See Also
+    --------
+    run : Run the parts of an experiment.
+
+    Examples
+    --------
+    >>> from psilearn import experiments
+    >>> experiments.find("multilabel-small").source
+    'Table 5'
     """
     if name not in NAMES:
-        raise ValueError(f"There is no experiment {name!r}; there are {', '.join(NAMES)}.")
-    experiment: Experiment = import_module(
-        f"psilearn.experiments.{_MODULES.get(name, name.replace('-', '_'))}"
-    ).EXPERIMENT
+        raise ValueError(f"There is no experiment {name!r}; the experiments are {', '.join(NAMES)}.")
+    module = import_module(f"psilearn.experiments.{_MODULES.get(name, name.replace('-', '_'))}")
+    experiment: Experiment = module.EXPERIMENT
     return experiment

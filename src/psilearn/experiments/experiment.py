@@ -1,4 +1,4 @@
-"""What an experiment is: parts, each with its sizes and grids as plain data and one function that runs it."""
+"""Experiments: parts with sizes and grids as JSON data, each with one function that runs it."""
 
 from __future__ import annotations
 
@@ -7,96 +7,223 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from zipfile import BadZipFile
 
 import numpy as np
+import numpy.typing as npt
 
 from psilearn.experiments.record import Row
 
-Say = Callable[[str], None]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Config: TypeAlias = Mapping[str, Any]  # values are JSON data: numbers, strings, lists and dicts
+Log: TypeAlias = Callable[[str], None]
+CaptionedFigures: TypeAlias = "dict[str, tuple[Figure, str]]"  # name → figure and caption
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a part is given to run with."""
+    """The settings that a part runs with.
 
-    config: Mapping[str, Any]  # sizes and grids
+    Parameters
+    ----------
+    config : mapping of str to JSON data
+        Sizes and grids of the part.
+    seed : int
+        Random seed.
+    n_jobs : int or None
+        Number of processes of the searches, as in joblib.
+    log : callable
+        Called with one line of text for each step that starts.
+    scratch : Path or None, default=None
+        Folder that keeps the finished steps of an unfinished part. If None, nothing is kept.
+
+    See Also
+    --------
+    Part : A unit of work, whose function receives a context.
+
+    Examples
+    --------
+    >>> from psilearn.experiments import Context
+    >>> context = Context({"pairs": 100}, seed=0, n_jobs=None, log=print)
+    >>> context.log(f"fitting {context.config['pairs']} pairs")
+    fitting 100 pairs
+    """
+
+    config: Config
     seed: int
-    jobs: int | None
-    say: Say  # what is being done
-    scratch: Path | None = None  # where finished steps of an unfinished part are kept
+    n_jobs: int | None
+    log: Log
+    scratch: Path | None = None
 
     @property
-    def draws(self) -> bool:
-        """Whether pictures can be drawn: matplotlib is an extra."""
+    def can_draw(self) -> bool:
+        """Whether matplotlib, which is an optional dependency, is installed."""
         return find_spec("matplotlib") is not None
 
-    def remember(self, name: str, compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """Return named arrays: those that an interrupted run of this part left behind, else computed now and kept."""
-        place = None if self.scratch is None else self.scratch / f"{name}.npz"
-        if place is not None and place.is_file():
+    def compute_once(self, name: str, compute: Callable[[], Mapping[str, npt.ArrayLike]]) -> dict[str, Any]:
+        """Return named arrays, from a previous interrupted run of the part if it kept them.
+
+        Parameters
+        ----------
+        name : str
+            Name of the step; it becomes the name of a file in ``scratch``.
+        compute : callable
+            Computes the arrays. It is called only if there is no readable file.
+
+        Returns
+        -------
+        dict of str to ndarray
+            The arrays by name.
+        """
+        path = None if self.scratch is None else self.scratch / f"{name}.npz"
+        if path is not None and path.is_file():
             try:
-                with np.load(place, allow_pickle=False) as arrays:
-                    return {key: arrays[key] for key in arrays.files}
+                with np.load(path, allow_pickle=False) as stored:
+                    return {key: stored[key] for key in stored.files}
             except (OSError, ValueError, EOFError, BadZipFile):
-                self.say(f"{name} is damaged and computed anew")
-        made: dict[str, Any] = {key: np.asarray(value) for key, value in compute().items()}
-        if place is not None:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            draft = place.with_suffix(".unfinished.npz")
-            np.savez_compressed(draft, **made)
-            draft.replace(place)
-        return made
+                self.log(f"{name}: the stored file is damaged; computing it again")
+        arrays: dict[str, Any] = {key: np.asarray(value) for key, value in compute().items()}
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft = path.with_suffix(".unfinished.npz")
+            np.savez_compressed(draft, **arrays)
+            draft.replace(path)
+        return arrays
 
 
 @dataclass
 class Outcome:
-    """What a part returns: rows, remarks, and matplotlib figures by name with a caption."""
+    """The results that a part returns.
+
+    Parameters
+    ----------
+    rows : list of Row
+        One row per method, dataset and metric.
+    notes : list of str, default=[]
+        Sentences that are shown below the table.
+    figures : dict of str to (Figure, str), default={}
+        Matplotlib figures with their captions, by name.
+
+    See Also
+    --------
+    Part : A unit of work, whose function returns an outcome.
+    Record : An outcome with everything that led to it, as it is stored.
+
+    Examples
+    --------
+    >>> from psilearn.experiments import Metric, Outcome, Row
+    >>> Outcome([Row("USPS", "OEL", Metric("RBF loss", "lower"), 0.72)], ["Chosen by validation."]).notes
+    ['Chosen by validation.']
+    """
 
     rows: list[Row]
     notes: list[str] = field(default_factory=list)
-    figures: dict[str, tuple[Any, str]] = field(default_factory=dict)
+    figures: CaptionedFigures = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One unit of work that is finished or not: usually one dataset.
+    """A unit of work of an experiment, usually one dataset.
 
-    ``config`` must be plain data (numbers, strings, lists, dicts): it is kept with the result, and a part whose config
-    changed is computed anew. ``quick`` replaces some of it where a shorter run is wanted: mostly a ``trial``, on too
-    little data to be judged.
+    Parameters
+    ----------
+    name : str
+        Letters, digits, ``_`` and ``-``; it becomes the name of a file.
+    title : str
+        Heading of the part in the report.
+    run : callable
+        Takes a :class:`Context` and returns an :class:`Outcome`.
+    config : mapping of str to JSON data
+        Sizes and grids (numbers, strings, lists, dicts). They are stored with the result, and a part whose config
+        changed is computed again.
+    quick : mapping of str to JSON data
+        Entries that replace those of ``config`` in a quick run.
+    trial : bool, default=True
+        Whether a quick run uses too little data to be compared with the paper.
+
+    See Also
+    --------
+    Experiment : A table or figure of the paper, made of parts.
+    run : Run the parts of an experiment.
+
+    Examples
+    --------
+    >>> from psilearn.experiments import Outcome, Part
+    >>> part = Part("toy", "A toy problem", lambda context: Outcome([]), {"pairs": 1000}, {"pairs": 50})
+    >>> part.trial
+    True
     """
 
     name: str
     title: str
     run: Callable[[Context], Outcome]
-    config: Mapping[str, Any]
-    quick: Mapping[str, Any]
+    config: Config
+    quick: Config
     trial: bool = True
 
     def __post_init__(self) -> None:
-        _check_name(self.name, "part")
+        _check_name(self.name, "a part")
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper."""
+    """A table or figure of the paper.
+
+    Parameters
+    ----------
+    name : str
+        Letters, digits, ``_`` and ``-``; it becomes the name of a folder.
+    title : str
+        Heading of the experiment in the report.
+    source : str
+        The table or figure of the paper, such as ``"Table 3"``.
+    protocol : str
+        How the results are obtained; empty lines separate paragraphs.
+    parts : tuple of Part
+        Parts with different names, in the order in which they run.
+
+    Raises
+    ------
+    ValueError
+        If a name contains other characters, or if two parts have the same name.
+
+    See Also
+    --------
+    find : Return an experiment of the paper by its name.
+    run : Run the parts of an experiment.
+
+    Examples
+    --------
+    >>> from psilearn.experiments import Experiment, Outcome, Part
+    >>> part = Part("toy", "A toy problem", lambda context: Outcome([]), {"pairs": 1000}, {"pairs": 50})
+    >>> experiment = Experiment("toys", "Toy problems", "Table 1", "Fit and test once.", (part,))
+    >>> [part.name for part in experiment.parts]
+    ['toy']
+    """
 
     name: str
     title: str
-    source: str  # which table or figure
-    protocol: str  # how the figures are obtained
+    source: str
+    protocol: str
     parts: tuple[Part, ...]
 
     def __post_init__(self) -> None:
-        _check_name(self.name, "whole experiment")
+        _check_name(self.name, "an experiment")
         names = [part.name for part in self.parts]
         if len(set(names)) < len(names):
             raise ValueError(f"The parts of {self.name} must have different names; got {', '.join(names)}.")
 
 
-def _check_name(name: str, what: str) -> None:
-    """A name is also that of a file or folder."""
+def figure_of(axes: Axes) -> Figure:
+    """Return the figure of axes that are not part of a subfigure."""
+    return cast("Figure", axes.figure)
+
+
+def _check_name(name: str, owner: str) -> None:
+    """Reject a name that cannot be the name of a file or folder."""
     if not re.fullmatch(r"[\w-]+", name):
-        raise ValueError(f"The name of a {what} must consist of letters, digits, _ and -; got {name!r}.")
+        raise ValueError(f"The name of {owner} must consist of letters, digits, _ and -; got {name!r}.")

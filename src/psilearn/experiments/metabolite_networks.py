@@ -2,87 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.decomposition import KernelPCA
 
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index
+from psilearn.baselines import Baseline
 from psilearn.chem.metabolites.parameter_choice import Examples
 from psilearn.decoding import CandidateSets
 from psilearn.decoding.expansions import RankedInSets, place_truth
-from psilearn.experiments.competitors import contend
-from psilearn.experiments.experiment import Context
+from psilearn.experiments.competitors import fit_competitor
+from psilearn.experiments.experiment import Context, Log
 from psilearn.experiments.protocol import Data
 from psilearn.kernels import Kernel
 
+Bits = npt.NDArray[np.uint8]
 
-def networks_of_fold(
-    examples: Examples, kernel: Kernel, train: Index, test: Index, context: Context, say: Callable[[str], None]
+
+def run_networks(
+    examples: Examples, kernel: Kernel, train: Index, test: Index, context: Context, log: Log
 ) -> list[dict[str, Any]]:
-    """Choose, fit and test the networks of the config on one fold; for each its name, ranks, losses, setting, seconds.
+    """Choose, fit and test the networks of the config on one fold; return the results of each.
 
-    As in the paper, spectra enter by the leading kernel principal components of the training spectra. A network is
-    told the bits of a fingerprint; candidates are ranked by what it makes of them: probability, or energy.
+    As in the paper, the inputs are the leading kernel principal components of the training spectra. A network learns
+    the bits of a fingerprint, and candidates are ranked by the probability or energy that it gives them.
     """
     settings = context.config["networks"]
     if not settings["competitors"]:
         return []
-    say(f"{settings['inputs']} principal components of spectra")
+    log(f"{settings['inputs']} principal components of spectra")
     X, X_test = principal_components(kernel, train, test, settings["inputs"])
-    data = Data(X, _bits(examples.outputs[train]), X_test, _bits(examples.outputs[test]))
-    found = []
+    data = Data(X, _unpack(examples.outputs[train]), X_test, _unpack(examples.outputs[test]))
+    results = []
     for key, grid in settings["competitors"].items():
-        say(f"{key}: training")
-        contender = contend(key, grid, data, context)
-        ranked = rank_bits(contender.model, X_test, examples, test)
-        found.append(
+        log(f"{key}: training")
+        competitor = fit_competitor(key, grid, data, context)
+        ranked = rank_by_costs(competitor.model, X_test, examples, test)
+        results.append(
             {
                 "name": key,
                 "nearer": ranked.nearer,
                 "tied": ranked.tied,
                 "loss": examples.losses(ranked, test),
-                "setting": ", ".join(f"{name}={value}" for name, value in contender.parameters.items()),
-                "edges": ", ".join(contender.edges),
-                "seconds": sum(contender.seconds.values()),
+                "setting": ", ".join(f"{name}={value}" for name, value in competitor.parameters.items()),
+                "edges": ", ".join(competitor.edges),
+                "seconds": sum(competitor.seconds.values()),
             }
         )
-    return found
+    return results
 
 
-def principal_components(kernel: Kernel, train: Index, test: Index, most: int) -> tuple[Array, Array]:
-    """Return the leading kernel principal components of the training spectra, and the others in the same axes."""
-    pca = KernelPCA(min(most, len(train) - 1), kernel="precomputed", eigen_solver="dense")
+def principal_components(kernel: Kernel, train: Index, test: Index, n_components: int) -> tuple[Array, Array]:
+    """Return at most ``n_components`` kernel principal components of the training spectra and of the test spectra."""
+    pca = KernelPCA(min(n_components, len(train) - 1), kernel="precomputed", eigen_solver="dense")
     X = pca.fit_transform(kernel(train))
     return X, pca.transform(kernel(test, train))
 
 
-def rank_bits(model: Any, X: Array, examples: Examples, test: Index) -> RankedInSets:
-    """Rank the candidates of test spectra by a baseline's costs; each molecule counts, those with equal bits tie."""
-    return place_truth(_costs(model, X, [examples.sets.sets[i] for i in test]), 1, examples.truth[test])
+def rank_by_costs(model: Baseline, X: Array, examples: Examples, test: Index) -> RankedInSets:
+    """Rank the candidates of the test spectra by a baseline's costs; molecules with equal bits tie."""
+    return place_truth(_iter_costs(model, X, [examples.sets.sets[i] for i in test]), 1, examples.truth[test])
 
 
-def _costs(model: Any, X: Array, sets: Sequence[Any]) -> Iterator[tuple[int, Array, Array]]:
-    """Yield each spectrum with the costs (1, c) of its candidates, unpacked one set at a time, and their slack."""
-    for i, one in enumerate(sets):
-        for _, _, D, slack in model.costs(X[i : i + 1], CandidateSets([_bits(one)])):
-            yield i, D, slack
+def _iter_costs(model: Baseline, X: Array, sets: Sequence[Bits]) -> Iterator[tuple[int, Array, Array]]:
+    """Yield each spectrum with the costs (1, c) of its candidates and their tolerance; unpack one set at a time."""
+    for i, packed in enumerate(sets):
+        for _, _, costs, tolerance in model.costs(X[i : i + 1], CandidateSets([_unpack(packed)])):
+            yield i, costs, tolerance
 
 
-def _bits(packed: Any) -> Any:
+def _unpack(packed: Bits) -> Bits:
     """Return packed fingerprints as rows of 0 and 1."""
     return np.unpackbits(packed, axis=1)
 
 
-def joined(kernels: Mapping[str, Any], networks: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the arrays of a fold with networks among them, before the predictions that know no spectrum."""
-    place = len(kernels["settings"])
-    made = dict(kernels)
-    for key, own in (("methods", "name"), ("nearer", "nearer"), ("tied", "tied"), ("loss", "loss")):
-        rows = [np.atleast_1d(one[own]) for one in networks]
-        made[key] = np.concatenate([kernels[key][:place], *rows, kernels[key][place:]])
-    for key, own in (("settings", "setting"), ("edges", "edges"), ("seconds", "seconds")):
-        made[key] = [*kernels[key], *(one[own] for one in networks)]
-    return made
+def insert_networks(results: Mapping[str, Any], networks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the arrays of a fold with the networks after the methods that have settings."""
+    n_methods = len(results["settings"])
+    joined = dict(results)
+    for key, network_key in (("methods", "name"), ("nearer", "nearer"), ("tied", "tied"), ("loss", "loss")):
+        rows = [np.atleast_1d(network[network_key]) for network in networks]
+        joined[key] = np.concatenate([results[key][:n_methods], *rows, results[key][n_methods:]])
+    for key, network_key in (("settings", "setting"), ("edges", "edges"), ("seconds", "seconds")):
+        joined[key] = [*results[key], *(network[network_key] for network in networks)]
+    return joined

@@ -1,4 +1,4 @@
-"""What is made of ranked candidates: rows, remarks and the figure of top-k curves."""
+"""Rows, notes and figures from the ranked candidates of all test spectra."""
 
 from __future__ import annotations
 
@@ -7,80 +7,90 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index
 from psilearn.decoding import Ranks
 from psilearn.experiments.competitors import NETWORKS
+from psilearn.experiments.experiment import CaptionedFigures, figure_of
 from psilearn.experiments.record import Metric, Row
 from psilearn.metrics import Mean, top_k_accuracy
 from psilearn.plotting import plot_curves
 
 LOSS = Metric("Gaussian-Tanimoto loss", "lower", 3)
-TOPS = {k: Metric(f"top-{k}, %", "higher", 1) for k in (1, 5, 10)}
+TOP_K = {k: Metric(f"top-{k}, %", "higher", 1) for k in (1, 5, 10)}
 PAPER = {  # other data: 6974 spectra, 7593 bits, PubChem
-    "SPEN": (0.537, 25.9, 54.1, 64.3),  # the paper's table has the last two the other way round
+    "SPEN": (0.537, 25.9, 54.1, 64.3),  # the paper's table has the last two in the other order
     "IOKR": (0.463, 29.6, 61.1, 71.0),
     "OEL": (0.441, 31.2, 63.5, 72.7),
 }
-CURVE = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
-MANY = 20  # candidates from which on a spectrum counts as hard
-EVERY = "all spectra"
+CURVE_K = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
+CURVE_TICKS = (1, 2, 5, 10, 20, 50, 100)
+MIN_CANDIDATES = 20  # spectra with at least so many candidates have rows of their own
+ALL_SPECTRA = "all spectra"
 
 
 @dataclass(frozen=True)
 class Results:
-    """Losses and ranks of every method on all test spectra, and what each fold chose."""
+    """Losses and positions of the truth of every method on all test spectra, and the choices of each fold."""
 
-    values: Mapping[str, Mapping[str, Array]]  # method → loss, nearer and tied, each (n,); by chance the loss alone
-    sizes: Index  # (n,)  candidates of each spectrum
-    shared: Any  # (n,) bool: whether a training molecule has the formula of the spectrum
+    values: Mapping[str, Mapping[str, Array]]  # method → loss, nearer and tied, each (n,); "chance" has the loss only
+    n_candidates: Index  # (n,)  number of candidates of each spectrum
+    shares_formula: npt.NDArray[np.bool_]  # (n,)  whether a training molecule has the formula of the spectrum
     folds: Sequence[Mapping[str, Any]]
-    numbers: Sequence[int]  # of the folds
-    chosen: Sequence[str]  # methods that have parameters
+    fold_numbers: Sequence[int]
+    tuned: Sequence[str]  # methods with parameters
 
     @classmethod
-    def of(
-        cls, folds: Sequence[Mapping[str, Any]], numbers: Sequence[int], sizes: Index, known: Sequence[Any]
+    def join(
+        cls,
+        folds: Sequence[Mapping[str, Any]],
+        fold_numbers: Sequence[int],
+        n_candidates: Index,
+        known_formulas: Sequence[npt.NDArray[np.bool_]],
     ) -> Results:
-        """Join what the folds found.
+        """Join the results of the folds.
 
-        ``sizes`` are those of all spectra, ``known`` tells for each fold which formulas its training molecules have.
+        ``n_candidates`` is given for all spectra; ``known_formulas`` tells for each fold which spectra have a formula
+        of its training molecules.
         """
         names = [str(name) for name in folds[0]["methods"]]
         values: dict[str, dict[str, Array]] = {
-            name: {part: np.concatenate([one[part][i] for one in folds]) for part in ("loss", "nearer", "tied")}
+            name: {key: np.concatenate([fold[key][i] for fold in folds]) for key in ("loss", "nearer", "tied")}
             for i, name in enumerate(names)
         }
-        values["chance"] = {"loss": np.concatenate([one["chance"] for one in folds])}
-        tested = np.concatenate([one["test"] for one in folds])
-        shared = np.concatenate([among[one["test"]] for among, one in zip(known, folds, strict=True)])
-        return cls(values, sizes[tested], shared, folds, numbers, names[: len(folds[0]["settings"])])
+        values["chance"] = {"loss": np.concatenate([fold["chance"] for fold in folds])}
+        tested = np.concatenate([fold["test"] for fold in folds])
+        shares = np.concatenate([known[fold["test"]] for known, fold in zip(known_formulas, folds, strict=True)])
+        return cls(values, n_candidates[tested], shares, folds, fold_numbers, names[: len(folds[0]["settings"])])
 
-    def top(self, name: str, k: int) -> Mean:
-        """Return the top-k accuracy in expectation over ties."""
+    def top_k(self, name: str, k: int) -> Mean:
+        """Return the top-k accuracy of a method, in expectation over ties."""
         value = self.values[name]
         if "nearer" not in value:
-            return Mean(np.minimum(k, self.sizes) / self.sizes)
+            return Mean(np.minimum(k, self.n_candidates) / self.n_candidates)
         return top_k_accuracy(Ranks(value["nearer"], value["tied"]), k)
 
     def rows(self) -> list[Row]:
-        """Return every figure, over all spectra and over those with many candidates."""
-        rows = self._rows(EVERY, self.sizes >= 1)
-        hard = self.sizes >= MANY
-        return rows + (self._rows(f"at least {MANY} candidates", hard) if np.sum(hard) > 1 else [])
+        """Return the rows over all spectra and over those with many candidates."""
+        rows = self._rows_among(ALL_SPECTRA, self.n_candidates >= 1)
+        many = self.n_candidates >= MIN_CANDIDATES
+        if np.sum(many) > 1:
+            rows += self._rows_among(f"at least {MIN_CANDIDATES} candidates", many)
+        return rows
 
-    def _rows(self, label: str, among: Any) -> list[Row]:
+    def _rows_among(self, label: str, selected: npt.NDArray[np.bool_]) -> list[Row]:
+        """Return the rows over the selected spectra."""
         rows = []
-        for place, metric in enumerate((LOSS, *TOPS.values())):
-            if label == EVERY and "SPEN" not in self.values:
-                quoted = PAPER["SPEN"][place]
+        for column, (metric, k) in enumerate([(LOSS, 0), *((metric, k) for k, metric in TOP_K.items())]):
+            if label == ALL_SPECTRA and "SPEN" not in self.values:
+                quoted = PAPER["SPEN"][column]
                 rows.append(Row(label, "SPEN", metric, paper=quoted, comparable=False, source="the paper"))
             for name, value in self.values.items():
-                k = list(TOPS)[place - 1]
-                examples = value["loss"] if metric is LOSS else 100 * self.top(name, k).values
-                mean = Mean(examples[among])
-                paper = PAPER.get("OEL" if name.startswith("OEL,") else name) if label == EVERY else None
+                examples = value["loss"] if metric is LOSS else 100 * self.top_k(name, k).values
+                mean = Mean(examples[selected])
+                paper = PAPER.get("OEL" if name.startswith("OEL,") else name) if label == ALL_SPECTRA else None
                 rows.append(
                     Row(
                         label,
@@ -88,7 +98,7 @@ class Results:
                         metric,
                         float(mean),
                         mean.standard_error,
-                        paper=None if paper is None else paper[place],
+                        paper=None if paper is None else paper[column],
                         comparable=False,
                         parameters=self._parameters(name) if metric is LOSS else {},
                         seconds=self._seconds(name) if metric is LOSS else {},
@@ -96,84 +106,95 @@ class Results:
                 )
         return rows
 
-    def _parameters(self, name: str) -> dict[str, Any]:
-        if name not in self.chosen:
+    def _parameters(self, name: str) -> dict[str, str]:
+        if name not in self.tuned:
             return {}
-        place = self.chosen.index(name)
-        return {f"fold {i}": str(one["settings"][place]) for i, one in zip(self.numbers, self.folds, strict=True)}
+        i = self.tuned.index(name)
+        return {f"fold {n}": str(fold["settings"][i]) for n, fold in zip(self.fold_numbers, self.folds, strict=True)}
 
     def _seconds(self, name: str) -> dict[str, float]:
-        if name not in self.chosen:
+        """Return the median seconds over the folds; the networks have no separate time of the choice."""
+        if name not in self.tuned:
             return {}
-        place = self.chosen.index(name) + 1
-        medians = np.median([one["seconds"] for one in self.folds], axis=0)
-        own = {"fit": float(medians[place])}
-        return own if name in NETWORKS else {"choose": float(medians[0]), **own}
+        medians = np.median([fold["seconds"] for fold in self.folds], axis=0)
+        fit = {"fit": float(medians[self.tuned.index(name) + 1])}
+        return fit if name in NETWORKS else {"choose": float(medians[0]), **fit}
 
     def notes(self, coverages: Sequence[float]) -> list[str]:
-        """Return differences with paired standard errors, what ties and single candidates do, coverage, and edges."""
-        learned = [name for name in self.chosen if name.startswith("OEL")]
+        """Return notes on paired differences, single candidates, formulas, ties, conformal sets and edges."""
+        learned = [name for name in self.tuned if name.startswith("OEL")]
         pairs = [*((name, "IOKR") for name in learned), *((name, learned[0]) for name in learned[1:])]
-        pairs += [(name, "IOKR") for name in self.chosen if name in NETWORKS]
-        notes = [self._difference(*pair) for pair in pairs]
-        single = self.sizes == 1
-        told = (f"{name} {100 * np.mean(self.top(name, 1).values[~single]):.1f}" for name in self.values)
-        notes.append(
-            f"{np.mean(single):.1%} of the spectra have a single candidate and are right whatever is predicted; "
-            f"without them top-1 is {', '.join(told)}."
-        )
-        parts = self.shared & ~single, ~self.shared & ~single
-        if all(part.any() for part in parts):
-            rates = (
-                f"{name} " + ", ".join(f"{100 * np.mean(self.top(name, 1).values[part]):.1f}" for part in parts)
-                for name in self.values
-            )
-            notes.append(
-                f"{np.mean(self.shared):.1%} of the spectra share their formula with a training molecule, a wrong "
-                f"candidate that attracts predictions. Top-1 there, and elsewhere, without single candidates: "
-                f"{'; '.join(rates)}."
-            )
-        last = self.values[learned[-1]]
-        ranks = Ranks(last["nearer"], last["tied"])
-        first, final = (100 * float(top_k_accuracy(ranks, 1, ties)) for ties in ("optimistic", "pessimistic"))
-        notes.append(
-            f"Molecules at the same distance stand in random order (expected rank); if the truth always came first "
-            f"among them top-1 of {learned[-1]} would be {first:.1f}, if always last {final:.1f}."
-        )
-        found = np.mean([one["conformal"] for one in self.folds], axis=0)
-        notes.append(
-            f"Conformal sets of {learned[-1]}, calibrated on every other test spectrum of a fold and checked on the "
-            + "rest: "
-            + "; ".join(
-                f"{coverage:.0%} asked, {held:.1%} found, {size:.1f} molecules on average (median {middle:.0f})"
-                for coverage, (held, size, middle) in zip(coverages, found, strict=True)
-            )
-            + "."
-        )
-        return notes + self._edges()
+        pairs += [(name, "IOKR") for name in self.tuned if name in NETWORKS]
+        return [
+            *(self._difference_note(*pair) for pair in pairs),
+            *self._subset_notes(),
+            self._ties_note(learned[-1]),
+            self._coverage_note(learned[-1], coverages),
+            *self._edge_notes(),
+        ]
 
-    def _difference(self, name: str, other: str) -> str:
-        loss = Mean(self.values[name]["loss"] - self.values[other]["loss"])
-        top = Mean(100 * (self.top(name, 1).values - self.top(other, 1).values))
+    def _difference_note(self, name: str, reference: str) -> str:
+        loss = Mean(self.values[name]["loss"] - self.values[reference]["loss"])
+        top_1 = Mean(100 * (self.top_k(name, 1).values - self.top_k(reference, 1).values))
         return (
-            f"{name} minus {other}, paired over {len(self.sizes)} spectra: loss {loss:+.4f} ± "
-            f"{loss.standard_error:.4f}, top-1 {top:+.2f} ± {top.standard_error:.2f} points."
+            f"{name} minus {reference}, paired over {len(self.n_candidates)} spectra: loss {loss:+.4f} ± "
+            f"{loss.standard_error:.4f}, top-1 {top_1:+.2f} ± {top_1.standard_error:.2f} points."
         )
 
-    def _edges(self) -> list[str]:
-        notes = []
-        for i, name in enumerate(self.chosen):
-            edges = [f"fold {f}: {one['edges'][i]}" for f, one in zip(self.numbers, self.folds, strict=True)]
-            edges = [edge for edge in edges if not edge.endswith(": ")]
-            if edges:
-                notes.append(f"{name}, choices at an end of their grids: {'; '.join(edges)}.")
+    def _subset_notes(self) -> list[str]:
+        """Return top-1 without single candidates, and with and without a training molecule of the same formula."""
+        single = self.n_candidates == 1
+        rates = (f"{name} {self._top_1(name, ~single)}" for name in self.values)
+        notes = [
+            f"{np.mean(single):.1%} of the spectra have a single candidate and are right whatever is predicted. "
+            f"Without them, top-1 is {'; '.join(rates)}."
+        ]
+        shared, others = self.shares_formula & ~single, ~self.shares_formula & ~single
+        if shared.any() and others.any():
+            rates = (f"{name} {self._top_1(name, shared)} and {self._top_1(name, others)}" for name in self.values)
+            notes.append(
+                f"{np.mean(self.shares_formula):.1%} of the spectra share their formula with a training molecule, a "
+                f"wrong candidate that attracts predictions. Top-1 on these and on the other spectra, both without "
+                f"single candidates: {'; '.join(rates)}."
+            )
         return notes
 
-    def figures(self) -> dict[str, tuple[Any, str]]:
-        """Return the top-k curves."""
-        curves = {name: [100 * float(self.top(name, k)) for k in CURVE] for name in self.values}
-        ax = plot_curves(list(CURVE), curves, "k", "truth among the k nearest, %", highlight="IOKR")
+    def _top_1(self, name: str, selected: npt.NDArray[np.bool_]) -> str:
+        return f"{100 * np.mean(self.top_k(name, 1).values[selected]):.1f}"
+
+    def _ties_note(self, name: str) -> str:
+        positions = Ranks(self.values[name]["nearer"], self.values[name]["tied"])
+        first, last = (100 * float(top_k_accuracy(positions, 1, ties)) for ties in ("optimistic", "pessimistic"))
+        return (
+            f"Molecules at the same distance are counted in random order (expected position). If the truth always came "
+            f"first among them, top-1 of {name} would be {first:.1f}; if it always came last, {last:.1f}."
+        )
+
+    def _coverage_note(self, name: str, coverages: Sequence[float]) -> str:
+        measured = np.mean([fold["conformal"] for fold in self.folds], axis=0)
+        sentences = "; ".join(
+            f"{coverage:.0%} requested, {actual:.1%} measured, {size:.1f} molecules on average (median {middle:.0f})"
+            for coverage, (actual, size, middle) in zip(coverages, measured, strict=True)
+        )
+        return (
+            f"Conformal sets of {name}, calibrated on every other test spectrum of a fold and checked on the others: "
+            f"{sentences}."
+        )
+
+    def _edge_notes(self) -> list[str]:
+        notes = []
+        for i, name in enumerate(self.tuned):
+            edges = [(n, str(fold["edges"][i])) for n, fold in zip(self.fold_numbers, self.folds, strict=True)]
+            texts = [f"fold {n}: {edge}" for n, edge in edges if edge]
+            if texts:
+                notes.append(f"{name}, parameters at an end of their grids: {'; '.join(texts)}.")
+        return notes
+
+    def figures(self) -> CaptionedFigures:
+        """Return the figure with the top-k curves."""
+        curves = {name: [100 * float(self.top_k(name, k)) for k in CURVE_K] for name in self.values}
+        ax = plot_curves(list(CURVE_K), curves, "k", "truth among the k nearest, %", highlight="IOKR")
         ax.set_xscale("log")
-        ax.set_xticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])
+        ax.set_xticks(CURVE_TICKS, [str(k) for k in CURVE_TICKS])
         caption = "How often the true molecule is among the k nearest candidates, over all spectra."
-        return {"top-k": (ax.figure, caption)}
+        return {"top-k": (figure_of(ax), caption)}

@@ -1,22 +1,21 @@
-"""What the multi-label experiments share: data, kernels and the score."""
+"""Data, kernels, score and grid that the multi-label experiments share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler, normalize
 
 from psilearn import datasets
-from psilearn._linalg import Array
-from psilearn._utils.samples import Index
-from psilearn.experiments.protocol import Data
+from psilearn._utils.samples import Index, Samples
+from psilearn.experiments.experiment import Config
+from psilearn.experiments.protocol import Data, Grid
 from psilearn.experiments.record import Metric
 from psilearn.kernels import Dice, Gaussian, Kernel
 
 F1 = Metric("F1", "higher", 1)
-PERCENT = 100.0  # F1 is shown as in the paper
+PERCENT = 100.0  # F1 is shown in percent, as in the paper
 TITLES = {
     "bibtex": "Bibtex",
     "bookmarks": "Bookmarks",
@@ -26,20 +25,20 @@ TITLES = {
     "eurlex4k": "EUR-Lex-4K",
 }
 OTHER_FEATURES = {"corel5k"}  # the paper's 37,152 features and 260 labels of Corel5k are not public
-STANDARDISED = {"mediamill"}  # dense visual features; all else are words or binary, and get rows of length one
+STANDARDIZED = {"mediamill"}  # dense visual features; the others are words or binary, and their rows get length one
 
 
 @dataclass(frozen=True)
 class Multilabel:
-    """Prepared features and tags; training rows in the random order of a seed."""
+    """Prepared features and tags, with the training rows in the random order of a seed."""
 
-    X: Any
-    Y: Any  # CSR, 0/1
+    X: Samples
+    Y: Samples  # CSR, 0/1
     train: Index
     test: Index
 
-    def data(self, pairs: int | None, alone: int | None = 0, tests: int | None = None) -> Data:
-        """Return the first ``pairs`` training rows, the tags of the next ``alone``, and test rows; None for all."""
+    def split(self, pairs: int | None, alone: int | None = 0, tests: int | None = None) -> Data:
+        """Return so many training pairs, the tags of the next ``alone`` rows, and ``tests`` test rows; None for all."""
         labeled, rest = self.train[:pairs], self.train[len(self.train[:pairs]) :]
         others, test = rest[:alone], self.test[:tests]
         X, Y = self.X, self.Y
@@ -47,19 +46,26 @@ class Multilabel:
 
 
 def load(name: str, seed: int) -> Multilabel:
-    """Load a dataset; rows of length one, or columns standardised on the training rows."""
+    """Load a dataset with rows of length one, or with columns standardized on the training rows."""
     bunch = getattr(datasets, f"load_{name}")()
-    X: Array = bunch.X
-    X = StandardScaler().fit(X[bunch.train]).transform(X) if name in STANDARDISED else normalize(X)
+    X = bunch.X
+    X = StandardScaler().fit(X[bunch.train]).transform(X) if name in STANDARDIZED else normalize(X)
     return Multilabel(X, bunch.Y, np.random.default_rng(seed).permutation(bunch.train), bunch.test)
 
 
-def output_kernels(Y: Any, *kinds: str) -> dict[str, list[Kernel]]:
+def make_output_kernels(Y: Samples, *kinds: str) -> dict[str, list[Kernel]]:
     """Return the kernels of each kind.
 
-    The paper's Gaussian width is σ² = 1/l̄, l̄ the mean number of tags: exp(−d²/(2σ²)) reads it as γ = l̄/2, and
-    exp(−γd²) with γ = 1/l̄ is the other reading; validation chooses. The squared distance of Dice is 2 − 2·F1.
+    The paper's Gaussian width is σ² = 1/l̄, where l̄ is the mean number of tags. If the kernel is exp(−d²/(2σ²)), this
+    means γ = l̄/2; if it is exp(−γd²), γ = 1/l̄. Validation chooses one of the two. The squared distance of Dice is
+    2 − 2·F1.
     """
     mean = float(np.mean(Y.sum(axis=1)))
-    every: dict[str, list[Kernel]] = {"Gaussian": [Gaussian(1 / mean), Gaussian(mean / 2)], "Dice": [Dice()]}
-    return {kind: every[kind] for kind in kinds}
+    kernels: dict[str, list[Kernel]] = {"Gaussian": [Gaussian(1 / mean), Gaussian(mean / 2)], "Dice": [Dice()]}
+    return {kind: kernels[kind] for kind in kinds}
+
+
+def make_grid(config: Config) -> Grid:
+    """Return the grid of a config, scored by F1."""
+    input_kernels = [Gaussian(gamma) for gamma in config["gammas"]]
+    return Grid(input_kernels, config["alphas"], config["sizes"], ["f1"], config["splits"])

@@ -7,9 +7,17 @@ from typing import Any
 
 from psilearn import IOKR, OEL
 from psilearn.experiments.experiment import Context, Experiment, Outcome, Part
-from psilearn.experiments.multilabel import F1, OTHER_FEATURES, PERCENT, TITLES, load, output_kernels
-from psilearn.experiments.protocol import Grid, Method, choose, edge_notes, measure, paired_note, row
-from psilearn.kernels import Gaussian
+from psilearn.experiments.multilabel import F1, OTHER_FEATURES, PERCENT, TITLES, load, make_grid, make_output_kernels
+from psilearn.experiments.protocol import (
+    Evaluation,
+    Method,
+    choose_parameters,
+    difference_note,
+    edge_notes,
+    fit_and_evaluate,
+    make_row,
+)
+from psilearn.experiments.record import Row
 from psilearn.metrics import f1_score
 
 PAPER = {
@@ -43,20 +51,19 @@ QUICK = {
 def run(context: Context, name: str) -> Outcome:
     """Choose, fit and test IOKR, OEL₀ and OEL on one dataset."""
     config = context.config
-    data = load(name, context.seed).data(config["pairs"], config["alone"], config["tests"])
+    data = load(name, context.seed).split(config["pairs"], config["alone"], config["tests"])
     methods = [Method("IOKR", IOKR), Method("OEL₀", OEL, [1.0]), Method("OEL", OEL, config["supervisions"])]
-    grid = Grid(
-        [Gaussian(gamma) for gamma in config["gammas"]], config["alphas"], config["sizes"], ["f1"], config["splits"]
-    )
-    kernels = {"": output_kernels(data.Y, "Gaussian")["Gaussian"]}
-    choices = choose(data, kernels, grid, methods, context)
-    rows, results = [], {}
+    kernels = {"": make_output_kernels(data.Y, "Gaussian")["Gaussian"]}
+    choices = choose_parameters(data, kernels, make_grid(config), methods, context)
+    rows: list[Row] = []
+    results: dict[str, Evaluation] = {}
     for choice in choices:
-        context.say(f"{choice.name}: fitting and decoding")
-        results[choice.name] = measure(choice.model(), data, f1_score)
-        paper = {"paper": PAPER[name][choice.name], "comparable": name not in OTHER_FEATURES}
-        rows.append(row(TITLES[name], choice, results[choice.name], F1, PERCENT, **paper))
-    notes = [paired_note(results, a, b, PERCENT, 2) for a, b in (("OEL₀", "IOKR"), ("OEL", "OEL₀"))]
+        context.log(f"{choice.name}: fitting and decoding")
+        results[choice.name] = fit_and_evaluate(choice.make_model(), data, f1_score)
+        paper, comparable = PAPER[name][choice.name], name not in OTHER_FEATURES
+        evaluation = results[choice.name]
+        rows.append(make_row(TITLES[name], choice, evaluation, F1, PERCENT, paper=paper, comparable=comparable))
+    notes = [difference_note(results, a, b, PERCENT, 2) for a, b in (("OEL₀", "IOKR"), ("OEL", "OEL₀"))]
     if name in OTHER_FEATURES:
         notes.append("Mulan's 499 features and 374 labels; the paper used 37,152 features and 260 labels.")
     return Outcome(rows, notes + edge_notes(choices))
@@ -66,11 +73,11 @@ EXPERIMENT = Experiment(
     name="multilabel-small",
     title="Multi-label classification with few pairs",
     source="Table 5",
-    protocol="A random 2000 of the training rows as pairs, the tags of others as outputs alone. Gaussian kernels; rows "
-    "of the input have length one. IOKR chooses γ of the input kernel, the reading of the output width and its λ, then "
-    "OEL₀ and OEL choose λ, p and c with these kernels, all by F1 over five random 80/20 splits of the pairs (the "
-    "paper gave IOKR the parameters of OEL). All methods decode to the tag sets of all these training rows. "
-    "Bookmarks is tested on its first 2500 test rows.",
+    protocol="2000 random training rows are pairs, and the tags of other rows are outputs without inputs. All kernels "
+    "are Gaussian; rows of the input have length one. IOKR chooses γ of the input kernel, one of two readings of the "
+    "paper's output width, and λ. Then OEL₀ and OEL choose λ, p and c with these kernels. All choices are made by F1 "
+    "over five random 80/20 splits of the pairs (in the paper, IOKR had the parameters of OEL). All methods decode to "
+    "the tag sets of all these training rows. Bookmarks is tested on its first 2500 test rows.",
     parts=tuple(
         Part(
             name,

@@ -1,90 +1,156 @@
-"""What an experiment leaves behind: rows with the paper's figure beside ours, and everything that led to them.
+"""The stored results of an experiment: our values next to the paper's, and everything that led to them.
 
-A record is plain data: it is written as strict JSON and read back without executing anything.
+A record is JSON data: it is written as strict JSON and read without executing anything.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
 import platform
-from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat, cast
 
-from psilearn._utils.files import plain, write_whole
+from psilearn._utils.files import to_json_value, write_atomically
 
 PACKAGES = ("psilearn", "numpy", "scipy", "scikit-learn")
-EXTRAS = ("torch",)  # named where they are installed
+OPTIONAL_PACKAGES = ("torch",)  # recorded only if they are installed
+MAX_DIGITS = 12
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What a figure measures, and which way is better."""
+    """What a value measures, and which direction is better.
+
+    Parameters
+    ----------
+    name : str
+        Name of the metric in tables.
+    better : {"lower", "higher"}
+        Which values are better.
+    digits : int, default=3
+        Number of decimals that are shown, at most 12.
+    spread : str, default="s.e."
+        What follows ±: ``"s.e."`` for the standard error over the test examples, ``"s.d."`` for the standard deviation
+        over repetitions.
+
+    Raises
+    ------
+    ValueError
+        If ``better`` or ``digits`` has another value.
+
+    See Also
+    --------
+    Row : One value of a metric.
+
+    Examples
+    --------
+    >>> from psilearn.experiments import Metric
+    >>> Metric("F1", "higher", digits=1)
+    Metric(name='F1', better='higher', digits=1, spread='s.e.')
+    """
 
     name: str
-    better: str  # "lower" or "higher"
-    digits: int = 3  # shown after the point
-    spread: str = "s.e."  # what follows ±: the standard error over the test examples, or "s.d." over repetitions
+    better: str
+    digits: int = 3
+    spread: str = "s.e."
 
     def __post_init__(self) -> None:
-        _check(self, str, "name", "better", "spread")
+        _check_types(self, str, "name", "better", "spread")
         if self.better not in ("lower", "higher"):
-            raise ValueError(f"better must be 'lower' or 'higher', not {self.better!r}")
-        if type(self.digits) is not int or self.digits not in range(13):
-            raise ValueError(f"digits must be between 0 and 12, not {self.digits!r}")
+            raise ValueError(f"better must be 'lower' or 'higher', not {self.better!r}.")
+        if type(self.digits) is not int or not 0 <= self.digits <= MAX_DIGITS:
+            raise ValueError(f"digits must be an integer between 0 and {MAX_DIGITS}, not {self.digits!r}.")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure: a method on a dataset, ours beside the paper's.
+    """The value of a metric for one method on one dataset, ours next to the paper's.
 
-    ``value`` is None where the figure is quoted and not measured. ``comparable`` is False where the paper's figure was
-    obtained on other data or another machine: it is shown, and not judged. What is unknown is None and never NaN, which
-    would be neither better nor worse than anything.
+    Unknown numbers are None. NaN is rejected, because it compares as neither better nor worse than anything.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the dataset.
+    method : str
+        Name of the method.
+    metric : Metric
+        The metric of the value.
+    value : float or None, default=None
+        Our value; None if the paper's value is quoted and nothing was measured.
+    error : float or None, default=None
+        The spread of our value, as named by ``metric.spread``.
+    paper : float or None, default=None
+        The paper's value.
+    paper_error : float or None, default=None
+        The spread of the paper's value.
+    comparable : bool, default=True
+        False if the paper's value was obtained on other data or on another machine: it is shown without a verdict.
+    parameters : dict, default={}
+        Every hyper-parameter that was chosen or set.
+    seconds : dict of str to float, default={}
+        The time of each step, such as ``"choose"``, ``"fit"`` and ``"decode"``.
+    source : str, default=""
+        Where a quoted value comes from.
+
+    Raises
+    ------
+    ValueError
+        If a number is not finite.
+
+    See Also
+    --------
+    Metric : What a value measures.
+    Outcome : The rows of a part.
+
+    Examples
+    --------
+    >>> from psilearn.experiments import Metric, Row
+    >>> row = Row("USPS", "OEL", Metric("RBF loss", "lower"), 0.72, paper=0.725)
+    >>> row.difference, row.verdict
+    (-0.005, 'pass')
     """
 
     dataset: str
     method: str
     metric: Metric
     value: float | None = None
-    error: float | None = None  # what the metric calls its spread
+    error: float | None = None
     paper: float | None = None
     paper_error: float | None = None
     comparable: bool = True
-    parameters: dict[str, Any] = field(default_factory=dict)  # every hyper-parameter that was chosen or set
-    seconds: dict[str, float] = field(default_factory=dict)  # choose, fit, decode
-    source: str = ""  # of a quoted figure
+    parameters: dict[str, Any] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    source: str = ""
 
     def __post_init__(self) -> None:
-        _check(self, str, "dataset", "method", "source")
-        _check(self, dict, "parameters", "seconds")
-        _check(self, bool, "comparable")
+        _check_types(self, str, "dataset", "method", "source")
+        _check_types(self, dict, "parameters", "seconds")
+        _check_types(self, bool, "comparable")
         numbers = {"value": self.value, "error": self.error, "paper": self.paper, "paper_error": self.paper_error}
         numbers |= self.seconds
         for name, number in numbers.items():
             if number is not None and not _is_finite(number):
-                raise ValueError(f"{self.dataset}, {self.method}: {name} must be a finite number, not {number!r}")
+                raise ValueError(f"{self.dataset}, {self.method}: {name} must be a finite number, not {number!r}.")
 
     @property
     def quoted(self) -> bool:
-        """Whether the figure is the paper's alone."""
+        """Whether there is only the paper's value."""
         return self.value is None
 
     @property
     def difference(self) -> float | None:
-        """Ours minus the paper's; what rounding explains is no difference."""
+        """Our value minus the paper's, without rounding errors; None if one of them is unknown."""
         return None if self.value is None or self.paper is None else round(self.value - self.paper, 12)
 
     @property
     def verdict(self) -> str:
-        """One of "pass", "falls short", "quoted", "not comparable" and, where the paper has no figure, ""."""
+        """One of "pass", "falls short", "quoted", "not comparable" and, if the paper has no value, ""."""
         if self.quoted:
             return "quoted"
         if self.difference is None:
@@ -97,117 +163,165 @@ class Row:
 
 @dataclass(frozen=True)
 class Record:
-    """One finished part of an experiment."""
+    """The stored result of a finished part of an experiment.
+
+    Parameters
+    ----------
+    experiment : str
+        Name of the experiment.
+    part : str
+        Name of the part.
+    title : str
+        Heading of the part in the report.
+    seed : int
+        Random seed.
+    quick : bool
+        Whether it was a quick run.
+    config : dict
+        Sizes and grids.
+    key : str
+        Hash of everything that determines the result. A part with another key is computed again.
+    rows : list of Row
+        One row per method, dataset and metric.
+    notes : list of str
+        Sentences that are shown below the table.
+    figures : dict of str to str
+        Captions of the pictures by the name of their PNG file, which is in the folder of the record.
+    seconds : float
+        Time that the part took.
+    finished : str
+        Date and time of the end, UTC.
+    environment : dict of str to str
+        Versions of packages, the operating system and the number of cores.
+    trial : bool, default=False
+        Whether it was a quick run on too little data to be compared with the paper.
+
+    Raises
+    ------
+    TypeError
+        If a field has another type.
+    ValueError
+        If a text is not a string, ``seconds`` is not a finite number, or a picture is not a PNG file in the folder.
+
+    See Also
+    --------
+    load_records : Return the stored records of an experiment.
+    run : Run the parts of an experiment and yield their records.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from psilearn.experiments import Metric, Record, Row
+    >>> record = Record(
+    ...     experiment="toys", part="toy", title="A toy problem", seed=0, quick=False, config={"pairs": 50}, key="1f",
+    ...     rows=[Row("Toy", "OEL", Metric("loss", "lower"), 0.5)], notes=[], figures={}, seconds=1.0,
+    ...     finished="2026-01-01 12:00", environment={},
+    ... )
+    >>> with TemporaryDirectory() as folder:
+    ...     record.save(Path(folder))
+    ...     Record.load(Path(folder, "toy.json")) == record
+    True
+    """
 
     experiment: str
     part: str
     title: str
     seed: int
     quick: bool
-    config: dict[str, Any]  # sizes and grids
-    key: str  # of all that determines the result: a part with another key is computed anew
+    config: dict[str, Any]
+    key: str
     rows: list[Row]
     notes: list[str]
-    figures: dict[str, str]  # file name → caption
+    figures: dict[str, str]
     seconds: float
-    finished: str  # date and time, UTC
+    finished: str
     environment: dict[str, str]
-    trial: bool = False  # a quick run on too little data to be judged
+    trial: bool = False
 
     def __post_init__(self) -> None:
-        _check(self, str, "experiment", "part", "title", "key", "finished")
-        _check(self, dict, "config", "figures", "environment")
-        _check(self, list, "rows", "notes")
-        _check(self, bool, "quick", "trial")
-        _check(self, int, "seed")
+        _check_types(self, str, "experiment", "part", "title", "key", "finished")
+        _check_types(self, dict, "config", "figures", "environment")
+        _check_types(self, list, "rows", "notes")
+        _check_types(self, bool, "quick", "trial")
+        _check_types(self, int, "seed")
         texts = [*self.notes, *self.figures.values(), *self.environment.values()]
         if not all(isinstance(text, str) for text in texts) or not _is_finite(self.seconds):
-            raise ValueError("notes, captions and versions must be text, and seconds a number")
+            raise ValueError("notes, captions and versions must be strings, and seconds must be a finite number.")
         for name in self.figures:
             if Path(name).name != name or "\\" in name or not name.endswith(".png"):
-                raise ValueError(f"a picture must be a PNG file beside the record, not {name!r}")
+                raise ValueError(f"A picture must be a PNG file in the folder of the record, not {name!r}.")
 
     def save(self, folder: Path) -> None:
-        """Write ``<part>.json``; an interrupted write leaves the former file."""
-        text = json.dumps(plain(asdict(self)), indent=1, ensure_ascii=False, allow_nan=False)
-        write_whole(folder / f"{self.part}.json", text.encode())
+        """Write ``<part>.json``; an interrupted write leaves the previous file unchanged.
+
+        Parameters
+        ----------
+        folder : Path
+            An existing folder.
+        """
+        text = json.dumps(to_json_value(asdict(self)), indent=1, ensure_ascii=False, allow_nan=False)
+        write_atomically(folder / f"{self.part}.json", text.encode())
 
     @classmethod
     def load(cls, path: Path) -> Record:
-        """Read a saved part.
+        """Read a record.
+
+        Parameters
+        ----------
+        path : Path
+            A file that :meth:`save` wrote.
+
+        Returns
+        -------
+        Record
+            The stored record.
 
         Raises
         ------
         ValueError
-            if the file is not such a part: it names the file.
+            If the file is not a record; the message names the file.
         """
         try:
-            content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+            content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_reject_constant)
             rows = [Row(**{**row, "metric": Metric(**row["metric"])}) for row in content.pop("rows")]
             return cls(**content, rows=rows)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError) as error:
+            reason = f"{type(error).__name__}: {error}".rstrip(".")
             raise ValueError(
-                f"{path} is not the record of an experiment ({type(error).__name__}: {error}). Remove it and run again."
+                f"{path} is not the record of an experiment ({reason}). Remove it and run again."
             ) from error
 
 
-def environment() -> dict[str, str]:
-    """Return versions and the kind of machine."""
-    found = {}
+def describe_environment() -> dict[str, str]:
+    """Return the versions of Python and packages, the operating system and the number of cores."""
+    versions = {}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
-        except PackageNotFoundError:  # a checkout on the path, not installed
-            found[name] = "unknown"
-    for name in EXTRAS:
+            versions[name] = version(name)
+        except PackageNotFoundError:  # a checkout on the path that is not installed
+            versions[name] = "unknown"
+    for name in OPTIONAL_PACKAGES:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return {"python": platform.python_version(), **found, "system": platform.system(), "cores": str(os.cpu_count())}
+            versions[name] = version(name)
+    return {"python": platform.python_version(), **versions, "system": platform.system(), "cores": str(os.cpu_count())}
 
 
-def write_csv(records: Iterable[Record], path: Path) -> None:
-    """Write one line a row, with one column for each hyper-parameter, each time and each version."""
-    lines = [_line(record, row) for record in records for row in record.rows]
-    columns = list(dict.fromkeys(column for line in lines for column in line))
-    table = io.StringIO(newline="")
-    writer = csv.DictWriter(table, columns)
-    writer.writeheader()
-    writer.writerows(lines)
-    write_whole(path, table.getvalue().encode())
-
-
-def _line(record: Record, row: Row) -> dict[str, Any]:
-    own = {f.name: getattr(row, f.name) for f in fields(row) if f.name not in ("metric", "parameters", "seconds")}
-    return {
-        "experiment": record.experiment,
-        "part": record.part,
-        **own,
-        "metric": row.metric.name,
-        "better": row.metric.better,
-        "spread": row.metric.spread,
-        "difference": row.difference,
-        "verdict": row.verdict,
-        **{f"param_{name}": value for name, value in row.parameters.items()},
-        **{f"{name}_seconds": value for name, value in row.seconds.items()},
-        "seed": record.seed,
-        "quick": record.quick,
-        "finished": record.finished,
-        **record.environment,
-    }
-
-
-def _check(thing: Any, kind: type, *names: str) -> None:
+def _check_types(instance: object, kind: type, *names: str) -> None:
+    """Raise a TypeError if one of the named attributes has another type."""
     for name in names:
-        if not isinstance(getattr(thing, name), kind):
-            raise TypeError(f"{name} must be of type {kind.__name__}, not {getattr(thing, name)!r:.80}")
+        value = getattr(instance, name)
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be of type {kind.__name__}, not {value!r:.80}.")
 
 
-def _is_finite(number: Any) -> bool:
+def _is_finite(number: object) -> bool:
+    """Tell whether a value, perhaps read from a file, is a finite number."""
     try:
-        return not isinstance(number, bool | str) and math.isfinite(number)
+        return not isinstance(number, bool | str) and math.isfinite(cast(SupportsFloat, number))
     except (TypeError, OverflowError):
         return False
 
 
-def _refuse(constant: str) -> None:
+def _reject_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not a number of JSON")

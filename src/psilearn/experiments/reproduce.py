@@ -1,4 +1,4 @@
-"""``psilearn reproduce``: run experiments, show their tables, keep the report up to date."""
+"""``psilearn reproduce``: run experiments, show their tables and update the report."""
 
 from __future__ import annotations
 
@@ -15,151 +15,144 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from psilearn import experiments
-from psilearn.experiments import tables
-from psilearn.experiments.experiment import Experiment, Say
+from psilearn.experiments.experiment import Experiment, Log
+from psilearn.experiments.part_errors import FailedError, PartError
 from psilearn.experiments.record import Record
 from psilearn.experiments.report import Chapter, write_report
-from psilearn.experiments.runner import FailedError, PartError, is_current, place, run, stored
+from psilearn.experiments.runner import is_current, load_results, results_folder, run
+from psilearn.experiments.tables import TRIAL_WARNING, format_seconds, render_tables, summarize
 
-INTERRUPTED = 130
-PROCESSES = 4  # of the searches by default, at the most: each holds a decomposed K_x
+INTERRUPTED_STATUS = 130
+MAX_DEFAULT_JOBS = 4  # each process of a search holds an eigendecomposition of K_x
 
 
-def choose(name: str, only: str | None) -> list[Experiment]:
-    """Return the experiments that are wanted: one by its name, or all; with ``only``, those that have such a part.
+def select_experiments(name: str, only: str | None) -> list[Experiment]:
+    """Return the experiment of this name, or all for ``"all"``; with ``only``, those that have such a part.
 
-    Raises
-    ------
-    ValueError
-        if there is no such experiment or part; it lists those that there are.
+    A ValueError lists the known names if there is no such experiment or part.
     """
-    wanted = [experiments.find(n) for n in (experiments.NAMES if name == "all" else [name])]
-    having = [experiment for experiment in wanted if only is None or only in (part.name for part in experiment.parts)]
-    if not having:
-        known = ", ".join(dict.fromkeys(part.name for experiment in wanted for part in experiment.parts))
-        raise ValueError(f"There is no part {only!r}; there are {known}.")
-    return having
+    named = [experiments.find(known) for known in (experiments.NAMES if name == "all" else [name])]
+    selected = [experiment for experiment in named if only is None or only in (part.name for part in experiment.parts)]
+    if not selected:
+        known = ", ".join(dict.fromkeys(part.name for experiment in named for part in experiment.parts))
+        raise ValueError(f"There is no part {only!r}; the parts are {known}.")
+    return selected
 
 
 @dataclass
 class Reproduction:
-    """One call of the command: where results go, and how they are made.
-
-    Parameters
-    ----------
-    output : path
-        the folder of the results; see :func:`~psilearn.experiments.runner.place`.
-    seed, jobs, quick, fresh :
-        as in :func:`~psilearn.experiments.runner.run`.
-    only : str, optional
-        the name of a single part.
-    """
+    """One call of the command, with the options of :func:`~psilearn.experiments.run`."""
 
     output: Path
     seed: int = 0
-    jobs: int | None = None
+    n_jobs: int | None = None
     only: str | None = None
     quick: bool = False
     fresh: bool = False
     console: Console = field(default_factory=Console)  # tables
-    progress: Console = field(default_factory=lambda: Console(stderr=True))  # what is being done
+    progress_console: Console = field(default_factory=lambda: Console(stderr=True))  # the current step
 
     @property
     def folder(self) -> Path:
-        """Where the report lies, and beside it one folder an experiment."""
-        return place(self.output, self.seed, self.quick)
+        """The folder of the report, with one subfolder per experiment."""
+        return results_folder(self.output, self.seed, self.quick)
 
-    def prepare(self) -> None:
-        """Make the folder; OSError where that cannot be, or where nothing can be written in it."""
+    def prepare_folder(self) -> None:
+        """Create the folder; raise an OSError if it cannot be created or written to."""
         if self.folder.exists() and not self.folder.is_dir():
-            raise NotADirectoryError(f"{self.folder} is a file")
+            raise NotADirectoryError(f"{self.folder} is a file.")
         self.folder.mkdir(parents=True, exist_ok=True)
         if not os.access(self.folder, os.W_OK | os.X_OK):
-            raise PermissionError(f"nothing may be written in {self.folder}")
+            raise PermissionError(f"{self.folder} is not writable.")
 
-    def overview(self) -> None:
-        """Show the experiments, their parts, and which of them are finished."""
+    def show_overview(self) -> None:
+        """List the experiments, their parts, and which of them are finished."""
         for name in experiments.NAMES:
             experiment = experiments.find(name)
             self._print(f"\n{name}  {experiment.title} ({experiment.source})")
-            found = {r.part if isinstance(r, Record) else r.part.name: r for r in self._stored(experiment)}
+            results = {r.part if isinstance(r, Record) else r.part.name: r for r in self._load_results(experiment)}
             for part in experiment.parts:
-                self._print(f"  {part.name:<20} {_state(found.get(part.name), experiment)}")
-        self._print("\npsilearn reproduce NAME runs one of them, psilearn reproduce all every one.")
+                self._print(f"  {part.name:<20} {_describe_state(results.get(part.name), experiment)}")
+        self._print("\nRun one experiment with psilearn reproduce NAME, all of them with psilearn reproduce all.")
 
-    def run(self, wanted: Sequence[Experiment]) -> int:
-        """Run experiments, show what they gave, write the report; return the exit status of the command."""
+    def run(self, selected: Sequence[Experiment]) -> int:
+        """Run experiments, show their results, write the report; return the exit status of the command."""
         records: list[Record] = []
         errors: dict[str, list[PartError]] = {}
-        interrupted = broken = False
+        interrupted = failed = False
         start = time.monotonic()
         try:
-            for experiment in wanted:
-                results, problem = self._run(experiment)
+            for experiment in selected:
+                results, write_error = self._run_experiment(experiment)
                 errors[experiment.name] = [result for result in results if isinstance(result, PartError)]
                 records += [result for result in results if isinstance(result, Record)]
-                broken |= problem or any(isinstance(error, FailedError) for error in errors[experiment.name])
+                failed |= write_error or any(isinstance(error, FailedError) for error in errors[experiment.name])
         except KeyboardInterrupt:
             interrupted = True
-            self._print("\nInterrupted. Finished parts are kept: the same command goes on after them.")
-        broken |= not self._write_report(errors)
+            self._print("\nInterrupted. Finished parts are kept; run the same command again to resume.")
+        failed |= not self._write_report(errors)
         if records:
-            judged = [row for record in records if not record.trial for row in record.rows]
-            said = f"{tables.summary(judged)}." if judged else tables.TRIAL
-            self._print(f"{said[:1].upper()}{said[1:]} ({tables.short_seconds(time.monotonic() - start)})", "bold")
+            self._print(f"{_summary(records)} ({format_seconds(time.monotonic() - start)})", "bold")
         elif not interrupted:
             self._print("No part gave a result.", "bold")
-        return INTERRUPTED if interrupted else int(broken or not records)
+        return INTERRUPTED_STATUS if interrupted else int(failed or not records)
 
-    def _run(self, experiment: Experiment) -> tuple[Sequence[Record | PartError], bool]:
-        """Return what the parts gave, and whether the folder refused it."""
-        for unreadable in self._stored(experiment):
-            if isinstance(unreadable, FailedError) and self.only in (None, unreadable.part.name):
-                self._print(f"Computed anew: {unreadable}", "yellow")
+    def _run_experiment(self, experiment: Experiment) -> tuple[list[Record | PartError], bool]:
+        """Return the results of the parts, and whether writing them failed."""
+        for stored in self._load_results(experiment):
+            if isinstance(stored, FailedError) and self.only in (None, stored.part.name):
+                self._print(f"Computing again: {stored}", "yellow")
         results: list[Record | PartError] = []
-        problem = None
-        with self._narration() as say:
+        write_error = None
+        with self._progress_log() as log:
             parts = run(
                 experiment,
                 self.output,
-                say=say,
+                log=log,
                 only=self.only,
                 seed=self.seed,
-                jobs=self.jobs or min(cpu_count(), PROCESSES),
+                n_jobs=self.n_jobs or min(cpu_count(), MAX_DEFAULT_JOBS),
                 quick=self.quick,
                 fresh=self.fresh,
             )
             try:
                 results.extend(parts)
             except OSError as error:
-                problem = error
-        self._show(experiment, results)
-        if problem:
-            self._print(f"Results could not be kept: {problem}", "bold red")
-        return results, problem is not None
+                write_error = error
+        self._show_results(experiment, results)
+        if write_error:
+            self._print(f"The results could not be written: {write_error}", "bold red")
+        return results, write_error is not None
 
-    def _show(self, experiment: Experiment, results: Sequence[Record | PartError]) -> None:
+    def _show_results(self, experiment: Experiment, results: Sequence[Record | PartError]) -> None:
         self._print(f"\n{experiment.title} ({experiment.source})\n", "bold underline")
         for result in results:
             if isinstance(result, Record):
-                if result.trial:
-                    self._print(f"{tables.TRIAL}\n", "bold yellow")
-                self.console.print(tables.terminal(result.rows, judged=not result.trial))
-                for note in result.notes:
-                    self._print(f"- {note}")
-                continue
-            verb = "failed" if isinstance(result, FailedError) else "skipped"
-            self._print(f"{result.part.title}: {verb}. {result}", "red" if verb == "failed" else "yellow")
-            if verb == "failed" and result.__cause__:
-                told = "".join(traceback.format_exception(result.__cause__))
-                self.progress.print(told, markup=False, highlight=False, style="dim", soft_wrap=True)
+                self._show_record(result)
+            else:
+                self._show_error(result)
         if any(isinstance(result, Record) for result in results):
             self._print(f"Files: {self.folder / experiment.name}\n")
 
+    def _show_record(self, record: Record) -> None:
+        if record.trial:
+            self._print(f"{TRIAL_WARNING}\n", "bold yellow")
+        self.console.print(render_tables(record.rows, judged=not record.trial))
+        for note in record.notes:
+            self._print(f"- {note}")
+
+    def _show_error(self, error: PartError) -> None:
+        """Print why a part has no record; if it failed, with the traceback on stderr."""
+        failed = isinstance(error, FailedError)
+        self._print(f"{error.part.title}: {'failed' if failed else 'skipped'}. {error}", "red" if failed else "yellow")
+        if failed and error.__cause__:
+            text = "".join(traceback.format_exception(error.__cause__))
+            self.progress_console.print(text, markup=False, highlight=False, style="dim", soft_wrap=True)
+
     def _write_report(self, errors: dict[str, list[PartError]]) -> bool:
-        """Write the report of all that is finished in the folder; False where that cannot be."""
+        """Write the report of all finished parts in the folder; return whether it could be written."""
         chapters = [
-            self._chapter(experiments.find(name), errors.get(name, []))
+            self._make_chapter(experiments.find(name), errors.get(name, []))
             for name in experiments.NAMES
             if (self.folder / name).exists() or name in errors
         ]
@@ -171,40 +164,48 @@ class Reproduction:
         self._print(f"Report: {self.folder / 'report.html'}")
         return True
 
-    def _chapter(self, experiment: Experiment, errors: Sequence[PartError]) -> Chapter:
-        found = self._stored(experiment)
-        records = [record for record in found if isinstance(record, Record)]
-        there = {record.part for record in records}
-        missing = {part.name: "not run yet" for part in experiment.parts if part.name not in there}
-        unreadable = [error for error in found if isinstance(error, FailedError)]
+    def _make_chapter(self, experiment: Experiment, errors: Sequence[PartError]) -> Chapter:
+        results = self._load_results(experiment)
+        records = [result for result in results if isinstance(result, Record)]
+        unreadable = [result for result in results if isinstance(result, FailedError)]
+        recorded = {record.part for record in records}
+        missing = {part.name: "not run yet" for part in experiment.parts if part.name not in recorded}
         missing |= {error.part.name: str(error) for error in (*unreadable, *errors)}
         return Chapter(experiment, records, missing, self.folder / experiment.name)
 
-    def _stored(self, experiment: Experiment) -> Sequence[Record | FailedError]:
-        return stored(experiment, self.output, self.seed, self.quick)
+    def _load_results(self, experiment: Experiment) -> list[Record | FailedError]:
+        return load_results(experiment, self.output, self.seed, self.quick)
 
     def _print(self, text: str, style: str | None = None) -> None:
         self.console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
     @contextmanager
-    def _narration(self) -> Iterator[Say]:
-        """Tell what is being done: one line that changes on a terminal, one line each elsewhere."""
-        if not self.progress.is_terminal:
+    def _progress_log(self) -> Iterator[Log]:
+        """Show the current step: in one line that changes on a terminal, one line per step elsewhere."""
+        if not self.progress_console.is_terminal:
             start = time.monotonic()
-            yield lambda text: self.progress.print(
+            yield lambda text: self.progress_console.print(
                 f"{time.monotonic() - start:6.0f} s  {text}", markup=False, highlight=False, soft_wrap=True
             )
             return
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-        with Progress(*columns, console=self.progress, transient=True, redirect_stdout=False) as bar:
+        with Progress(*columns, console=self.progress_console, transient=True, redirect_stdout=False) as bar:
             task = bar.add_task("starting", total=None)
             yield lambda text: bar.update(task, description=text)
 
 
-def _state(found: Record | FailedError | None, experiment: Experiment) -> str:
-    if found is None:
+def _summary(records: Sequence[Record]) -> str:
+    """Return one sentence about all results."""
+    judged = [row for record in records if not record.trial for row in record.rows]
+    text = f"{summarize(judged)}." if judged else TRIAL_WARNING
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _describe_state(result: Record | FailedError | None, experiment: Experiment) -> str:
+    if result is None:
         return "not run"
-    if isinstance(found, FailedError):
-        return f"unreadable: {found}"
-    old = "" if is_current(found, experiment) else ", by another version or with other settings: would be computed anew"
-    return f"finished on {found.finished} in {tables.short_seconds(found.seconds)}{old}"
+    if isinstance(result, FailedError):
+        return f"unreadable: {result}"
+    outdated = "; made by another version or with other settings, would be computed again"
+    state = f"finished on {result.finished} in {format_seconds(result.seconds)}"
+    return state if is_current(result, experiment) else state + outdated

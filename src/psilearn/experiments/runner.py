@@ -1,4 +1,4 @@
-"""Run the parts of an experiment; what is finished is not computed again."""
+"""Run the parts of an experiment; finished parts are not computed again."""
 
 from __future__ import annotations
 
@@ -14,111 +14,158 @@ from pathlib import Path
 from typing import Any
 
 from psilearn import __version__
-from psilearn._utils.files import plain, write_whole
-from psilearn.experiments.experiment import Context, Experiment, Outcome, Part, Say
-from psilearn.experiments.record import Record, environment, write_csv
+from psilearn._utils.files import to_json_value, write_atomically
+from psilearn.experiments.experiment import Context, Experiment, Log, Outcome, Part
+from psilearn.experiments.part_errors import FailedError, MissingDataError, PartError
+from psilearn.experiments.record import Record, describe_environment
+from psilearn.experiments.results_csv import write_csv
 
 NO_PICTURES = "No pictures: they need the extra psilearn[plot]; with it the part is run again."
-
-
-class PartError(Exception):
-    """Why a part has no record."""
-
-    def __init__(self, part: Part, reason: str) -> None:
-        super().__init__(reason)
-        self.part = part
-
-
-class MissingDataError(PartError):
-    """A part that cannot run because its data is not there."""
-
-
-class FailedError(PartError):
-    """A part that began and went wrong, or whose record cannot be read."""
 
 
 def run(
     experiment: Experiment,
     output: str | Path,
     *,
-    say: Say,
+    log: Log,
     only: str | None = None,
     seed: int = 0,
-    jobs: int | None = None,
+    n_jobs: int | None = None,
     quick: bool = False,
     fresh: bool = False,
 ) -> Iterator[Record | PartError]:
-    """Yield the record of each part, computed now or found finished; else the error that says why there is none.
+    """Run the parts of an experiment and yield the record of each.
 
-    Warnings that a part raises become notes of its record.
+    A part that is already finished is not computed again. Warnings that a part raises become notes of its record.
 
     Parameters
     ----------
     experiment : Experiment
-    output : path
-        ``output/<experiment>/`` receives ``<part>.json``, pictures and ``results.csv``; a trial run or another seed
-        than 0 has a folder of its own in it (:func:`place`).
-    say : function
-        is told what is being done.
-    only : str, optional
-        the name of a single part.
-    seed : int
-        of every random choice.
-    jobs : int, optional
-        processes of the searches.
-    quick : bool
-        a shorter run, mostly a trial on little data whose figures say nothing.
-    fresh : bool
-        compute finished parts too.
+        The experiment, one of the paper's or your own.
+    output : str or Path
+        Folder of the results. ``output/<experiment>/`` receives ``<part>.json``, the pictures and ``results.csv``;
+        quick runs go to ``output/quick/`` and other seeds than 0 to ``output/seed-<seed>/``.
+    log : callable
+        Called with one line of text for each step that starts.
+    only : str or None, default=None
+        Name of a single part. If None, all parts are run.
+    seed : int, default=0
+        Random seed.
+    n_jobs : int or None, default=None
+        Number of processes of the searches, as in joblib.
+    quick : bool, default=False
+        Whether to run with the shorter ``quick`` settings of each part, in most cases a trial on little data.
+    fresh : bool, default=False
+        Whether to compute finished parts again.
+
+    Yields
+    ------
+    Record or PartError
+        The record of a part, or the error that says why it has none. A failed part does not stop the others.
+
+    Raises
+    ------
+    ValueError
+        If ``only`` is not a part of the experiment.
+
+    See Also
+    --------
+    find : Return an experiment of the paper by its name.
+    load_records : Return the stored records without running anything.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from psilearn.experiments import Experiment, Metric, Outcome, Part, Row, run
+    >>> def fit_and_test(context):
+    ...     context.log("fitting")
+    ...     return Outcome([Row("Toy", "OEL", Metric("loss", "lower"), 0.5)])
+    >>> part = Part("toy", "A toy problem", fit_and_test, {"pairs": 50}, {"pairs": 5})
+    >>> experiment = Experiment("toys", "Toy problems", "Table 1", "Fit and test once.", (part,))
+    >>> with TemporaryDirectory() as folder:
+    ...     (record,) = run(experiment, folder, log=print)
+    toys, toy: starting
+    fitting
+    >>> record.rows[0].value
+    0.5
     """
     parts = [part for part in experiment.parts if only in (None, part.name)]
     if not parts:
         known = ", ".join(part.name for part in experiment.parts)
         raise ValueError(f"{experiment.name} has no part {only!r}; its parts are {known}.")
-    folder = place(output, seed, quick) / experiment.name
+    folder = results_folder(output, seed, quick) / experiment.name
     folder.mkdir(parents=True, exist_ok=True)
     for part in parts:
         scratch = folder / f".{part.name}-{_key(experiment, part, seed, quick)[:12]}"
         if fresh:
             shutil.rmtree(scratch, ignore_errors=True)
-        context = Context(config=_config(part, quick), seed=seed, jobs=jobs, say=say, scratch=scratch)
-        done = None if fresh else _finished(experiment, part, folder, context, quick)
-        say(f"{experiment.name}, {part.name}: {f'finished on {done.finished}' if done else 'starting'}")
-        result = done or _attempt(experiment, part, context, folder, quick)
-        write_csv(records(experiment, output, seed, quick), folder / "results.csv")
+        context = Context(config=_config(part, quick), seed=seed, n_jobs=n_jobs, log=log, scratch=scratch)
+        finished = None if fresh else _load_finished(experiment, part, folder, context, quick)
+        log(f"{experiment.name}, {part.name}: {f'finished on {finished.finished}' if finished else 'starting'}")
+        result = finished or _compute_or_fail(experiment, part, context, folder, quick)
+        write_csv(load_records(experiment, output, seed, quick), folder / "results.csv")
         yield result
 
 
-def place(output: str | Path, seed: int = 0, quick: bool = False) -> Path:
-    """Return the folder of one way to run: trial runs and seeds lie apart, and none replaces another.
+def results_folder(output: str | Path, seed: int = 0, quick: bool = False) -> Path:
+    """Return the folder of the results; quick runs and other seeds than 0 have separate folders.
 
-    >>> place(Path("results")).as_posix(), place(Path("results"), seed=3).as_posix()
+    >>> results_folder(Path("results")).as_posix(), results_folder(Path("results"), seed=3).as_posix()
     ('results', 'results/seed-3')
-    >>> place(Path("results"), quick=True).as_posix()
+    >>> results_folder(Path("results"), quick=True).as_posix()
     'results/quick'
     """
     folder = Path(output, "quick") if quick else Path(output)
     return folder / f"seed-{seed}" if seed else folder
 
 
-def stored(
+def load_results(
     experiment: Experiment, output: str | Path, seed: int = 0, quick: bool = False
 ) -> list[Record | FailedError]:
-    """Return what is there of an experiment, in the order of its parts; for a file that is no record, the error."""
-    found: list[Record | FailedError] = []
+    """Return the stored records in the order of the parts, with an error in place of each unreadable file."""
+    results: list[Record | FailedError] = []
     for part in experiment.parts:
-        path = place(output, seed, quick) / experiment.name / f"{part.name}.json"
+        path = results_folder(output, seed, quick) / experiment.name / f"{part.name}.json"
         if path.exists():
             try:
-                found.append(Record.load(path))
+                results.append(Record.load(path))
             except ValueError as error:
-                found.append(FailedError(part, str(error)))
-    return found
+                results.append(FailedError(part, str(error)))
+    return results
 
 
-def records(experiment: Experiment, output: str | Path, seed: int = 0, quick: bool = False) -> list[Record]:
-    """Return the records that are there of an experiment, in the order of its parts."""
-    return [record for record in stored(experiment, output, seed, quick) if isinstance(record, Record)]
+def load_records(experiment: Experiment, output: str | Path, seed: int = 0, quick: bool = False) -> list[Record]:
+    """Return the stored records of an experiment.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The experiment.
+    output : str or Path
+        Folder of the results, as in :func:`run`.
+    seed : int, default=0
+        Random seed of the run.
+    quick : bool, default=False
+        Whether to return the records of a quick run.
+
+    Returns
+    -------
+    list of Record
+        The readable records in the order of the parts; parts without a record are left out.
+
+    See Also
+    --------
+    run : Run the parts of an experiment and yield their records.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from psilearn import experiments
+    >>> with TemporaryDirectory() as folder:
+    ...     experiments.load_records(experiments.find("usps"), folder)
+    []
+    """
+    return [result for result in load_results(experiment, output, seed, quick) if isinstance(result, Record)]
 
 
 def is_current(record: Record, experiment: Experiment) -> bool:
@@ -129,18 +176,19 @@ def is_current(record: Record, experiment: Experiment) -> bool:
     )
 
 
-def _finished(experiment: Experiment, part: Part, folder: Path, context: Context, quick: bool) -> Record | None:
+def _load_finished(experiment: Experiment, part: Part, folder: Path, context: Context, quick: bool) -> Record | None:
+    """Return the record of a part if it is current and complete, else None."""
     path = folder / f"{part.name}.json"
     if not path.exists():
         return None
     try:
         record = Record.load(path)
     except ValueError as error:
-        context.say(f"{experiment.name}, {part.name}: computed anew, for {error}")
+        context.log(f"{experiment.name}, {part.name}: computing again, because {error}")
         return None
-    whole = all((folder / name).exists() for name in record.figures)
-    whole &= not (context.draws and NO_PICTURES in record.notes)
-    return record if whole and record.key == _key(experiment, part, context.seed, quick) else None
+    complete = all((folder / name).exists() for name in record.figures)
+    complete &= not (context.can_draw and NO_PICTURES in record.notes)
+    return record if complete and record.key == _key(experiment, part, context.seed, quick) else None
 
 
 def _config(part: Part, quick: bool) -> dict[str, Any]:
@@ -148,23 +196,27 @@ def _config(part: Part, quick: bool) -> dict[str, Any]:
 
 
 def _key(experiment: Experiment, part: Part, seed: int, quick: bool) -> str:
-    """Return a hash of what determines a result."""
-    what = [__version__, experiment.name, part.name, seed, plain(_config(part, quick))]
-    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+    """Return a hash of everything that determines a result."""
+    determinants = [__version__, experiment.name, part.name, seed, to_json_value(_config(part, quick))]
+    return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()
 
 
-def _attempt(experiment: Experiment, part: Part, context: Context, folder: Path, quick: bool) -> Record | PartError:
+def _compute_or_fail(
+    experiment: Experiment, part: Part, context: Context, folder: Path, quick: bool
+) -> Record | PartError:
+    """Run a part; return its record, or the error that it raised."""
     try:
         return _compute(experiment, part, context, folder, quick)
     except MissingDataError as error:
         return error
-    except Exception as error:  # one part's misfortune is not the others'
+    except Exception as error:  # the other parts run all the same
         failure = FailedError(part, f"{type(error).__name__}: {error}")
         failure.__cause__ = error
         return failure
 
 
 def _compute(experiment: Experiment, part: Part, context: Context, folder: Path, quick: bool) -> Record:
+    """Run a part and store its record."""
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -172,7 +224,7 @@ def _compute(experiment: Experiment, part: Part, context: Context, folder: Path,
             outcome = part.run(context)
         except FileNotFoundError as error:
             raise MissingDataError(part, str(error)) from error
-    remarks = dict.fromkeys(f"Warning: {warning.message}" for warning in caught)
+    warning_notes = dict.fromkeys(f"Warning: {warning.message}" for warning in caught)
     record = Record(
         experiment=experiment.name,
         part=part.name,
@@ -183,23 +235,24 @@ def _compute(experiment: Experiment, part: Part, context: Context, folder: Path,
         config=dict(context.config),
         key=_key(experiment, part, context.seed, quick),
         rows=outcome.rows,
-        notes=[*outcome.notes, *remarks, *([] if context.draws else [NO_PICTURES])],
+        notes=[*outcome.notes, *warning_notes, *([] if context.can_draw else [NO_PICTURES])],
         figures=_save_figures(part, outcome, folder),
         seconds=time.perf_counter() - start,
         finished=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
-        environment=environment(),
+        environment=describe_environment(),
     )
     record.save(folder)
     if context.scratch is not None:
         shutil.rmtree(context.scratch, ignore_errors=True)
-    return Record.load(folder / f"{part.name}.json")  # what a later run will find
+    return Record.load(folder / f"{part.name}.json")  # exactly as a later run will read it
 
 
 def _save_figures(part: Part, outcome: Outcome, folder: Path) -> dict[str, str]:
+    """Write the pictures of a part; return their captions by file name."""
     captions = {}
     for name, (figure, caption) in outcome.figures.items():
         picture = io.BytesIO()
         figure.savefig(picture, format="png", dpi=150, bbox_inches="tight", facecolor="white")
-        write_whole(folder / f"{part.name}-{name}.png", picture.getvalue())
+        write_atomically(folder / f"{part.name}-{name}.png", picture.getvalue())
         captions[f"{part.name}-{name}.png"] = caption
     return captions

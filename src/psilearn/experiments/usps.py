@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -9,41 +10,46 @@ import numpy as np
 
 from psilearn import IOKR, KDE, OEL
 from psilearn._linalg import Array
+from psilearn.baselines import SPEN
 from psilearn.datasets import load_usps
 from psilearn.experiments.competitors import (
     WITHOUT_TORCH,
-    available,
-    contend,
+    Competitor,
+    available_competitors,
+    comparison_note,
+    fit_competitor,
+    fit_neural_oel,
     has_torch,
-    neural_oel,
-    plainly,
 )
-from psilearn.experiments.experiment import Context, Experiment, Outcome, Part
+from psilearn.experiments.experiment import CaptionedFigures, Config, Context, Experiment, Outcome, Part, figure_of
 from psilearn.experiments.protocol import (
+    Choice,
     Data,
+    Estimator,
+    Evaluation,
     Grid,
-    Measured,
     Method,
-    choose,
+    Score,
+    choose_parameters,
+    difference_note,
     edge_notes,
-    measure,
-    paired_note,
-    row,
-    tested,
+    evaluate,
+    fit_and_evaluate,
+    make_row,
 )
 from psilearn.experiments.record import Metric, Row
-from psilearn.kernels import Gaussian
+from psilearn.kernels import Gaussian, Kernel
 from psilearn.metrics import kernel_loss
-from psilearn.plotting import one_a_class, plot_completions, plot_convergence, plot_curves
+from psilearn.plotting import plot_completions, plot_convergence, plot_curves, select_example_per_class
 
 LOSS = Metric("RBF loss", "lower", 3)
 PAPER = {"SPEN": 0.801, "KDE": 0.764, "IOKR": 0.751, "OEL₀": 0.734, "OEL": 0.725}
-WIDTH = 16  # pixels a line
-CONFIG = {
+WIDTH = 16  # pixels per image line
+CONFIG: dict[str, Any] = {
     "pairs": 1000,
     "alone": 6000,
     "tests": 2007,
-    "output_gamma": 0.05,  # exp(−d²/20): σ² = 10 of the paper; it is the loss
+    "output_gamma": 0.05,  # exp(−d²/20), the paper's σ² = 10; this kernel defines the loss
     "gammas": [0.04, 0.08, 0.16],
     "alphas": [3e-5, 1e-4, 3e-4, 1e-3, 3e-3],
     "sizes": [16, 24, 32, 48, 64, 80, 98, 128, 160],
@@ -70,11 +76,11 @@ CONFIG = {
         "hidden": [[500, 500]],
         "sizes": [64, 128],
         "supervisions": [0.15],
-        "output_landmarks": 500,  # as many outputs of the network
+        "output_landmarks": 500,  # the number of outputs of the network
         "regressor": {"dropout": 0.2, "standardize": False, "patience": 10},
     },
     "figure": {
-        "supervision": 0.15,  # the paper's
+        "supervision": 0.15,  # as in the paper
         "alphas": [1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2],
         "sizes": [16, 32, 64, 98, 128, 200, 300],
         "output_landmarks": 1000,
@@ -104,8 +110,8 @@ QUICK = {
 }
 
 
-def load(config: Any) -> tuple[Data, Array]:
-    """Return the first pairs of the training images, the lower halves of the last ones, and the test images."""
+def load(config: Config) -> tuple[Data, Array]:
+    """Return pairs from the first training images, lower halves of the last ones, test images, and the test digits."""
     usps = load_usps()
     pairs, alone = usps.train[: config["pairs"]], usps.train[-config["alone"] :]
     test = usps.test[: config["tests"]]
@@ -114,10 +120,29 @@ def load(config: Any) -> tuple[Data, Array]:
 
 
 def run(context: Context) -> Outcome:
-    """Choose, fit and test the four methods and their competitors."""
+    """Choose, fit and test IOKR, KDE, OEL₀, OEL and their competitors."""
     config = context.config
     data, digits = load(config)
     output_kernel = Gaussian(config["output_gamma"])
+    score = partial(kernel_loss, kernel=output_kernel)
+    choices = _choose(data, output_kernel, context)
+    results: dict[str, Evaluation] = {}
+    rows = _evaluate_methods(choices, data, score, results, context)
+    competitors = [fit_competitor(key, grid, data, context) for key, grid in available_competitors(config).items()]
+    rows += _evaluate_competitors(competitors, data, score, results)
+    if has_torch():
+        rows += _evaluate_neural(output_kernel, data, score, results, context)
+    figures = _draw_figures(data, digits, {choice.name: results[choice.name] for choice in choices}, context)
+    spen = _find_spen(competitors)
+    if spen and figures:
+        caption = "SPEN: errors while its features are trained, loss-augmented inference, and the hinge loss."
+        figures["spen-convergence"] = (plot_convergence(spen), caption)
+    return Outcome(rows, _make_notes(results, choices, competitors, config), figures)
+
+
+def _choose(data: Data, output_kernel: Kernel, context: Context) -> list[Choice]:
+    """Choose the parameters by the squared error, as in the paper, and by the decoded loss."""
+    config = context.config
     methods = [
         Method("KDE", KDE, [0.0]),
         Method("IOKR", IOKR),
@@ -132,64 +157,90 @@ def run(context: Context) -> Outcome:
         n_splits=config["splits"],
         joint=True,
     )
-    choices = choose(data, {"": [output_kernel]}, grid, methods, context)
-    rows, results = [], {}
-    score = partial(kernel_loss, kernel=output_kernel)
+    return choose_parameters(data, {"": [output_kernel]}, grid, methods, context)
+
+
+def _evaluate_methods(
+    choices: list[Choice], data: Data, score: Score, results: dict[str, Evaluation], context: Context
+) -> list[Row]:
+    """Fit and test each chosen setting; add its evaluation to the results and return the rows."""
+    rows = []
     for choice in choices:
-        context.say(f"{choice.name}: fitting, decoding {config['tests']} images")
-        results[choice.name] = measure(choice.model(), data, score)
+        context.log(f"{choice.name}: fitting, decoding {context.config['tests']} images")
+        results[choice.name] = fit_and_evaluate(choice.make_model(), data, score)
         paper = None if choice.criterion else PAPER[choice.method.name]  # the paper chose by the squared error
-        rows.append(row("USPS", choice, results[choice.name], LOSS, paper=paper))
-    contenders = [contend(key, grid, data, context) for key, grid in available(config).items()]
-    everything = np.concatenate([data.Y, data.unlabeled])
-    for contender in contenders:
-        for name, candidates in ((contender.name, everything), (f"{contender.name}, free", None)):
-            results[name] = tested(contender.model, data, score, candidates)
-            rows.append(contender.row("USPS", results[name], LOSS, method=name, paper=PAPER.get(name)))
-    spen = next((one.model for one in contenders if one.key == "SPEN"), None)
-    if spen is None:
+        rows.append(make_row("USPS", choice, results[choice.name], LOSS, paper=paper))
+    return rows
+
+
+def _evaluate_competitors(
+    competitors: list[Competitor], data: Data, score: Score, results: dict[str, Evaluation]
+) -> list[Row]:
+    """Test each competitor with candidates and without; without SPEN, quote it."""
+    rows = []
+    known_outputs = np.concatenate([data.Y, data.unlabeled])
+    for competitor in competitors:
+        for name, candidates in ((competitor.name, known_outputs), (f"{competitor.name}, free", None)):
+            results[name] = evaluate(competitor.model, data, score, candidates)
+            rows.append(competitor.make_row("USPS", results[name], LOSS, method=name, paper=PAPER.get(name)))
+    if _find_spen(competitors) is None:
         rows.append(Row("USPS", "SPEN", LOSS, paper=PAPER["SPEN"], source="the paper"))
-    if has_torch():
-        for name, supervisions in (("OEL₀, neural ĥ", [1.0]), ("OEL, neural ĥ", config["neural"]["supervisions"])):
-            contender, measured = neural_oel(name, output_kernel, supervisions, data, score, context)
-            results[name] = measured
-            rows.append(contender.row("USPS", measured, LOSS))
-    notes = [
+    return rows
+
+
+def _find_spen(competitors: list[Competitor]) -> SPEN | None:
+    return next((competitor.model for competitor in competitors if isinstance(competitor.model, SPEN)), None)
+
+
+def _evaluate_neural(
+    output_kernel: Kernel, data: Data, score: Score, results: dict[str, Evaluation], context: Context
+) -> list[Row]:
+    """Choose, fit and test OEL₀ and OEL with a network as ĥ."""
+    rows = []
+    supervised = {"OEL₀, neural ĥ": [1.0], "OEL, neural ĥ": context.config["neural"]["supervisions"]}
+    for name, supervisions in supervised.items():
+        competitor, results[name] = fit_neural_oel(name, output_kernel, supervisions, data, score, context)
+        rows.append(competitor.make_row("USPS", results[name], LOSS))
+    return rows
+
+
+def _make_notes(
+    results: Mapping[str, Evaluation], choices: list[Choice], competitors: list[Competitor], config: Config
+) -> list[str]:
+    return [
         *([] if has_torch() else [WITHOUT_TORCH]),
-        plainly(results, LOSS),
-        "“free” is what a system predicts by itself, not one of the candidates: a blurred half loses less than a sharp "
-        "one of the wrong digit, and methods that must return a real half cannot do that.",
-        *(note for contender in contenders for note in contender.notes()),
-        paired_note(results, "OEL₀", "IOKR"),
-        paired_note(results, "OEL", "OEL₀"),
-        paired_note(results, "OEL, by loss", "OEL"),
-        f"KDE is OEL with c = 0 here: it learns its embedding from the {config['alone']} outputs alone. The paper does "
-        f"not say that its KDE did.",
+        comparison_note(results, LOSS),
+        "“free” is the prediction of a method itself, which is not one of the candidates. A blurred lower half has a "
+        "smaller loss than a sharp one of the wrong digit; methods that must return a real lower half cannot predict "
+        "it.",
+        *(note for competitor in competitors for note in competitor.edge_notes()),
+        difference_note(results, "OEL₀", "IOKR"),
+        difference_note(results, "OEL", "OEL₀"),
+        difference_note(results, "OEL, by loss", "OEL"),
+        f"KDE is OEL with c = 0 here: it learns its embedding from the {config['alone']} outputs without inputs. The "
+        f"paper does not say whether its KDE did.",
         *edge_notes(choices),
     ]
-    figures = _figures(data, digits, {choice.name: results[choice.name] for choice in choices}, context)
-    if spen and figures:
-        caption = "SPEN: errors while its features are trained, loss-augmented inference, and the hinge loss."
-        figures["spen-convergence"] = (plot_convergence(spen), caption)
-    return Outcome(rows, notes, figures)
 
 
-def _figures(data: Data, digits: Array, results: dict[str, Measured], context: Context) -> dict[str, tuple[Any, str]]:
-    if not context.draws:
+def _draw_figures(data: Data, digits: Array, results: Mapping[str, Evaluation], context: Context) -> CaptionedFigures:
+    """Draw the test error over λ and p, and completed digits; nothing without matplotlib."""
+    if not context.can_draw:
         return {}
-    context.say("drawing the error over λ and p")
+    context.log("drawing the error over λ and p")
     settings = context.config["figure"]
-    curves = squared_errors(data, results["OEL"].model.input_kernel_, results["OEL"].model.output_kernel_, settings)
+    oel = results["OEL"].model
+    curves = compute_squared_errors(data, oel.input_kernel, oel.output_kernel, settings)
     ax = plot_curves(settings["alphas"], curves, "λ", "test mean squared error", highlight="IOKR")
     ax.set_xscale("log")
-    shown = one_a_class(digits, [measured.prediction for measured in results.values()])
-    completions = {"truth": data.Y_test[shown]} | {n: r.prediction[shown] for n, r in results.items()}
+    shown = select_example_per_class(digits, [evaluation.prediction for evaluation in results.values()])
+    completions = {"truth": data.Y_test[shown]} | {name: e.prediction[shown] for name, e in results.items()}
     return {
         "error-by-lambda-and-p": (
-            ax.figure,
-            f"Test mean squared error |G*Gĥ(x) − ψ(y)|² of OEL with c = {settings['supervision']} over λ, one curve a "
-            f"p, and of IOKR (black), at the input kernel chosen for OEL. Nothing is chosen by it. "
-            f"{settings['output_landmarks']} output landmarks.",
+            figure_of(ax),
+            f"Test mean squared error |G*Gĥ(x) − ψ(y)|² of OEL with c = {settings['supervision']} over λ, one curve "
+            f"per p, and of IOKR (black), with the input kernel chosen for OEL and {settings['output_landmarks']} "
+            f"output landmarks. Nothing is chosen by it.",
         ),
         "completed-digits": (
             plot_completions(data.X_test[shown], completions, WIDTH),
@@ -198,40 +249,51 @@ def _figures(data: Data, digits: Array, results: dict[str, Measured], context: C
     }
 
 
-def squared_errors(data: Data, input_kernel: Any, output_kernel: Any, settings: Any) -> dict[str, list[float]]:
+def compute_squared_errors(
+    data: Data, input_kernel: Kernel, output_kernel: Kernel, settings: Config
+) -> dict[str, list[float]]:
     """Return the mean of |G*Gĥ(x) − ψ(y)|² over the test pairs for each λ: of OEL for each p, and of IOKR.
 
     The leading p eigenvectors are nested, so one fit with the largest p serves all.
     """
-    sizes, landmarks = settings["sizes"], settings["output_landmarks"]
+    sizes = settings["sizes"]
     curves: dict[str, list[float]] = {name: [] for name in (*(f"p = {p}" for p in sizes), "IOKR")}
     for alpha in settings["alphas"]:
-        oel = OEL(input_kernel, output_kernel, alpha, sizes[-1], settings["supervision"], output_landmarks=landmarks)
+        oel = OEL(
+            input_kernel,
+            output_kernel,
+            alpha=alpha,
+            n_components=sizes[-1],
+            supervision=settings["supervision"],
+            output_landmarks=settings["output_landmarks"],
+        )
         errors = _nested_errors(oel.fit(data.X, data.Y, unlabeled=data.unlabeled), data)
         for p in sizes:
             curves[f"p = {p}"].append(errors[p - 1])
-        curves["IOKR"].append(_nested_errors(IOKR(input_kernel, output_kernel, alpha).fit(data.X, data.Y), data)[-1])
+        iokr = IOKR(input_kernel, output_kernel, alpha=alpha).fit(data.X, data.Y)
+        curves["IOKR"].append(_nested_errors(iokr, data)[-1])
     return curves
 
 
-def _nested_errors(model: Any, data: Data) -> Array:
+def _nested_errors(model: Estimator, data: Data) -> Array:
     """Return the error of keeping the first 1, 2, … components: Σ_{l≤p} z_l² − 2 z_l g_l + k(y, y), shape (p,)."""
     Z, g = model.embed(data.X_test), model.transform_outputs(data.Y_test)  # (q, p)
-    gains = np.cumsum(np.mean(Z**2 - 2 * Z * g, axis=0))
-    return gains + np.mean(model.output_kernel_.diag(data.Y_test))
+    errors: Array = np.cumsum(np.mean(Z**2 - 2 * Z * g, axis=0)) + np.mean(model.output_kernel_.diag(data.Y_test))
+    return errors
 
 
 EXPERIMENT = Experiment(
     name="usps",
     title="Image reconstruction",
     source="Table 3 and Figure 2",
-    protocol="The first 1000 training images as pairs of halves, the lower halves of the last 6000 as outputs alone, "
-    "2007 test images. Gaussian kernels; the output kernel, which is the loss, has σ² = 10. γ of the input kernel, λ, "
-    "p and c are chosen by the mean validation error |G*Gĥ(x) − ψ(y)|² over five random 80/20 splits of the 1000 "
-    "pairs, as in the paper; the lines “by loss” are chosen by the decoded RBF loss on the same splits. All methods "
-    "decode to the same 7000 lower halves. Competitors regress the pixels; a fifth of the 1000 pairs (networks: a "
-    "tenth), held out once, chooses their parameters by the squared error, and they too return the candidate of least "
-    "cost. With a network of fixed size as ĥ, and c = 1 or 0.15, p is chosen by the decoded loss of one held-out "
-    "fifth. The test images are decoded once a line.",
+    protocol="The first 1000 training images are pairs of halves, the lower halves of the last 6000 are outputs "
+    "without inputs, and there are 2007 test images. All kernels are Gaussian; the output kernel has σ² = 10 and "
+    "defines the loss. γ of the input kernel, λ, p and c are chosen by the mean validation error |G*Gĥ(x) − ψ(y)|² "
+    "over five random 80/20 splits of the 1000 pairs, as in the paper. The lines “by loss” are chosen by the decoded "
+    "RBF loss on the same splits. All methods decode to the same 7000 lower halves.\n\n"
+    "Competitors regress the pixels. A fifth of the 1000 pairs (for networks a tenth), held out once, chooses their "
+    "parameters by the squared error, and they also return the candidate of least cost. With a network of fixed size "
+    "as ĥ, and c = 1 or 0.15, p is chosen by the decoded loss on one held-out fifth. Each line decodes the test "
+    "images once.",
     parts=(Part("usps", "USPS, n = 1000, m = 6000", run, CONFIG, QUICK),),
 )

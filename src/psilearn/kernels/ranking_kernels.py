@@ -12,10 +12,11 @@ import numpy as np
 
 from psilearn._backend import Compute
 from psilearn._linalg import Array
+from psilearn._utils.rank_checks import check_has_preference, check_ranks
 from psilearn._utils.samples import Index, Samples
 from psilearn.kernels.inner_products import gemm_tiles, strips
 from psilearn.kernels.row_kernel import RowKernel
-from psilearn.rankings import check_orders_something, check_ranks, from_orders, is_orders, to_orders
+from psilearn.rankings import from_orders, is_orders, to_orders
 
 
 class RankingKernel(RowKernel):
@@ -278,7 +279,7 @@ class RankingKernel(RowKernel):
     def _check_ranks(self, ranks: Array, name: str) -> None:
         check_ranks(ranks, name, bool(self.partial))
         if self.partial:
-            check_orders_something(ranks, name)
+            check_has_preference(ranks, name)
 
     def _ranks(self, A: Samples, name: str) -> Any:
         """Return validated rankings as ranks (len(A), K)."""

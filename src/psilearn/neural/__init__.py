@@ -1,4 +1,7 @@
-"""Networks on torch, an extra: ``pip install psilearn[torch]``. Importing this room does not import torch."""
+"""Neural networks on torch, an optional dependency: ``pip install psilearn[torch]``.
+
+Importing this subpackage does not import torch; fitting a network does.
+"""
 
 from psilearn.neural.neural_regressor import NeuralRegressor
 

@@ -1,9 +1,9 @@
-"""Inputs and outputs as tensors, a batch at a time."""
+"""Rows of numbers as tensors, one batch at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -12,58 +12,65 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from psilearn._backend import block_rows, row_blocks
 from psilearn._linalg import Array
-from psilearn._utils.samples import Samples
+from psilearn._utils.samples import Index, Samples
+
+RowIndex: TypeAlias = Index | slice
 
 
-class Rows:
-    """Rows of numbers that become dense tensors when they are asked for.
+class TensorRows:
+    """Rows of numbers that are returned as dense tensors.
 
-    Rows that fit into ``working_memory`` as tensors are kept as one on the device, filled block by block; others stay
-    as they are and are moved batch by batch.
+    Rows that fit into ``working_memory`` as tensors are stored as one tensor on the device, filled block by block;
+    others stay in their form and are moved batch by batch.
 
     Parameters
     ----------
-    A : array or CSR matrix (n, d)
+    A : array or CSR matrix of shape (n, d)
+        The rows.
     device : torch.device
-    change : function of dense rows, optional
-        what is done to them.
-    dtype : torch.dtype
+        The device of the tensors.
+    transform : callable, default=None
+        A function that is applied to dense rows.
+    dtype : torch.dtype, default=torch.float32
+        The dtype of the tensors.
     """
 
     def __init__(
         self,
         A: Samples,
-        device: Any,
-        change: Callable[[Array], Array] | None = None,
+        device: torch.device,
+        transform: Callable[[Array], Array] | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        self._A, self._device, self._change, self._dtype = A, device, change, dtype
+        self._A, self._device, self._transform, self._dtype = A, device, transform, dtype
         n, d = A.shape
-        self._whole: torch.Tensor | None = None
+        self._tensor: torch.Tensor | None = None
         if block_rows(dtype.itemsize * d, n) == n:
-            whole = torch.empty((n, d), dtype=dtype, device=device)
+            tensor = torch.empty((n, d), dtype=dtype, device=device)
             for rows in row_blocks(n, 32 * d):
-                whole[rows] = self._tensor(A[rows])
-            self._whole = whole
+                tensor[rows] = self._to_tensor(A[rows])
+            self._tensor = tensor
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return int(self._A.shape[0])
 
-    def __getitem__(self, index: Any) -> torch.Tensor:
+    def __getitem__(self, index: RowIndex) -> torch.Tensor:
         """Return a tensor (b, d) for an array of row numbers or a slice."""
-        if self._whole is None:
-            return self._tensor(self._A[index])
-        return self._whole[index if isinstance(index, slice) else torch.as_tensor(index, device=self._device)]
+        if self._tensor is None:
+            return self._to_tensor(self._A[index])
+        return self._tensor[index if isinstance(index, slice) else torch.as_tensor(index, device=self._device)]
 
-    def _tensor(self, A: Samples) -> torch.Tensor:
+    def _to_tensor(self, A: Samples) -> torch.Tensor:
+        """Return transformed rows as a dense tensor on the device."""
         dense = np.asarray(A.toarray() if sparse.issparse(A) else A)
-        if self._change is not None:
-            dense = self._change(dense)
+        if self._transform is not None:
+            dense = self._transform(dense)
         return torch.tensor(dense, dtype=self._dtype, device=self._device)
 
 
-class Scale:
-    """a ↦ (a − mean)/deviation for each column; a column that never changes is only centred."""
+class Standardizer:
+    """The map a ↦ (a − mean)/deviation of each column; a constant column is only centered."""
 
     def __init__(self, A: Samples) -> None:
         if sparse.issparse(A):
@@ -71,8 +78,9 @@ class Scale:
         else:
             mean, variance = A.mean(axis=0, dtype=np.float64), A.var(axis=0, dtype=np.float64)
         constant = variance <= (10 * np.finfo(np.float64).eps * mean) ** 2
-        self.mean, self.deviation = mean, np.where(constant, 1.0, np.sqrt(variance))
+        self.mean: Array = mean
+        self.deviation: Array = np.where(constant, 1.0, np.sqrt(variance))
 
     def __call__(self, rows: Array) -> Array:
-        """Return scaled rows."""
+        """Return standardized rows."""
         return (rows - self.mean) / self.deviation

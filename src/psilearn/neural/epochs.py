@@ -1,102 +1,135 @@
-"""Training by small batches, stopped where held-out examples no longer gain."""
+"""Training on random batches, with early stopping on held-out examples."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
 
 from psilearn._utils.progress import track
+from psilearn._utils.samples import Index
 
 
 @dataclass
 class History:
-    """What was seen while a network was trained, one number an epoch."""
+    """Training and validation of a network, one number per epoch.
 
-    training: list[float] = field(default_factory=list)  # mean loss of the batches
-    validation: list[float] = field(default_factory=list)  # what early stopping looked at; lower is better
-    best_epoch: int = 0  # whose weights were kept, counted from 1; 0: those at the start
+    Parameters
+    ----------
+    training : list of float
+        The mean loss of the batches of each epoch.
+    validation : list of float
+        The validation error after each epoch; lower is better.
+    best_epoch : int, default=0
+        The epoch whose weights were kept, counted from 1; 0 for the weights before training.
+    """
+
+    training: list[float] = field(default_factory=list)
+    validation: list[float] = field(default_factory=list)
+    best_epoch: int = 0
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and in what steps to train."""
+    """The largest number of epochs, the batch size, and the epochs without improvement after which training stops."""
 
     epochs: int
     batch_size: int
-    patience: int | None = None  # epochs without gain before training stops
+    patience: int | None = None
 
 
 def train(
     network: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
-    loss: Callable[[Any], torch.Tensor],
+    loss: Callable[[Index], torch.Tensor],
     n: int,
     schedule: Schedule,
     rng: np.random.Generator,
-    what: str,
+    description: str,
     validate: Callable[[], float] | None = None,
-    scheduler: Any = None,
+    scheduler: torch.optim.lr_scheduler.LRScheduler | None = None,
     remedy: str = "Lower learning_rate, or scale X.",
 ) -> History:
-    """Minimise the mean of ``loss(rows)`` over random batches of n examples; keep the best weights.
+    """Minimise the mean of ``loss(rows)`` over random batches of n examples and keep the best weights.
 
     Parameters
     ----------
     network : torch.nn.Module
-        in training mode while a batch is learned, in evaluation mode while ``validate`` runs.
+        The network, in training mode during a batch and in evaluation mode during ``validate``.
     optimizer : torch.optim.Optimizer
-    loss : function of row numbers (b,) → scalar tensor
+        The optimizer of its weights.
+    loss : callable
+        A function of row numbers (b,) that returns a scalar tensor.
     n : int
+        The number of examples.
     schedule : Schedule
-    rng : Generator
-        of the order of examples.
-    what : str
-        what progress calls it.
-    validate : function → float, optional
-        what is to become small. The start counts too; without it the last weights are kept.
-    scheduler : torch.optim.lr_scheduler, optional
-        moved on after each epoch.
+        The number of epochs, the batch size and the patience.
+    rng : numpy.random.Generator
+        The generator of the order of the examples.
+    description : str
+        The text of the progress bar.
+    validate : callable, default=None
+        A function that returns the error to minimise. The weights before training count, too. Without it the last
+        weights are kept.
+    scheduler : torch.optim.lr_scheduler.LRScheduler, default=None
+        A scheduler that makes one step after each epoch.
     remedy : str
-        what to do where the loss is no longer finite.
+        The advice in the error that is raised if the loss is not finite.
+
+    Returns
+    -------
+    History
+        The losses and errors of all epochs.
     """
     history = History()
-    least, kept = np.inf, None
+    lowest, best_state = np.inf, None
     if validate is not None:
-        least, kept = _value(network, validate), deepcopy(network.state_dict())
-    for epoch in track(range(1, schedule.epochs + 1), what, schedule.epochs):
-        network.train()
-        total = 0.0
-        for rows in np.array_split(rng.permutation(n), -(-n // schedule.batch_size)):
-            optimizer.zero_grad()
-            value = loss(rows)
-            value.backward()
-            optimizer.step()
-            total += float(value.detach()) * len(rows)
+        lowest, best_state = _evaluate(network, validate), deepcopy(network.state_dict())
+    for epoch in track(range(1, schedule.epochs + 1), description, schedule.epochs):
+        history.training.append(_run_epoch(network, optimizer, loss, n, schedule.batch_size, rng))
         if scheduler is not None:
             scheduler.step()
-        history.training.append(total / n)
-        if not np.isfinite(total):
-            raise FloatingPointError(f"{what}: the loss is no longer finite in epoch {epoch}. {remedy}")
+        if not np.isfinite(history.training[-1]):
+            raise FloatingPointError(f"{description}: the loss is not finite in epoch {epoch}. {remedy}")
         if validate is None:
             history.best_epoch = epoch
             continue
-        history.validation.append(_value(network, validate))
-        if history.validation[-1] < least:
-            least, history.best_epoch, kept = history.validation[-1], epoch, deepcopy(network.state_dict())
+        history.validation.append(_evaluate(network, validate))
+        if history.validation[-1] < lowest:
+            lowest, history.best_epoch, best_state = history.validation[-1], epoch, deepcopy(network.state_dict())
         elif schedule.patience is not None and epoch - history.best_epoch >= schedule.patience:
             break
-    if kept is not None:
-        network.load_state_dict(kept)
+    if best_state is not None:
+        network.load_state_dict(best_state)
     network.eval()
     return history
 
 
-def _value(network: torch.nn.Module, validate: Callable[[], float]) -> float:
+def _run_epoch(
+    network: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loss: Callable[[Index], torch.Tensor],
+    n: int,
+    batch_size: int,
+    rng: np.random.Generator,
+) -> float:
+    """Make one step per random batch and return the mean loss of the examples."""
+    network.train()
+    total = 0.0
+    for rows in np.array_split(rng.permutation(n), -(-n // batch_size)):
+        optimizer.zero_grad()
+        value = loss(rows)
+        torch.autograd.backward(value)
+        optimizer.step()
+        total += float(value.detach()) * len(rows)
+    return total / n
+
+
+def _evaluate(network: torch.nn.Module, validate: Callable[[], float]) -> float:
+    """Return the validation error of a network in evaluation mode."""
     network.eval()
     with torch.no_grad():
         return validate()

@@ -1,53 +1,73 @@
-"""A network with scikit-learn's face, to stand where kernel ridge regression stands."""
+"""A network with the interface of scikit-learn, in place of kernel ridge regression."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilearn._linalg import Array
 from psilearn._utils.holdout import hold_out
-from psilearn._utils.progress import reporting
+from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Samples, take
-from psilearn.neural.device import require_torch, seeded
+from psilearn._utils.validation import RandomStateLike
+from psilearn.neural.device import DeviceLike, fixed_seed, require_torch
 from psilearn.neural.parameters import check_network
 
 
 class NeuralRegressor(RegressorMixin, BaseEstimator):
-    """A multi-layer perceptron for many outputs on torch: ``OEL(regressor=NeuralRegressor())`` makes ĥ a network.
+    """Multi-layer perceptron for many outputs on torch, with the interface of scikit-learn.
 
-    Least squares, AdamW, dropout. A tenth of the examples is held out to find the number of epochs, then all are
-    learned from for as long. The same seed gives the same network on one machine.
+    The network minimises squared errors with AdamW and dropout. A part of the examples is held out to find the number
+    of epochs; then the network is trained again on all examples for this number of epochs. ``OEL(regressor=
+    NeuralRegressor())`` replaces kernel ridge regression by such a network. The same random seed gives the same network
+    on the same machine.
 
     Parameters
     ----------
-    hidden : widths of the hidden layers
-    dropout : float in [0, 1)
-    learning_rate, weight_decay : float
-        of AdamW.
-    epochs : int
-        at the most.
-    patience : int
-        epochs without gain on held-out examples before training stops.
-    batch_size : int
-    standardize : bool
-        whether columns of X are brought to mean 0 and deviation 1.
-    validation_fraction : float
-        the share of examples held out.
-    device : str or None
-        None for the CPU, "cuda" for a GPU.
-    random_state : int, RandomState or None
-    verbose : int
+    hidden : sequence of int, default=(200, 200)
+        The widths of the hidden layers; an empty sequence gives a linear model.
+    dropout : float, default=0.2
+        The probability in [0, 1) with which a hidden unit is dropped during training.
+    learning_rate : float, default=1e-3
+        The learning rate of AdamW.
+    weight_decay : float, default=1e-2
+        The weight decay of AdamW.
+    epochs : int, default=300
+        The largest number of epochs.
+    patience : int, default=20
+        The number of epochs without improvement on held-out examples after which training stops.
+    batch_size : int, default=64
+        The number of examples per step.
+    standardize : bool, default=True
+        Whether the columns of X are scaled to mean 0 and standard deviation 1.
+    validation_fraction : float, default=0.1
+        The share of examples that is held out to find the number of epochs.
+    device : str, torch.device or None, default=None
+        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
+    random_state : int, RandomState or None, default=0
+        The random seed of the weights, of dropout, of the batches and of the held-out examples.
+    verbose : int, default=0
+        Whether to show a progress bar.
 
     Attributes
     ----------
     history_ : History
-        training and validation error of each epoch.
+        The training loss and the validation error of each epoch, with held-out examples.
+    network_ : Perceptron
+        The network that was trained on all examples.
+    n_features_in_ : int
+        The number of columns of X.
+
+    See Also
+    --------
+    psilearn.OEL : Output embedding learning, which accepts a regressor.
+    psilearn.baselines.NN : A network that predicts the outputs themselves.
 
     Examples
     --------
@@ -61,6 +81,7 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
     def __init__(
         self,
         hidden: Sequence[int] = (200, 200),
+        *,
         dropout: float = 0.2,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-2,
@@ -69,8 +90,8 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
         batch_size: int = 64,
         standardize: bool = True,
         validation_fraction: float = 0.1,
-        device: Any = None,
-        random_state: Any = 0,
+        device: DeviceLike = None,
+        random_state: RandomStateLike = 0,
         verbose: int = 0,
     ) -> None:
         self.hidden = hidden
@@ -87,37 +108,65 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Samples, y: Samples) -> Self:
-        """Learn from pairs: X array or CSR matrix (n, d), y numbers (n,) or (n, r)."""
+        """Train the network on pairs (xᵢ, yᵢ).
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n, d)
+            The inputs, at least two rows.
+        y : array-like of shape (n,) or (n, r)
+            The outputs.
+
+        Returns
+        -------
+        NeuralRegressor
+            The fitted regressor.
+        """
         require_torch(type(self).__name__)
         from psilearn.neural.perceptron import Options, fit_perceptron
 
         check_network(self)
         X, y = validate_data(self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True, ensure_min_samples=2)
         Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        options = Options.of(self)
-        with reporting(self.verbose), seeded(self.random_state, options.device) as rng:
-            kept, held = hold_out(len(Y), self.validation_fraction, int(rng.integers(2**31)))
-            pairs = take(X, held), Y[held]
-            what = "network, validated"
-            _, history = fit_perceptron(take(X, kept), Y[kept], options, rng, what, False, pairs, _squared_error)
+        options = Options.from_estimator(self)
+        with show_progress(self.verbose), fixed_seed(self.random_state, options.device) as rng:
+            training, held_out = hold_out(len(Y), self.validation_fraction, int(rng.integers(2**31)))
+            pairs = take(X, held_out), Y[held_out]
+            description = "network, validated"
+            _, history = fit_perceptron(
+                take(X, training), Y[training], options, rng, description, False, pairs, _mean_squared_error
+            )
             options = replace(options, epochs=history.best_epoch)
             network, _ = fit_perceptron(X, Y, options, rng, "network", False)
-        self.history_, self.network_, self.flat_ = history, network, y.ndim == 1
+        self.history_, self.network_, self._predicts_1d = history, network, y.ndim == 1
         return self
 
     def predict(self, X: Samples) -> Array:
-        """Return predicted numbers, (len(X), r), or (len(X),) where y was."""
+        """Return the predicted outputs.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (q, d)
+            The inputs.
+
+        Returns
+        -------
+        ndarray of shape (q, r) or (q,)
+            The predicted outputs, of the dimension of the training outputs.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
-        found = self.network_(X)
-        return found[:, 0] if self.flat_ else found
+        prediction = self.network_(X)
+        return prediction[:, 0] if self._predicts_1d else prediction
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
+        """Declare that inputs may be sparse and outputs may have several columns."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
 
 
-def _squared_error(Y: Array, predicted: Array) -> float:
-    return float(np.mean((Y - predicted) ** 2))
+def _mean_squared_error(Y_true: Array, Y_pred: Array) -> float:
+    """Return the mean of squared errors."""
+    return float(np.mean((Y_true - Y_pred) ** 2))

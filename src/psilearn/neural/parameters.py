@@ -1,27 +1,44 @@
-"""Checks of the parameters that all networks have."""
+"""The parameters that all networks have, and their checks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol
 
 from psilearn._utils import validation
+from psilearn.neural.device import DeviceLike
 
 
-def check_network(model: Any) -> None:
+class NetworkParameters(Protocol):
+    """Parameters of an estimator that is a network."""
+
+    hidden: Sequence[int]
+    dropout: float
+    learning_rate: float
+    weight_decay: float
+    epochs: int
+    patience: int
+    batch_size: int
+    standardize: bool
+    device: DeviceLike
+    validation_fraction: float
+
+
+def check_network(model: NetworkParameters) -> None:
     """Check the widths, rates, numbers of steps and the held-out share of an estimator."""
     validation.check_open_fraction(model.validation_fraction, "validation_fraction")
-    widths(model.hidden, "hidden")
+    _check_widths(model.hidden, "hidden")
     if validation.check_fraction(model.dropout, "dropout") == 1:
-        raise ValueError("dropout must be below 1: nothing would be left to learn from.")
+        raise ValueError("dropout must be below 1: at 1 all units are dropped.")
     validation.check_positive(model.learning_rate, "learning_rate")
     validation.check_non_negative(model.weight_decay, "weight_decay")
     for name in ("epochs", "patience", "batch_size"):
         validation.check_count(getattr(model, name), name)
 
 
-def widths(hidden: Any, name: str) -> Sequence[int]:
-    """Return the widths of hidden layers, of which there may be none."""
-    if isinstance(hidden, str) or not hasattr(hidden, "__len__"):
-        raise ValueError(f"{name} must be a sequence of widths, one a layer, such as (150, 150); got {hidden!r}.")
-    return [validation.check_count(width, f"each width of {name}") for width in hidden]
+def _check_widths(hidden: object, name: str) -> None:
+    """Raise an error unless ``hidden`` is a sequence of layer widths, possibly empty."""
+    if isinstance(hidden, str) or not hasattr(hidden, "__len__") or not hasattr(hidden, "__iter__"):
+        raise ValueError(f"{name} must be a sequence of widths, one per layer, such as (150, 150); got {hidden!r}.")
+    for width in hidden:
+        validation.check_count(width, f"each width of {name}")

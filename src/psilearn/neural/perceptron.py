@@ -1,29 +1,31 @@
-"""A multi-layer perceptron for labels or numbers: what the networks of this library have in common."""
+"""A multi-layer perceptron for labels or numbers, the common part of all networks of this library."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch.nn import functional
 
 from psilearn._backend import row_blocks
 from psilearn._linalg import Array
-from psilearn._utils.samples import Samples
-from psilearn.neural.batches import Rows, Scale
-from psilearn.neural.device import find_device
+from psilearn._utils.holdout import ErrorMetric, Pairs
+from psilearn._utils.samples import Index, Samples
+from psilearn.neural.batches import Standardizer, TensorRows
+from psilearn.neural.device import resolve_device
 from psilearn.neural.epochs import History, Schedule, train
+from psilearn.neural.parameters import NetworkParameters
 
-Error = Callable[[Array, Array], float]  # of truth and prediction, to be made small
+BLOCK_ROWS = 8192  # rows that a network evaluates together
 
 
 @dataclass(frozen=True)
 class Options:
-    """Size of a perceptron, and how it is trained."""
+    """The size of a perceptron and the parameters of its training."""
 
     hidden: Sequence[int]
     dropout: float
@@ -33,78 +35,98 @@ class Options:
     patience: int
     batch_size: int
     standardize: bool
-    device: Any  # torch.device
+    device: torch.device
 
     @classmethod
-    def of(cls, model: Any, epochs: int | None = None) -> Options:
-        """Return the options that an estimator's parameters name; with so many epochs, where they are known already."""
-        own = {field.name: getattr(model, field.name) for field in fields(cls)}
-        return cls(**own | {"device": find_device(model.device), "epochs": model.epochs if epochs is None else epochs})
+    def from_estimator(cls, model: NetworkParameters, epochs: int | None = None) -> Options:
+        """Return the options given by the parameters of an estimator; ``epochs`` replaces its number of epochs."""
+        options = {field.name: getattr(model, field.name) for field in fields(cls)}
+        options["device"] = resolve_device(model.device)
+        options["epochs"] = model.epochs if epochs is None else epochs
+        return cls(**options)
 
 
 class Perceptron:
-    """x ↦ BF(x) + b, with F linear layers that are each followed by ReLU and dropout.
+    """The function x ↦ BF(x) + b, where each linear layer of F is followed by ReLU and dropout.
 
     Parameters
     ----------
-    network : torch.nn.Sequential of features and the last linear layer
-    scale : Scale or None
-        what is done to inputs first.
-    centre, unit : array (L,) or 0, float
-        the outputs are centre + unit·(BF(x) + b).
+    network : torch.nn.Sequential
+        The features F and the last linear layer B, b.
+    standardizer : Standardizer or None
+        The map that is applied to inputs first.
+    center : array of shape (L,) or float
+        The center c of the outputs c + u·(BF(x) + b).
+    unit : float
+        The unit u of the outputs.
     device : torch.device
+        The device of the network.
     """
 
     def __init__(
-        self, network: torch.nn.Sequential, scale: Scale | None, centre: Any, unit: float, device: Any
+        self,
+        network: torch.nn.Sequential,
+        standardizer: Standardizer | None,
+        center: Array | float,
+        unit: float,
+        device: torch.device,
     ) -> None:
-        self.network, self.scale, self.centre, self.unit, self.device = network, scale, centre, unit, device
+        self.network, self.standardizer, self.device = network, standardizer, device
+        self.center, self.unit = center, unit
 
     @property
     def features(self) -> torch.nn.Module:
-        """F."""
+        """The features F."""
         return self.network[0]
 
     @property
-    def last(self) -> Any:
-        """The linear layer B, b."""
-        return self.network[1]
+    def last(self) -> torch.nn.Linear:
+        """The last linear layer B, b."""
+        layer = self.network[1]
+        assert isinstance(layer, torch.nn.Linear)
+        return layer
 
-    def rows(self, X: Samples) -> Rows:
-        """Return inputs as the network takes them."""
-        return Rows(X, self.device, self.scale)
+    def input_rows(self, X: Samples) -> TensorRows:
+        """Return inputs as the network takes them, standardized."""
+        return TensorRows(X, self.device, self.standardizer)
 
-    def targets(self, Y: Samples, dtype: torch.dtype = torch.float32) -> Rows:
-        """Return outputs as the network gives them, (y − centre)/unit."""
-        return Rows(Y, self.device, self._in_units, dtype)
+    def target_rows(self, Y: Samples, dtype: torch.dtype = torch.float32) -> TensorRows:
+        """Return outputs in the units of the network, (y − center)/unit."""
+        return TensorRows(Y, self.device, self._to_units, dtype)
 
-    def _in_units(self, rows: Array) -> Array:
-        return (rows - self.centre) / self.unit
+    def _to_units(self, rows: Array) -> Array:
+        return np.asarray((rows - self.center) / self.unit)
 
-    def scores(self, X: Samples | Rows) -> Array:
+    def scores(self, X: Samples | TensorRows) -> Array:
         """Return BF(x) + b, float64 (len(X), L), block by block."""
-        return outputs(self.network, X if isinstance(X, Rows) else self.rows(X), len(self.last.bias))
+        rows = X if isinstance(X, TensorRows) else self.input_rows(X)
+        return evaluate(self.network, rows, self.last.out_features)
 
-    def __call__(self, X: Samples | Rows) -> Array:
+    def __call__(self, X: Samples | TensorRows) -> Array:
         """Return the outputs, float64 (len(X), L)."""
-        return self.centre + self.unit * self.scores(X)
+        return np.asarray(self.center + self.unit * self.scores(X))
 
 
-def outputs(network: torch.nn.Module, X: Rows, width: int) -> Array:
-    """Return what a network gives for all rows, float64 (n, width), in blocks within ``working_memory``."""
+def evaluate(network: torch.nn.Module, rows: TensorRows, width: int) -> Array:
+    """Return the outputs of a network for all rows, float64 (n, width), in blocks within ``working_memory``."""
     network.eval()
-    found = np.empty((len(X), width))
+    outputs = np.empty((len(rows), width))
     with torch.no_grad():
-        for rows in row_blocks(len(X), 16 * width, 8192):
-            found[rows] = network(X[rows]).cpu().numpy()
-    return found
+        for block in row_blocks(len(rows), 16 * width, BLOCK_ROWS):
+            outputs[block] = network(rows[block]).cpu().numpy()
+    return outputs
 
 
-def untrained(
-    X: Samples, width: int, options: Options, bias: Any = 0.0, centre: Any = 0.0, unit: float = 1.0
+def build_perceptron(
+    X: Samples,
+    width: int,
+    options: Options,
+    bias: ArrayLike = 0.0,
+    center: Array | float = 0.0,
+    unit: float = 1.0,
 ) -> Perceptron:
     """Return a perceptron for inputs like X with random weights, ``width`` outputs and the given last bias."""
-    scale = Scale(X) if options.standardize else None
+    standardizer = Standardizer(X) if options.standardize else None
     widths = [X.shape[1], *options.hidden]
     layers: list[torch.nn.Module] = []
     for before, after in pairwise(widths):
@@ -113,7 +135,7 @@ def untrained(
     with torch.no_grad():
         last.bias.copy_(torch.as_tensor(bias))
     network = torch.nn.Sequential(torch.nn.Sequential(*layers), last).to(options.device)
-    return Perceptron(network, scale, centre, unit, options.device)
+    return Perceptron(network, standardizer, center, unit, options.device)
 
 
 def fit_perceptron(
@@ -121,51 +143,63 @@ def fit_perceptron(
     Y: Array,
     options: Options,
     rng: np.random.Generator,
-    what: str,
+    description: str,
     labels: bool,
-    held_out: tuple[Samples, Array] | None = None,
-    error: Error | None = None,
+    held_out: Pairs | None = None,
+    error: ErrorMetric | None = None,
 ) -> tuple[Perceptron, History]:
-    """Train a perceptron: on cross-entropy with one logit a label, or on squared errors.
+    """Train a perceptron on the cross-entropy of one logit per label, or on squared errors.
 
-    Weights start at random, the biases of labels at their frequency. Numbers are centred, and divided by their common
-    deviation, while the network learns.
+    Weights start at random, the biases of labels at their frequency. Numbers are centered, and divided by their common
+    standard deviation, during training.
 
     Parameters
     ----------
-    X, Y : inputs, array (n, L)
+    X : array or CSR matrix of shape (n, d)
+        The inputs.
+    Y : array of shape (n, L)
+        The outputs.
     options : Options
-    rng : Generator
-        of the order of examples; weights and dropout come from torch's own.
-    what : str
-        what progress calls it.
+        The size of the network and the parameters of its training.
+    rng : numpy.random.Generator
+        The generator of the order of the examples; weights and dropout are drawn by torch.
+    description : str
+        The text of the progress bar.
     labels : bool
-        whether Y holds 0 and 1, and outputs are logits.
-    held_out : X, Y, optional
-        pairs by which training is stopped.
-    error : function of their Y and of the outputs for them → float
-        what stopping looks at.
+        Whether Y holds 0 and 1, and outputs are logits.
+    held_out : tuple of X and Y, default=None
+        The pairs on which early stopping evaluates ``error``.
+    error : callable, default=None
+        A function of the true and the predicted outputs that early stopping minimises.
+
+    Returns
+    -------
+    perceptron : Perceptron
+        The trained network.
+    history : History
+        The losses and errors of all epochs.
     """
     n, mean = len(Y), Y.mean(axis=0)
     if labels:
-        perceptron = untrained(X, Y.shape[1], options, np.log((n * mean + 0.5) / (n * (1 - mean) + 0.5)))
+        perceptron = build_perceptron(X, Y.shape[1], options, np.log((n * mean + 0.5) / (n * (1 - mean) + 0.5)))
     else:
-        perceptron = untrained(X, Y.shape[1], options, centre=mean, unit=float(np.std(Y - mean)) or 1.0)
+        perceptron = build_perceptron(X, Y.shape[1], options, center=mean, unit=float(np.std(Y - mean)) or 1.0)
     network = perceptron.network
-    inputs, targets = perceptron.rows(X), perceptron.targets(Y)
-    criterion: Any = functional.binary_cross_entropy_with_logits if labels else functional.mse_loss
+    inputs, targets = perceptron.input_rows(X), perceptron.target_rows(Y)
 
-    def loss(rows: Any) -> torch.Tensor:
-        value: torch.Tensor = criterion(network(inputs[rows]), targets[rows])
-        return value
+    def loss(rows: Index) -> torch.Tensor:
+        outputs = network(inputs[rows])
+        if labels:
+            return functional.binary_cross_entropy_with_logits(outputs, targets[rows])
+        return functional.mse_loss(outputs, targets[rows])
 
     validate = None
     if held_out is not None and error is not None:
-        rows_held, Y_held = perceptron.rows(held_out[0]), held_out[1]
+        held_out_rows, Y_held_out = perceptron.input_rows(held_out[0]), held_out[1]
 
         def validate() -> float:
-            return error(Y_held, perceptron(rows_held))
+            return error(Y_held_out, perceptron(held_out_rows))
 
     optimizer = torch.optim.AdamW(network.parameters(), options.learning_rate, weight_decay=options.weight_decay)
     schedule = Schedule(options.epochs, options.batch_size, options.patience)
-    return perceptron, train(network, optimizer, loss, n, schedule, rng, what, validate)
+    return perceptron, train(network, optimizer, loss, n, schedule, rng, description, validate)

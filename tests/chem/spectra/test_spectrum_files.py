@@ -1,14 +1,15 @@
-"""Spectra from files: what is read, and how a malformed record is named."""
+"""Spectra from files: the formats, and how malformed records are reported."""
 
 import base64
+import sys
 import zlib
 
 import numpy as np
 import pytest
 
-from psilearn.chem.spectra import Cleaning, Spectrum, read_spectra, write_parquet
+from psilearn.chem.spectra import read_spectra, write_parquet
 
-pytest.importorskip("matchms", reason="spectra are read with the extra psilearn[chem]")
+pytest.importorskip("matchms", reason="reading spectra needs the extra psilearn[chem]")
 
 MGF = """BEGIN IONS
 TITLE=first
@@ -60,22 +61,22 @@ PK$PEAK: m/z int. rel.int.
 """
 
 
-def mzml(scans):
-    """A minimal mzML file of MS2 scans, each a precursor and peaks."""
+def format_mzml(scans):
+    """Return a minimal mzML file; a scan is its MS level, precursor m/z, m/z values and intensities."""
 
-    def array(values, kind):
+    def format_array(values, kind):
         data = base64.b64encode(zlib.compress(np.array(values, dtype="<f8").tobytes())).decode()
         accession, name = (1000514, "m/z array") if kind == "mz" else (1000515, "intensity array")
         terms = [(1000523, "64-bit float"), (1000574, "zlib compression"), (accession, name)]
-        told = "".join(f'<cvParam cvRef="MS" accession="MS:{number}" name="{term}"/>' for number, term in terms)
-        return f'<binaryDataArray encodedLength="{len(data)}">{told}<binary>{data}</binary></binaryDataArray>'
+        parameters = "".join(f'<cvParam cvRef="MS" accession="MS:{number}" name="{term}"/>' for number, term in terms)
+        return f'<binaryDataArray encodedLength="{len(data)}">{parameters}<binary>{data}</binary></binaryDataArray>'
 
     spectra = "".join(
         f'<spectrum index="{i}" id="scan={i + 1}" defaultArrayLength="{len(mz)}"><cvParam cvRef="MS" accession='
         f'"MS:1000511" name="ms level" value="{level}"/><precursorList count="1"><precursor><selectedIonList count="1">'
         f'<selectedIon><cvParam cvRef="MS" accession="MS:1000744" name="selected ion m/z" value="{precursor}"/>'
-        f'</selectedIon></selectedIonList></precursor></precursorList><binaryDataArrayList count="2">{array(mz, "mz")}'
-        f"{array(height, 'i')}</binaryDataArrayList></spectrum>"
+        f'</selectedIon></selectedIonList></precursor></precursorList><binaryDataArrayList count="2">'
+        f"{format_array(mz, 'mz')}{format_array(height, 'i')}</binaryDataArrayList></spectrum>"
         for i, (level, precursor, mz, height) in enumerate(scans)
     )
     return (
@@ -84,7 +85,7 @@ def mzml(scans):
     )
 
 
-def put(folder, name, text):
+def write(folder, name, text):
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
@@ -99,50 +100,50 @@ def assert_glucose(spectrum):
 
 @pytest.mark.parametrize(("name", "text"), [("a.mgf", MGF), ("a.msp", MSP)])
 def test_several_records(tmp_path, name, text):
-    read = read_spectra(put(tmp_path, name, text), adduct="[M+Na]+")
+    read = read_spectra(write(tmp_path, name, text), adduct="[M+Na]+")
     assert not read.problems
     first, second = read.spectra
     assert_glucose(first)
     assert [first.name, second.name] == ["first", "second"]
-    assert second.adduct == "[M+Na]+"  # it does not say its own
+    assert second.adduct == "[M+Na]+"  # the file states none
     assert second.formula is None
     np.testing.assert_allclose(second.mz, [70.1, 80.1])
 
 
-def test_lower_case_records_of_mgf(tmp_path):
+def test_keywords_of_mgf_may_be_in_lower_case(tmp_path):
     text = MGF.replace("BEGIN IONS", "begin ions").replace("END IONS", "End Ions")
-    assert len(read_spectra(put(tmp_path, "a.mgf", text)).spectra) == 2
+    assert len(read_spectra(write(tmp_path, "a.mgf", text)).spectra) == 2
 
 
 def test_massbank(tmp_path):
-    read = read_spectra(put(tmp_path, "a.txt", MASSBANK + MASSBANK.replace("test-1", "test-2")))
+    read = read_spectra(write(tmp_path, "a.txt", MASSBANK + MASSBANK.replace("test-1", "test-2")))
     assert_glucose(read.spectra[0])
     assert read.spectra[0].smiles == "OCC1OC(O)C(O)C(O)C1O"
     assert [s.name for s in read.spectra] == ["MSBNK-test-1", "MSBNK-test-2"]
-    assert read.spectra[0].more["license"] == "CC0"
+    assert read.spectra[0].metadata["license"] == "CC0"
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_mzml_takes_scans_of_level_2(tmp_path):
-    text = mzml([(1, 0, [50.0], [1.0]), (2, 181.0707, [85.03, 60.02], [50.0, 100.0])])
-    read = read_spectra(put(tmp_path, "a.mzML", text), adduct="[M+H]+")
+def test_only_scans_of_level_2_are_read_from_mzml(tmp_path):
+    text = format_mzml([(1, 0, [50.0], [1.0]), (2, 181.0707, [85.03, 60.02], [50.0, 100.0])])
+    read = read_spectra(write(tmp_path, "a.mzML", text), adduct="[M+H]+")
     assert len(read.spectra) == 1
     np.testing.assert_allclose(read.spectra[0].mz, [60.02, 85.03])
     assert read.spectra[0].precursor_mz == pytest.approx(181.0707)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_broken_mzml_file_names_the_last_scan_that_was_read(tmp_path):
-    text = mzml([(2, 181.0, [60.0, 85.0], [1.0, 2.0]), (2, 195.0, [60.0, 85.0], [1.0, 2.0])])
-    path = put(tmp_path, "a.mzML", text[: text.rindex("<binary>") + 20])
+def test_a_truncated_mzml_file_is_read_up_to_the_last_complete_scan(tmp_path):
+    text = format_mzml([(2, 181.0, [60.0, 85.0], [1.0, 2.0]), (2, 195.0, [60.0, 85.0], [1.0, 2.0])])
+    path = write(tmp_path, "a.mzML", text[: text.rindex("<binary>") + 20])
     read = read_spectra(path, errors="skip")
     assert len(read.spectra) == 1
-    assert "rest of the file cannot be read" in read.problems[0].why
+    assert "rest of the file cannot be read" in read.problems[0].reason
 
 
-def test_parquet_there_and_back(tmp_path):
+def test_spectra_survive_a_round_trip_through_parquet(tmp_path):
     pytest.importorskip("pyarrow")
-    spectra = read_spectra(put(tmp_path, "a.msp", MSP)).spectra
+    spectra = read_spectra(write(tmp_path, "a.msp", MSP)).spectra
     write_parquet(spectra, tmp_path / "a.parquet")
     again = read_spectra(tmp_path / "a.parquet").spectra
     for a, b in zip(spectra, again, strict=True):
@@ -168,149 +169,106 @@ BAD_MGF = {
 }
 
 
-@pytest.mark.parametrize(("old", "new", "why"), BAD_MGF.values(), ids=BAD_MGF.keys())
-def test_a_malformed_record_is_named_and_the_other_is_read(tmp_path, old, new, why):
-    path = put(tmp_path, "bad.mgf", MGF.replace(old, new))
+@pytest.mark.parametrize(("old", "new", "reason"), BAD_MGF.values(), ids=BAD_MGF.keys())
+def test_a_malformed_record_is_reported_and_the_others_are_read(tmp_path, old, new, reason):
+    path = write(tmp_path, "bad.mgf", MGF.replace(old, new))
     read = read_spectra(path, errors="skip")
-    if old.startswith("PEPMASS"):  # unknown, not wrong
+    if old.startswith("PEPMASS"):  # unknown, not an error
         assert read.spectra[0].precursor_mz is None
         return
     assert [s.name for s in read.spectra] == ["second"]
-    assert read.problems[0].where == "bad.mgf, record 1"
-    assert why in read.problems[0].why
+    assert read.problems[0].source == "bad.mgf, record 1"
+    assert reason in read.problems[0].reason
     with pytest.raises(ValueError, match=r"bad\.mgf, record 1: .*errors='skip'"):
         read_spectra(path)
 
 
 @pytest.mark.parametrize(
-    ("text", "where", "why"),
+    ("text", "position", "reason"),
     [
         (MGF.replace("END IONS\n\n", "\n"), "record 1", "without END IONS"),
         (MGF.rstrip().removesuffix("END IONS"), "record 2", "ends without END IONS"),
         (MGF + "60.0 1\n", "after record 2", "outside of any record"),
     ],
 )
-def test_records_of_mgf_that_do_not_begin_or_end(tmp_path, text, where, why):
-    read = read_spectra(put(tmp_path, "bad.mgf", text), errors="skip")
-    assert any(p.where == f"bad.mgf, {where}" and why in p.why for p in read.problems)
-    assert len(read.spectra) == 2 - (where != "after record 2")
+def test_incomplete_records_of_mgf_are_reported(tmp_path, text, position, reason):
+    read = read_spectra(write(tmp_path, "bad.mgf", text), errors="skip")
+    assert any(p.source == f"bad.mgf, {position}" and reason in p.reason for p in read.problems)
+    assert len(read.spectra) == 2 - (position != "after record 2")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "why"),
+    ("old", "new", "reason"),
     [
-        ("Num Peaks: 2\n60.02", "Num Peaks: 3\n60.02", "Num Peaks says 3, but 2"),
-        ("Num Peaks: 2\n60.02", "Num Peaks: 0\n60.02", "Num Peaks says 0, but 2"),
-        ("Num Peaks: 2\n60.02", "60.02", "Num Peaks says None"),
+        ("Num Peaks: 2\n60.02", "Num Peaks: 3\n60.02", "Num Peaks is 3, but the record has 2"),
+        ("Num Peaks: 2\n60.02", "Num Peaks: 0\n60.02", "Num Peaks is 0, but the record has 2"),
+        ("Num Peaks: 2\n60.02", "60.02", "Num Peaks is None"),
         ("85.03 50", "85.03 fifty", "neither a field nor peaks"),
         ("85.03 50", "85.03", "Wrong peak format"),
     ],
 )
-def test_a_wrong_number_of_peaks_in_msp_is_no_other_spectrum(tmp_path, old, new, why):
-    read = read_spectra(put(tmp_path, "bad.msp", MSP.replace(old, new)), errors="skip")
+def test_malformed_records_of_msp_are_reported(tmp_path, old, new, reason):
+    read = read_spectra(write(tmp_path, "bad.msp", MSP.replace(old, new)), errors="skip")
     assert [s.name for s in read.spectra] == ["second"]
-    assert read.problems[0].where == "bad.msp, record 1"
-    assert why in read.problems[0].why
+    assert read.problems[0].source == "bad.msp, record 1"
+    assert reason in read.problems[0].reason
 
 
-def test_an_empty_record_of_msp_does_not_lend_its_name_to_the_next(tmp_path):
+def test_an_empty_record_of_msp_does_not_affect_the_next(tmp_path):
     text = "NAME: empty\nPRECURSORMZ: 99.0\nNum Peaks: 0\n\n" + MSP
-    read = read_spectra(put(tmp_path, "a.msp", text), errors="skip")
+    read = read_spectra(write(tmp_path, "a.msp", text), errors="skip")
     assert [s.name for s in read.spectra] == ["first", "second"]
-    assert "no peak" in read.problems[0].why
+    assert "no peak" in read.problems[0].reason
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "why"),
+    ("old", "new", "reason"),
     [
-        ("PK$NUM_PEAK: 2", "PK$NUM_PEAK: 5", "says 5, but 2"),
-        ("ACCESSION: MSBNK-test-1\n", "", "no MassBank record"),
+        ("PK$NUM_PEAK: 2", "PK$NUM_PEAK: 5", "PK$NUM_PEAK is 5, but the record has 2"),
+        ("ACCESSION: MSBNK-test-1\n", "", "not a MassBank record"),
         ("MS_TYPE MS2", "MS_TYPE MS", "not MS2"),
         ("  85.03 50 499", "  85.03", "no intensity"),
         ("  85.03 50 499", "  85.03 x 499", "numbers"),
         ("//\n", "", "cut off"),
     ],
 )
-def test_malformed_massbank_records(tmp_path, old, new, why):
+def test_malformed_records_of_massbank_are_reported(tmp_path, old, new, reason):
     text = MASSBANK.replace(old, new) if old != "//\n" else MASSBANK.removesuffix(old)
-    read = read_spectra(put(tmp_path, "bad.txt", text), errors="skip")
+    read = read_spectra(write(tmp_path, "bad.txt", text), errors="skip")
     assert not read.spectra
-    assert why in read.problems[0].why
+    assert reason in read.problems[0].reason
 
 
-def test_files_that_are_none(tmp_path):
+def test_unusable_files_are_rejected(tmp_path):
     with pytest.raises(FileNotFoundError, match="absent"):
         read_spectra(tmp_path / "absent.mgf")
     with pytest.raises(ValueError, match=r"'\.xyz'.*\.mgf, \.msp"):
-        read_spectra(put(tmp_path, "a.xyz", ""))
-    with pytest.raises(ValueError, match="holds no spectrum"):
-        read_spectra(put(tmp_path, "a.mgf", ""))
+        read_spectra(write(tmp_path, "a.xyz", ""))
+    with pytest.raises(ValueError, match="contains no spectrum"):
+        read_spectra(write(tmp_path, "a.mgf", ""))
     with pytest.raises(ValueError, match="errors must be"):
-        read_spectra(put(tmp_path, "b.mgf", MGF), errors="ignore")
+        read_spectra(write(tmp_path, "b.mgf", MGF), errors="ignore")
 
 
-def test_a_parquet_table_of_something_else(tmp_path):
+def test_unusable_parquet_tables_are_rejected(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
     parquet.write_table(pyarrow.table({"mz": [[50.0, 60.0]], "heights": [[1.0, 2.0]]}), tmp_path / "a.parquet")
     with pytest.raises(ValueError, match=r"no column intensity.*It has mz, heights"):
         read_spectra(tmp_path / "a.parquet")
-    put(tmp_path, "b.parquet", "text")
+    write(tmp_path, "b.parquet", "text")
     with pytest.raises(ValueError, match="not a Parquet file"):
         read_spectra(tmp_path / "b.parquet")
     rows = {"mz": [[50.0, 60.0], None, [50.0, 60.0]], "intensity": [[1.0, 2.0], [1.0], [1.0]]}
     parquet.write_table(pyarrow.table(rows), tmp_path / "c.parquet")
     read = read_spectra(tmp_path / "c.parquet", errors="skip")
     assert len(read.spectra) == 1
-    assert [p.where for p in read.problems] == ["c.parquet, row 1", "c.parquet, row 2"]
+    assert [p.source for p in read.problems] == ["c.parquet, row 1", "c.parquet, row 2"]
 
 
-def test_cleaning():
-    spectrum = Spectrum([50, 60, 70, 99.5, 101.0, 103.0], [0.05, 40, 100, 30, 20, 500], precursor_mz=100.0)
-    assert Cleaning()(spectrum).mz.tolist() == [60, 70, 99.5, 101]  # below 0.1 %, above the precursor
-    assert Cleaning(noise=0.0)(spectrum).mz.tolist() == [50, 60, 70, 99.5, 101]
-    assert Cleaning(around_precursor=1.0)(spectrum).mz.tolist() == [60, 70]
-    assert Cleaning(above_precursor=None)(spectrum).intensity.max() == 1
-    assert Cleaning(max_peaks=2)(spectrum).mz.tolist() == [60, 70]
-    twice = Spectrum(spectrum.mz, spectrum.intensity, 100.0, adduct="[M+2H]2+")
-    assert 103.0 in Cleaning()(twice).mz  # fragments of one charge may lie above
-    told = Spectrum(spectrum.mz, spectrum.intensity, 100.0, more={"charge": "2"})
-    assert 103.0 in Cleaning()(told).mz
-    for adduct in ("[M+H]1+", "M+NH4", "[2M+H]+"):
-        assert 103.0 not in Cleaning()(Spectrum(spectrum.mz, spectrum.intensity, 100.0, adduct=adduct)).mz
-    with pytest.raises(ValueError, match="0 of its 6 peaks left"):
-        Cleaning(above_precursor=0.0)(Spectrum(spectrum.mz, spectrum.intensity, 10.0))
-
-
-@pytest.mark.parametrize(
-    "bad", [{"noise": 2}, {"max_peaks": 0}, {"min_peaks": 0}, {"max_peaks": 1}, {"above_precursor": -1}]
-)
-def test_bad_cleaning(bad):
-    with pytest.raises(ValueError, match=r"must be|below"):
-        Cleaning(**bad)
-
-
-@pytest.mark.parametrize(
-    ("mz", "intensity", "why"),
-    [
-        ([1.0, 2.0], [1.0], "2 m/z values and 1 intensities"),
-        ([], [], "empty"),
-        ([[1.0]], [[1.0]], "one a peak"),
-        (["a"], [1.0], "numbers"),
-        ([np.inf], [1.0], "finite"),
-        ([0.0], [1.0], "m/z > 0"),
-        ([1e17], [1.0], "nothing is measured"),
-        ([1.0], [-1.0], "≥ 0"),
-    ],
-)
-def test_a_spectrum_holds_peaks(mz, intensity, why):
-    with pytest.raises(ValueError, match=why):
-        Spectrum(mz, intensity, name="mine")
-
-
-def test_losses_need_a_precursor():
-    with pytest.raises(ValueError, match="no precursor_mz"):
-        _ = Spectrum([1.0], [1.0]).losses
-    with pytest.raises(ValueError, match="precursor_mz must be"):
-        Spectrum([1.0], [1.0], precursor_mz=-3)
+@pytest.mark.parametrize(("name", "library"), [("a.mgf", "matchms"), ("a.msp", "matchms"), ("a.parquet", "pyarrow")])
+def test_a_missing_library_is_named_with_the_extra(tmp_path, monkeypatch, name, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=rf"needs {library}: pip install 'psilearn\[chem\]'"):
+        read_spectra(write(tmp_path, name, MGF))

@@ -1,4 +1,4 @@
-"""Ranked molecules as a table: one line a molecule."""
+"""Ranked molecules as a CSV table with one row per molecule."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import csv
 import io
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from psilearn._utils.files import write_whole
+from psilearn._utils.files import write_atomically
 from psilearn.chem.metabolites.rank import Ranking
 from psilearn.chem.molecules import CandidateLibrary
 
@@ -31,39 +30,44 @@ COLUMNS = (
 )
 
 
-def lines(number: int, ranking: Ranking, library: CandidateLibrary) -> list[dict[str, Any]]:
-    """Return the molecules of one spectrum; margin is empty after the last candidate, in_set without calibration."""
-    rows = [int(row) for row in ranking.rows]
-    texts = zip(library.smiles(rows), library.names(rows), library.formulas_of(rows), strict=True)
+def to_rows(number: int, ranking: Ranking, library: CandidateLibrary) -> list[dict[str, str | int]]:
+    """Return one row per ranked molecule of a spectrum.
+
+    ``margin`` is empty for the last candidate; ``in_set`` and ``set_size`` are empty if the model is not calibrated.
+    """
+    library_rows = [int(row) for row in ranking.rows]
+    smiles, names = library.get_smiles(library_rows), library.get_names(library_rows)
+    formulas = library.get_formulas(library_rows)
+    is_calibrated = ranking.set_size is not None
     return [
         {
             "query": number,
             "spectrum": ranking.spectrum.name,
             "rank": f"{ranking.ranks[i]:g}",
-            "smiles": smiles,
-            "name": name,
-            "formula": formula,
+            "smiles": smiles[i],
+            "name": names[i],
+            "formula": formulas[i],
             "distance": f"{ranking.distances[i]:.6f}",
             "margin": "" if np.isinf(ranking.margins[i]) else f"{ranking.margins[i]:.6f}",
-            "in_set": "" if ranking.set_size is None else _word(ranking.in_set[i]),
-            "trained_on": _word(ranking.trained_on[i]),
+            "in_set": _to_yes_or_no(bool(ranking.in_set[i])) if is_calibrated else "",
+            "trained_on": _to_yes_or_no(bool(ranking.trained_on[i])),
             "set_size": "" if ranking.set_size is None else ranking.set_size,
             "candidates": ranking.n_candidates,
             "found_by": ranking.how,
         }
-        for i, (smiles, name, formula) in enumerate(texts)
+        for i in range(len(library_rows))
     ]
 
 
 def write_table(rankings: Iterable[Ranking], library: CandidateLibrary, path: Path) -> None:
-    """Write a CSV file; an interrupted write leaves the former one."""
+    """Write rankings to a CSV file; if the write is interrupted, the previous file stays unchanged."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, COLUMNS)
     writer.writeheader()
     for number, ranking in enumerate(rankings, 1):
-        writer.writerows(lines(number, ranking, library))
-    write_whole(path, text.getvalue().encode())
+        writer.writerows(to_rows(number, ranking, library))
+    write_atomically(path, text.getvalue().encode())
 
 
-def _word(flag: Any) -> str:
+def _to_yes_or_no(flag: bool) -> str:
     return "yes" if flag else "no"

@@ -1,4 +1,4 @@
-"""Which molecules of a library a spectrum may belong to: by its formula, or by the mass of its precursor."""
+"""Candidates of a spectrum in a library: by its formula, or by the mass of its precursor."""
 
 from __future__ import annotations
 
@@ -8,30 +8,38 @@ from psilearn._utils import validation
 from psilearn.chem.molecules import Adduct, CandidateLibrary, Formula
 from psilearn.chem.spectra import Spectrum
 
-WAYS = ("auto", "formula", "mass")
-FIT = 0.5  # Da by which a recorded precursor may differ from the formula's before something is wrong
+METHODS = ("auto", "formula", "mass")
+PRECURSOR_TOLERANCE = 0.5  # Da between the recorded precursor and that of the formula
 
 
 @dataclass(frozen=True)
 class Query:
-    """How the candidates of a spectrum are found.
+    """How the candidates of a spectrum are found in a library.
 
     Parameters
     ----------
-    by : "auto", "formula" or "mass"
-        by the molecular formula; by precursor m/z and adduct; or by the formula where the spectrum has one.
-    ppm : float
-        half the width of the window of masses, in millionths of the molecule's own mass.
-    adducts : tuple of str
-        those that are accepted, the model's own; empty: any.
+    by : {"auto", "formula", "mass"}, default="auto"
+        Find candidates by the molecular formula, or by the mass that follows from precursor m/z and adduct. "auto" uses
+        the formula of spectra that have one, and the mass of the others.
+    ppm : float, default=10.0
+        Half the width of the window of masses, in millionths of the mass of the molecule.
+    adducts : tuple of str, default=()
+        Adducts that are accepted, usually those of the training spectra. With the empty tuple, all are accepted.
+
+    See Also
+    --------
+    psilearn.chem.rank_spectra : Rank the candidates of spectra.
+    psilearn.chem.CandidateLibrary : The library in which candidates are found.
 
     Examples
     --------
-    >>> from psilearn.chem.spectra import Spectrum
-    >>> Query(adducts=("[M+H]+",)).check_adduct(Spectrum([50.0], [1.0], adduct="[M+Na]+", name="s"))
-    Traceback (most recent call last):
-    ...
-    ValueError: its adduct is [M+Na]+, but the model was trained on [M+H]+: other adducts break in other ways
+    >>> import tempfile
+    >>> from psilearn.chem import CandidateLibrary, MoleculeList, Query, Spectrum
+    >>> spectrum = Spectrum([29.04, 31.02], [1.0, 1.0], precursor_mz=47.0491, adduct="[M+H]+")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     library = CandidateLibrary.build(MoleculeList(["CCO", "COC", "CCCO"], ["", "", ""]), folder)
+    ...     Query().find_candidates(spectrum, library)
+    (slice(0, 2, None), 'mass 46.0418 Da ± 10 ppm ([M+H]+ of m/z 47.0491)')
     """
 
     by: str = "auto"
@@ -39,78 +47,110 @@ class Query:
     adducts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.by not in WAYS:
-            raise ValueError(f"by must be one of {', '.join(WAYS)}; got {self.by!r}.")
+        if self.by not in METHODS:
+            raise ValueError(f"by must be one of {', '.join(METHODS)}; got {self.by!r}.")
         validation.check_positive(self.ppm, "ppm")
 
-    def rows(self, spectrum: Spectrum, library: CandidateLibrary) -> tuple[slice, str]:
-        """Return the rows of the candidates, at least one, and how they were found, in words.
+    def find_candidates(self, spectrum: Spectrum, library: CandidateLibrary) -> tuple[slice, str]:
+        """Return the candidates of a spectrum.
+
+        Parameters
+        ----------
+        spectrum : Spectrum
+            Spectrum with precursor m/z, and a formula or an adduct.
+        library : CandidateLibrary
+            Library in which candidates are found.
+
+        Returns
+        -------
+        rows : slice
+            Rows of the candidates in the library, at least one.
+        description : str
+            The formula or the window of masses by which they were found.
 
         Raises
         ------
         ValueError
-            where the spectrum does not say enough, contradicts itself, or nothing in the library fits.
+            If the spectrum lacks what is needed, its formula contradicts its precursor, its adduct is not accepted, or
+            the library has no candidate.
         """
         self.check_adduct(spectrum)
         if spectrum.precursor_mz is None:
-            raise ValueError("it has no precursor_mz, from which its neutral losses and its mass are counted")
+            raise ValueError("it has no precursor_mz, from which its neutral losses and its mass are computed")
         if self.by == "formula" or (self.by == "auto" and spectrum.formula is not None):
-            rows, how = self._by_formula(spectrum, library)
+            rows, description = self._find_by_formula(spectrum, library)
         else:
-            rows, how = self._by_mass(spectrum, library)
-        if rows.start == rows.stop:
-            raise ValueError(f"no molecule of {how} is in the library of {len(library):,} candidates")
-        return rows, how
+            rows, description = self._find_by_mass(spectrum, library)
+        if _is_empty(rows):
+            raise ValueError(f"no molecule of {description} is in the library of {len(library):,} candidates")
+        return rows, description
 
     def check_adduct(self, spectrum: Spectrum) -> None:
-        """Refuse an adduct that cannot be read, or that the model was not trained on."""
+        """Raise an error if a spectrum has an adduct that cannot be parsed or is not accepted.
+
+        Parameters
+        ----------
+        spectrum : Spectrum
+            Spectrum, with an adduct or without.
+
+        Raises
+        ------
+        ValueError
+            If the adduct cannot be parsed or is not among ``adducts``.
+        """
         if spectrum.adduct is None:
             return
         adduct = Adduct.parse(spectrum.adduct)
-        if self.adducts and adduct.key not in {Adduct.parse(known).key for known in self.adducts}:
+        if self.adducts and adduct.key not in {Adduct.parse(accepted).key for accepted in self.adducts}:
             raise ValueError(
                 f"its adduct is {adduct}, but the model was trained on {', '.join(self.adducts)}: other adducts break "
                 f"in other ways"
             )
 
-    def _by_formula(self, spectrum: Spectrum, library: CandidateLibrary) -> tuple[slice, str]:
+    def _find_by_formula(self, spectrum: Spectrum, library: CandidateLibrary) -> tuple[slice, str]:
         if spectrum.formula is None:
             raise ValueError("it has no formula; its precursor mass can be used instead (by mass)")
         formula = Formula.parse(spectrum.formula)
-        rows = library.of_formula(str(formula))
+        rows = library.find_formula(str(formula))
         if spectrum.adduct is not None:
-            check_fit(spectrum, formula)
+            check_precursor(spectrum, formula)
             adduct = Adduct.parse(spectrum.adduct)
-            if adduct.key == (1, 0.0, adduct.charge) and not formula.charge:  # [M]+: M may be the ion itself
-                charged = library.of_formula(str(replace(formula, charge=adduct.charge)))
-                rows = (
-                    charged
-                    if rows.start == rows.stop
-                    else rows
-                    if charged.start == charged.stop
-                    else slice(min(rows.start, charged.start), max(rows.stop, charged.stop))
-                )  # of one mass, so side by side
+            is_bare_ion = adduct.key == (1, 0.0, adduct.charge)  # [M]+: the molecule may be the ion itself
+            if is_bare_ion and not formula.charge:
+                rows = _join(rows, library.find_formula(str(replace(formula, charge=adduct.charge))))
         return rows, f"formula {formula}"
 
-    def _by_mass(self, spectrum: Spectrum, library: CandidateLibrary) -> tuple[slice, str]:
+    def _find_by_mass(self, spectrum: Spectrum, library: CandidateLibrary) -> tuple[slice, str]:
         if spectrum.adduct is None or spectrum.precursor_mz is None:
-            raise ValueError(f"it has no adduct, and {'no formula' if self.by == 'auto' else 'masses need it'}")
+            reason = "no formula" if self.by == "auto" else "its mass cannot be computed without one"
+            raise ValueError(f"it has no adduct, and {reason}")
         mass = Adduct.parse(spectrum.adduct).mass(spectrum.precursor_mz)
         if mass <= 0:
             raise ValueError(
                 f"precursor {spectrum.precursor_mz:.4f} as {spectrum.adduct} leaves no mass: {mass:.4f} Da"
             )
-        how = f"mass {mass:.4f} Da ± {self.ppm:g} ppm ({spectrum.adduct} of m/z {spectrum.precursor_mz:.4f})"
-        return library.of_mass(mass, self.ppm), how
+        description = f"mass {mass:.4f} Da ± {self.ppm:g} ppm ({spectrum.adduct} of m/z {spectrum.precursor_mz:.4f})"
+        return library.find_mass(mass, self.ppm), description
 
 
-def check_fit(spectrum: Spectrum, formula: Formula) -> None:
-    """Refuse a precursor that formula and adduct contradict by more than half a dalton."""
+def check_precursor(spectrum: Spectrum, formula: Formula) -> None:
+    """Raise an error if the precursor differs from that of formula and adduct by more than half a dalton."""
     if spectrum.adduct is None or spectrum.precursor_mz is None:
         return
     expected = Adduct.parse(spectrum.adduct).mz(formula.mass)
-    if abs(expected - spectrum.precursor_mz) > FIT:
+    if abs(expected - spectrum.precursor_mz) > PRECURSOR_TOLERANCE:
         raise ValueError(
             f"{formula} as {spectrum.adduct} has m/z {expected:.4f}, but its precursor is "
             f"{spectrum.precursor_mz:.4f}: the formula, the adduct or the precursor is wrong"
         )
+
+
+def _is_empty(rows: slice) -> bool:
+    return bool(rows.start == rows.stop)
+
+
+def _join(rows: slice, others: slice) -> slice:
+    """Return all rows of two formulas with the same mass, which are adjacent in a library."""
+    if _is_empty(rows) or _is_empty(others):
+        return others if _is_empty(rows) else rows
+    return slice(min(rows.start, others.start), max(rows.stop, others.stop))

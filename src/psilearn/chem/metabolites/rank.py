@@ -87,7 +87,7 @@ def rank_spectra(
         some = spectra[start : start + BATCH]
         for i, spectrum in enumerate(some):
             try:
-                found[i] = query.rows(spectrum, library)
+                found[i] = query.find_candidates(spectrum, library)
             except ValueError as error:
                 found[i] = Problem(spectrum.name or f"spectrum {start + i + 1}", str(error))
         places = {i: one for i, one in found.items() if not isinstance(one, Problem)}

@@ -20,7 +20,7 @@ from psilearn.chem.metabolites.parameter_choice import (
     validate_embeddings,
     validate_iokr,
 )
-from psilearn.chem.metabolites.queries import check_fit
+from psilearn.chem.metabolites.queries import check_precursor
 from psilearn.chem.metabolites.similarity import COMBINATIONS, Mixture, SpectrumSimilarity
 from psilearn.chem.molecules import Adduct, CandidateLibrary, Formula
 from psilearn.chem.spectra import Problem, Spectrum
@@ -171,7 +171,7 @@ def _labeled(
                 raise ValueError(f"{problem}: it cannot be learnt from.")
             on_problem(problem)
             continue
-        candidates, own = library.bits[library.of_formula(formula)], made.bits[i : i + 1]
+        candidates, own = library.bits[library.find_formula(formula)], made.bits[i : i + 1]
         place = int(match(own, candidates)[0]) if len(candidates) else -1
         kept.append(i)
         in_library.append(place >= 0)
@@ -191,7 +191,7 @@ def _fault(spectrum: Spectrum, formula: str) -> str | None:
     try:
         if spectrum.formula is not None and str(Formula.parse(spectrum.formula)) != formula:
             return f"its formula is {spectrum.formula}, but its SMILES is of {formula}"
-        check_fit(spectrum, Formula.parse(formula))
+        check_precursor(spectrum, Formula.parse(formula))
     except ValueError as error:
         return str(error)
     return None

@@ -1,7 +1,16 @@
-"""Molecules: formulas and adducts, fingerprints, and libraries of candidates on disk. Needs ``psilearn[chem]``."""
+"""Molecules: formulas, adducts, fingerprints, and libraries of candidates on disk. Needs ``psilearn[chem]``."""
 
-from psilearn.chem.molecules.fingerprints import Fingerprinted, Fingerprints
+from psilearn.chem.molecules.fingerprints import Fingerprints, FingerprintTable
 from psilearn.chem.molecules.formulas import Adduct, Formula
 from psilearn.chem.molecules.library import CandidateLibrary
+from psilearn.chem.molecules.molecule_files import MoleculeList, read_molecules
 
-__all__ = ["Adduct", "CandidateLibrary", "Fingerprinted", "Fingerprints", "Formula"]
+__all__ = [
+    "Adduct",
+    "CandidateLibrary",
+    "FingerprintTable",
+    "Fingerprints",
+    "Formula",
+    "MoleculeList",
+    "read_molecules",
+]

@@ -1,4 +1,4 @@
-"""Fingerprints of molecules from SMILES: packed bits, in parallel, kept on disk by the hash of their source."""
+"""Fingerprints of molecules from SMILES: packed bits, computed in parallel and cached on disk."""
 
 from __future__ import annotations
 
@@ -9,50 +9,82 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from psilearn._utils.progress import track
-from psilearn.chem.molecules.formulas import Formula, rdkit_chem
+from psilearn.chem._optional import import_rdkit
+from psilearn.chem.molecules.smiles import compute_formula, parse_smiles, to_smiles
+
+if TYPE_CHECKING:
+    from rdkit.Chem import Mol
 
 Bits = NDArray[np.uint8]
 
-CHUNK = 4096  # molecules that are computed and kept together
+CHUNK_SIZE = 4096  # molecules that are computed and cached together
 N_BITS = {"morgan": 2048, "maccs": 166, "path": 2048, "atompair": 2048, "torsion": 2048}
 
 
-class Fingerprinted(NamedTuple):
-    """Fingerprints of molecules, in the order of their SMILES."""
+class FingerprintTable(NamedTuple):
+    """Fingerprints, formulas and canonical SMILES of molecules, in the order in which the molecules were given.
 
-    bits: Bits  # (n, b) uint8, eight bits a byte; zeros where the SMILES could not be read
-    formulas: list[str]  # in Hill's order; "" where the SMILES could not be read or has isotope labels
-    canonical: list[str]  # RDKit's canonical SMILES, equal for equal molecules; "" likewise
+    Parameters
+    ----------
+    bits : ndarray of shape (n, b)
+        Fingerprints as uint8, eight bits per byte. Zeros where the SMILES cannot be used.
+    formulas : list of str
+        Molecular formulas in Hill order. "" where the SMILES cannot be parsed, or has isotope labels or dummy atoms.
+    canonical_smiles : list of str
+        RDKit's canonical SMILES, which are equal for equal molecules. "" where the formula is "".
+
+    See Also
+    --------
+    Fingerprints : Compute fingerprints of molecules.
+
+    Examples
+    --------
+    >>> from psilearn.chem.molecules import Fingerprints
+    >>> table = Fingerprints(["maccs"])(["OCC", "not a molecule"])
+    >>> table.canonical_smiles, table.unreadable
+    (['CCO', ''], [1])
+    """
+
+    bits: Bits
+    formulas: list[str]
+    canonical_smiles: list[str]
 
     @property
     def unreadable(self) -> list[int]:
-        """Places of the SMILES that could not be read."""
+        """Positions of the SMILES that cannot be used."""
         return [i for i, formula in enumerate(self.formulas) if not formula]
 
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """Which fingerprints describe a molecule: one or several, side by side.
+    """Kinds of fingerprints that describe a molecule, concatenated.
 
-    Rows are packed, as ``Tanimoto(packed=True)`` and ``GaussianTanimoto(packed=True)`` take them.
+    Rows are packed, eight bits per byte, as the kernels ``Tanimoto(packed=True)`` and ``GaussianTanimoto(packed=True)``
+    require them.
 
     Parameters
     ----------
-    kinds : list of str
-        ``"morgan"`` (circular, radius 2, 2048 bits), ``"maccs"`` (166 keys), ``"path"`` (RDKit's paths of up to 7
-        bonds, 2048 bits), ``"atompair"`` and ``"torsion"`` (2048 bits each).
+    kinds : sequence of str, default=("morgan", "maccs")
+        One or several of ``"morgan"`` (circular, radius 2, 2048 bits), ``"maccs"`` (166 keys), ``"path"`` (RDKit's
+        paths of up to 7 bonds, 2048 bits), ``"atompair"`` and ``"torsion"`` (2048 bits each).
+
+    See Also
+    --------
+    CandidateLibrary : Molecules with their fingerprints on disk.
+    psilearn.kernels.GaussianTanimoto : Kernel on packed fingerprints.
 
     Examples
     --------
-    >>> made = Fingerprints(["maccs"])(["CCO", "not a molecule"])
-    >>> made.bits.shape, made.formulas, made.unreadable
+    >>> from psilearn.chem.molecules import Fingerprints
+    >>> table = Fingerprints(["maccs"])(["CCO", "not a molecule"])
+    >>> table.bits.shape, table.formulas, table.unreadable
     ((2, 21), ['C2H6O', ''], [1])
     """
 
@@ -66,61 +98,83 @@ class Fingerprints:
 
     @property
     def n_bits(self) -> int:
-        """Bits of a molecule, without what fills up the last byte."""
+        """Number of bits per molecule, without those that pad the last byte."""
         return sum(N_BITS[kind] for kind in self.kinds)
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of a molecule."""
+        """Number of bytes per molecule."""
         return -(-self.n_bits // 8)
 
     @cached_property
     def identity(self) -> str:
-        """Whatever determines the bits of a molecule, as text."""
+        """JSON text of everything that determines the bits of a molecule: kinds, sizes and the version of RDKit."""
+        import_rdkit()
         from rdkit import rdBase
 
         return json.dumps({"kinds": self.kinds, "bits": [N_BITS[k] for k in self.kinds], "rdkit": rdBase.rdkitVersion})
 
     def __call__(
         self, smiles: Sequence[str], *, cache: str | Path | None = None, n_jobs: int | None = None
-    ) -> Fingerprinted:
+    ) -> FingerprintTable:
         """Compute the fingerprints of molecules.
 
         Parameters
         ----------
-        smiles : list of str
-            those that cannot be read are listed in the answer, not fatal.
-        cache : folder, optional
-            finished chunks of 4096 molecules are kept there under the hash of their SMILES and kinds, so that an
-            interrupted or repeated call goes on from them.
-        n_jobs : int, optional
-            processes, as joblib counts them.
+        smiles : sequence of str
+            SMILES of the molecules. Those that cannot be used are listed in ``unreadable`` of the result.
+        cache : str or Path, default=None
+            Folder in which finished chunks of 4096 molecules are kept, by the hash of their SMILES and the kinds. An
+            interrupted or repeated call resumes from them.
+        n_jobs : int, default=None
+            Number of processes, as in joblib.
+
+        Returns
+        -------
+        FingerprintTable
+            Fingerprints, formulas and canonical SMILES, one per molecule.
         """
-        rdkit_chem()
         bits = np.zeros((len(smiles), self.n_bytes), dtype=np.uint8)
         formulas: list[str] = []
-        canonical: list[str] = []
-        for part in self.chunks(smiles, cache, n_jobs):
-            bits[len(formulas) : len(formulas) + len(part.bits)] = part.bits
-            formulas += part.formulas
-            canonical += part.canonical
-        return Fingerprinted(bits, formulas, canonical)
+        canonical_smiles: list[str] = []
+        for chunk in self.iter_chunks(smiles, cache=cache, n_jobs=n_jobs):
+            bits[len(formulas) : len(formulas) + len(chunk.bits)] = chunk.bits
+            formulas += chunk.formulas
+            canonical_smiles += chunk.canonical_smiles
+        return FingerprintTable(bits, formulas, canonical_smiles)
 
-    def chunks(
-        self, smiles: Sequence[str], cache: str | Path | None = None, n_jobs: int | None = None
-    ) -> Iterator[Fingerprinted]:
-        """Yield the answer for 4096 molecules at a time; see :meth:`__call__`."""
+    def iter_chunks(
+        self, smiles: Sequence[str], *, cache: str | Path | None = None, n_jobs: int | None = None
+    ) -> Iterator[FingerprintTable]:
+        """Compute the fingerprints of 4096 molecules at a time.
+
+        Parameters
+        ----------
+        smiles : sequence of str
+            SMILES of the molecules. Those that cannot be used are listed in ``unreadable`` of the result.
+        cache : str or Path, default=None
+            Folder in which finished chunks are kept, by the hash of their SMILES and the kinds. An interrupted or
+            repeated call resumes from them.
+        n_jobs : int, default=None
+            Number of processes, as in joblib.
+
+        Yields
+        ------
+        FingerprintTable
+            Fingerprints, formulas and canonical SMILES of the next molecules.
+        """
+        import_rdkit()
         folder = None if cache is None else Path(cache)
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-        parts = [list(smiles[i : i + CHUNK]) for i in range(0, len(smiles), CHUNK)]
+        chunks = [list(smiles[i : i + CHUNK_SIZE]) for i in range(0, len(smiles), CHUNK_SIZE)]
         parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-        made = parallel(delayed(_chunk)(part, self, folder) for part in parts)
-        yield from track(made, f"fingerprints, {CHUNK} molecules a step", len(parts))
+        tables = parallel(delayed(_load_or_compute_chunk)(chunk, self, folder) for chunk in chunks)
+        yield from track(tables, f"fingerprints, {CHUNK_SIZE} molecules per step", len(chunks))
 
-    def _of(self, molecules: Sequence[Any]) -> Bits:
-        """Return packed bits of molecules of RDKit, None among them."""
-        generators = [_generator(kind) for kind in self.kinds]
+    def _compute_bits(self, molecules: Sequence[Mol | None]) -> Bits:
+        """Return the packed bits of molecules, zeros for None."""
+        generators = [_make_generator(kind) for kind in self.kinds]
         rows = np.zeros((len(molecules), self.n_bits), dtype=np.uint8)
         for row, molecule in zip(rows, molecules, strict=True):
             if molecule is not None:
@@ -128,72 +182,59 @@ class Fingerprints:
         return np.packbits(rows, axis=1)
 
 
-def _chunk(smiles: list[str], fingerprints: Fingerprints, folder: Path | None) -> Fingerprinted:
-    """Compute a chunk, or take it from the folder; what is there but damaged is computed anew."""
+def _load_or_compute_chunk(smiles: list[str], fingerprints: Fingerprints, folder: Path | None) -> FingerprintTable:
+    """Return a chunk from the cache folder; compute it and write it there if it is missing or damaged."""
+    if folder is None:
+        return _compute_chunk(smiles, fingerprints)
     key = hashlib.sha256(json.dumps([fingerprints.identity, smiles]).encode()).hexdigest()
-    place = None if folder is None else folder / f"{key}.npz"
-    if place is not None and (found := _stored(place, len(smiles), fingerprints.n_bytes)) is not None:
-        return found
-    molecules = [molecule_of(text) for text in smiles]
-    formulas = [formula_of(molecule) for molecule in molecules]
+    path = folder / f"{key}.npz"
+    table = _load_chunk(path, len(smiles), fingerprints.n_bytes)
+    if table is None:
+        table = _compute_chunk(smiles, fingerprints)
+        draft = path.with_suffix(f".{os.getpid()}.npz")
+        np.savez_compressed(draft, bits=table.bits, formulas=table.formulas, canonical=table.canonical_smiles)
+        draft.replace(path)
+    return table
+
+
+def _compute_chunk(smiles: list[str], fingerprints: Fingerprints) -> FingerprintTable:
+    molecules = [parse_smiles(text) for text in smiles]
+    formulas = [compute_formula(molecule) for molecule in molecules]
     molecules = [molecule if formula else None for molecule, formula in zip(molecules, formulas, strict=True)]
-    made = Fingerprinted(
-        fingerprints._of(molecules),
-        formulas,
-        ["" if molecule is None else rdkit_chem().MolToSmiles(molecule) for molecule in molecules],
-    )
-    if place is not None:
-        unfinished = place.with_suffix(f".{os.getpid()}.npz")
-        np.savez_compressed(unfinished, bits=made.bits, formulas=made.formulas, canonical=made.canonical)
-        unfinished.replace(place)
-    return made
+    return FingerprintTable(fingerprints._compute_bits(molecules), formulas, [to_smiles(m) for m in molecules])
 
 
-def _stored(place: Path, n: int, width: int) -> Fingerprinted | None:
+def _load_chunk(path: Path, n_molecules: int, n_bytes: int) -> FingerprintTable | None:
+    """Return a cached chunk of the given size; None if there is none, or its file is damaged."""
     try:
-        with np.load(place, allow_pickle=False) as arrays:
-            found = Fingerprinted(arrays["bits"], arrays["formulas"].tolist(), arrays["canonical"].tolist())
-    except Exception:  # absent, cut off, or of another kind
+        with np.load(path, allow_pickle=False) as arrays:
+            table = FingerprintTable(arrays["bits"], arrays["formulas"].tolist(), arrays["canonical"].tolist())
+    except Exception:  # missing, truncated, or not an .npz file
         return None
-    return found if found.bits.shape == (n, width) and len(found.formulas) == len(found.canonical) == n else None
+    sizes_match = len(table.formulas) == len(table.canonical_smiles) == n_molecules
+    return table if sizes_match and table.bits.shape == (n_molecules, n_bytes) else None
 
 
-def molecule_of(smiles: str) -> Any:
-    """Return RDKit's molecule, or None where the SMILES cannot be read or names no atom."""
-    molecule = rdkit_chem().MolFromSmiles(smiles) if isinstance(smiles, str) and smiles.strip() else None
-    return molecule if molecule is not None and molecule.GetNumAtoms() else None
-
-
-def formula_of(molecule: Any) -> str:
-    """Return the formula of a molecule in Hill's order; "" for None, and for molecules with isotope labels."""
-    from rdkit.Chem.rdMolDescriptors import CalcMolFormula
-
-    if molecule is None or any(atom.GetIsotope() for atom in molecule.GetAtoms()):
-        return ""
-    try:
-        return str(Formula.parse(CalcMolFormula(molecule)))
-    except ValueError:  # a dummy atom has no place in a formula
-        return ""
-
-
-def _generator(kind: str) -> Callable[[Any], Bits]:
-    """Return what turns a molecule into an array of 0/1."""
-    from rdkit import DataStructs
+def _make_generator(kind: str) -> Callable[[Mol], Bits]:
+    """Return a function that computes the bits of a molecule as an array of 0 and 1."""
     from rdkit.Chem import rdFingerprintGenerator as generators
-    from rdkit.Chem.rdMolDescriptors import GetMACCSKeysFingerprint
 
     if kind == "maccs":
-
-        def maccs(molecule: Any) -> Bits:
-            keys = np.zeros(N_BITS["maccs"] + 1, dtype=np.uint8)
-            DataStructs.ConvertToNumpyArray(GetMACCSKeysFingerprint(molecule), keys)
-            return keys[1:]  # key 0 is never set
-
-        return maccs
-    makers: dict[str, Callable[..., Any]] = {
+        return _compute_maccs
+    makers: dict[str, Callable[..., generators.FingerprintGenerator64]] = {
         "morgan": partial(generators.GetMorganGenerator, radius=2),
         "path": generators.GetRDKitFPGenerator,
         "atompair": generators.GetAtomPairGenerator,
         "torsion": generators.GetTopologicalTorsionGenerator,
     }
-    return makers[kind](fpSize=N_BITS[kind]).GetFingerprintAsNumPy
+    generate: Callable[[Mol], Bits] = makers[kind](fpSize=N_BITS[kind]).GetFingerprintAsNumPy
+    return generate
+
+
+def _compute_maccs(molecule: Mol) -> Bits:
+    from rdkit import DataStructs
+    from rdkit.Chem.rdMolDescriptors import GetMACCSKeysFingerprint
+
+    keys = np.zeros(N_BITS["maccs"] + 1, dtype=np.uint8)
+    DataStructs.ConvertToNumpyArray(GetMACCSKeysFingerprint(molecule), keys)
+    return keys[1:]  # key 0 is never set

@@ -1,4 +1,4 @@
-"""Molecular formulas, their masses, and adducts: how a molecule became the ion that is measured."""
+"""Molecular formulas, their masses, and the adducts that form ions from molecules."""
 
 from __future__ import annotations
 
@@ -6,34 +6,36 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-ELECTRON = 0.000548579909  # Da
-MISSING = "Molecules need RDKit: pip install 'psilearn[chem]'."
-_GROUP = re.compile(r"([A-Z][a-z]?)(\d*)")
+from psilearn.chem._optional import import_rdkit
+
+ELECTRON_MASS = 0.000548579909  # Da
+METALS = ("Li", "Na", "K", "Rb", "Cs", "Mg", "Ca", "Fe", "Cu", "Zn", "Ag")
+ADDUCT_ELEMENTS = frozenset(("H", "B", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Br", "I", *METALS))
+IMPLIED_CHARGES = {"M+H": "+", "M+Na": "+", "M+K": "+", "M+NH4": "+", "M-H": "-"}
+ABBREVIATIONS = {
+    "fa": "HCOOH",
+    "hac": "CH3COOH",
+    "acn": "C2H3N",
+    "meoh": "CH4O",
+    "isoprop": "C3H8O",
+    "dmso": "C2H6OS",
+    "tfa": "C2HF3O2",
+}
+_BRACKETED_ION = re.compile(r"\[(.*)\](\d*[+-]\d*)")  # [C5H14NO]+
+_FORMULA = re.compile(r"((?:[A-Z][a-z]?\d*)+)(?:([+-])(\d*))?")
+_ELEMENT = re.compile(r"([A-Z][a-z]?)(\d*)")
 _ADDUCT = re.compile(
-    r"\[([1-9]?)M((?:[+-][1-9]?[A-Za-z][A-Za-z0-9]*)*)\](?:([1-9]?)([+-])|([+-])([1-9])|(\+{2,}|-{2,}))[*.•]?"
+    r"\[(?P<molecules>[1-9]?)M(?P<groups>(?:[+-][1-9]?[A-Za-z][A-Za-z0-9]*)*)\]"
+    r"(?:(?P<charge>[1-9]?[+-]|[+-][1-9])|(?P<signs>\+{2,}|-{2,}))[*.•]?"
 )
-_PART = re.compile(r"([+-])([1-9]?)([A-Za-z][A-Za-z0-9]*)")
-_SHORT = {"M+H": "+", "M+Na": "+", "M+K": "+", "M+NH4": "+", "M-H": "-"}  # whose charge goes without saying
-_METALS = ("Li", "Na", "K", "Rb", "Cs", "Mg", "Ca", "Fe", "Cu", "Zn", "Ag")
-_IN_ADDUCTS = frozenset(("H", "B", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Br", "I", *_METALS))
-
-
-def rdkit_chem() -> Any:
-    """Return RDKit's chemistry module, or say what to install; its own messages are silenced: callers report."""
-    try:
-        from rdkit import Chem, rdBase
-    except ImportError as error:
-        raise ImportError(MISSING) from error
-    rdBase.DisableLog("rdApp.*")
-    return Chem
+_ADDUCT_GROUP = re.compile(r"([+-])([1-9]?)([A-Za-z][A-Za-z0-9]*)")
 
 
 @cache
 def _element_mass(symbol: str) -> float:
-    """Return the mass of the most common isotope."""
-    table = rdkit_chem().GetPeriodicTable()
+    """Return the mass of the most common isotope of an element."""
+    table = import_rdkit().GetPeriodicTable()
     try:
         return float(table.GetMostCommonIsotopeMass(symbol))
     except RuntimeError as error:
@@ -42,10 +44,26 @@ def _element_mass(symbol: str) -> float:
 
 @dataclass(frozen=True)
 class Formula:
-    """A molecular formula in Hill's order (C, H, then the alphabet), with its charge.
+    """Molecular formula with its charge.
+
+    Two parsed formulas are equal if they have the same numbers of atoms and the same charge, in whatever order the
+    elements were written. ``str(formula)`` is in Hill order: C, H, then the other elements alphabetically; without
+    carbon, all elements alphabetically.
+
+    Parameters
+    ----------
+    counts : tuple of (str, int)
+        Symbols of the elements and numbers of their atoms, in Hill order.
+    charge : int, default=0
+        Charge of a molecule that is an ion by itself.
+
+    See Also
+    --------
+    Adduct : An ion that is formed from a molecule.
 
     Examples
     --------
+    >>> from psilearn.chem.molecules import Formula
     >>> formula = Formula.parse("O6C6H12")
     >>> str(formula), round(formula.mass, 4)
     ('C6H12O6', 180.0634)
@@ -58,104 +76,171 @@ class Formula:
 
     @classmethod
     def parse(cls, text: str) -> Formula:
-        """Read a formula such as C6H12O6 or C5H14NO+.
+        """Return the formula that a text contains.
+
+        Parameters
+        ----------
+        text : str
+            A formula such as ``"C6H12O6"``, ``"C5H14NO+"`` or ``"[C5H14NO]+"``.
+
+        Returns
+        -------
+        Formula
+            The formula with its elements in Hill order.
 
         Raises
         ------
         ValueError
-            where the text is no formula, or an element is unknown.
+            If the text is not a formula, or an element is unknown.
         """
-        bare = re.sub(r"^\[(.*)\](\d*[+-]\d*)$", r"\1\2", text.strip()) if isinstance(text, str) else ""  # [C5H14NO]+
-        match = re.fullmatch(r"((?:[A-Z][a-z]?\d*)+)(?:([+-])(\d*))?", bare)
+        stripped = text.strip() if isinstance(text, str) else ""
+        ion = _BRACKETED_ION.fullmatch(stripped)
+        match = _FORMULA.fullmatch(ion[1] + ion[2] if ion else stripped)
         if match is None:
             raise ValueError(f"{text!r} is not a molecular formula such as C6H12O6")
         counts: Counter[str] = Counter()
-        for symbol, number in _GROUP.findall(match[1]):
-            _element_mass(symbol)
+        for symbol, number in _ELEMENT.findall(match[1]):
+            _element_mass(symbol)  # raises an error for unknown elements
             counts[symbol] += int(number or 1)
-        charge = int(match[3] or 1) * (1 if match[2] == "+" else -1) if match[2] else 0
-        carbon = counts.get("C", 0) > 0
-        order = sorted((s for s in counts if counts[s]), key=lambda s: (carbon and ("C", "H", s).index(s), s))
+        charge = int(match[3] or 1) * _sign(match[2]) if match[2] else 0
+        has_carbon = counts.get("C", 0) > 0
+        order = sorted((s for s in counts if counts[s]), key=lambda s: (has_carbon and ("C", "H", s).index(s), s))
         return cls(tuple((symbol, counts[symbol]) for symbol in order), charge)
 
     @property
     def mass(self) -> float:
-        """Monoisotopic mass of the atoms in Da; electrons that an ion lacks or has are counted by its adduct."""
+        """Monoisotopic mass of the atoms in Da; the electrons of an ion are counted by its adduct."""
         return sum(_element_mass(symbol) * number for symbol, number in self.counts)
 
     def __str__(self) -> str:
         text = "".join(f"{symbol}{number if number > 1 else ''}" for symbol, number in self.counts)
+        if not self.charge:
+            return text
         size = str(abs(self.charge)) if abs(self.charge) > 1 else ""
-        return f"{text}{'+' if self.charge > 0 else '-'}{size}" if self.charge else text
+        return f"{text}{'+' if self.charge > 0 else '-'}{size}"
 
 
 @dataclass(frozen=True)
 class Adduct:
-    """An ion [nM + A − B]z±: its mass-to-charge ratio as a function of the molecule's mass, and back.
+    """Ion [nM + A − B]z± that is formed from n molecules M.
+
+    It converts the mass of a molecule to the mass-to-charge ratio of its ion, and back.
+
+    Parameters
+    ----------
+    n_molecules : int
+        Number n of molecules in the ion.
+    mass_shift : float
+        Mass in Da of the atoms that are added to the molecules, minus that of the atoms that are lost.
+    charge : int
+        Charge z of the ion.
+    text : str
+        The adduct as it is written, such as ``"[M+H]+"``.
+
+    See Also
+    --------
+    Formula : A molecular formula and its mass.
 
     Examples
     --------
+    >>> from psilearn.chem.molecules import Adduct
     >>> round(Adduct.parse("[M+H]+").mz(180.06339), 4), round(Adduct.parse("[M-H]-").mass(179.0561), 4)
     (181.0707, 180.0634)
     >>> str(Adduct.parse("M+Na"))
     '[M+Na]+'
     """
 
-    multiple: int  # n
-    shift: float  # Da, what is added to n molecules, electrons apart
+    n_molecules: int
+    mass_shift: float
     charge: int
     text: str
 
     @classmethod
     def parse(cls, text: str) -> Adduct:
-        """Read an adduct such as [M+H]+, [2M+Na]+, [M+HCOO]-, [M+2H]2+ or [M]+*; M+H and [M+H] are taken as [M+H]+.
+        """Return the adduct that a text contains.
+
+        Parameters
+        ----------
+        text : str
+            An adduct such as ``"[M+H]+"``, ``"[2M+Na]+"``, ``"[M+HCOO]-"``, ``"[M+2H]2+"`` or ``"[M]+*"``. The charge
+            may be left out for M+H, M+Na, M+K, M+NH4 and M-H.
+
+        Returns
+        -------
+        Adduct
+            The adduct.
 
         Raises
         ------
         ValueError
-            where the text is no adduct, or leaves its charge open.
+            If the text is not an adduct, or does not determine its charge.
         """
         compact = re.sub(r"\s", "", str(text))
         bare = compact.removeprefix("[").removesuffix("]")
-        if bare in _SHORT:
-            compact = f"[{bare}]{_SHORT[bare]}"
+        if bare in IMPLIED_CHARGES:
+            compact = f"[{bare}]{IMPLIED_CHARGES[bare]}"
         match = _ADDUCT.fullmatch(compact)
         if match is None:
             raise ValueError(f"{text!r} is not an adduct such as [M+H]+, [M+Na]+ or [M-H]-")
-        shift = 0.0
-        for sign, number, group in _PART.findall(match[2]):
-            formula = Formula.parse(_ABBREVIATIONS.get(group.lower(), group))
-            if not {symbol for symbol, _ in formula.counts} <= _IN_ADDUCTS:
-                raise ValueError(f"{text!r} is not an adduct: {group} is not expected in one")
-            shift += (1 if sign == "+" else -1) * int(number or 1) * formula.mass
-        size, sign = (match[3] or 1, match[4]) if match[4] else (match[6], match[5])
-        if match[7]:
-            size, sign = len(match[7]), match[7][0]
-        return cls(int(match[1] or 1), shift, int(size) * (1 if sign == "+" else -1), compact)
+        mass_shift = 0.0
+        for sign, number, group in _ADDUCT_GROUP.findall(match["groups"]):
+            mass_shift += _sign(sign) * int(number or 1) * _group_mass(group, text)
+        return cls(int(match["molecules"] or 1), mass_shift, _parse_charge(match["charge"], match["signs"]), compact)
 
     @property
     def key(self) -> tuple[int, float, int]:
-        """What two writings of one adduct share."""
-        return self.multiple, round(self.shift, 4), self.charge
+        """Value that is equal for different spellings of the same adduct."""
+        return self.n_molecules, round(self.mass_shift, 4), self.charge
 
-    def mz(self, mass: float) -> Any:
-        """Return m/z of the ion of a molecule of this mass."""
-        return (self.multiple * mass + self.shift - self.charge * ELECTRON) / abs(self.charge)
+    def mz(self, mass: float) -> float:
+        """Return the mass-to-charge ratio of the ion of a molecule.
 
-    def mass(self, mz: float) -> Any:
-        """Return the mass of the molecule whose ion has this m/z."""
-        return (mz * abs(self.charge) + self.charge * ELECTRON - self.shift) / self.multiple
+        Parameters
+        ----------
+        mass : float
+            Monoisotopic mass of the molecule in Da.
+
+        Returns
+        -------
+        float
+            The m/z of the ion.
+        """
+        return (self.n_molecules * mass + self.mass_shift - self.charge * ELECTRON_MASS) / abs(self.charge)
+
+    def mass(self, mz: float) -> float:
+        """Return the mass of the molecule whose ion has a given mass-to-charge ratio.
+
+        Parameters
+        ----------
+        mz : float
+            The m/z of the ion.
+
+        Returns
+        -------
+        float
+            Monoisotopic mass of the molecule in Da.
+        """
+        return (mz * abs(self.charge) + self.charge * ELECTRON_MASS - self.mass_shift) / self.n_molecules
 
     def __str__(self) -> str:
         return self.text
 
 
-_ABBREVIATIONS = {
-    "fa": "HCOOH",
-    "hac": "CH3COOH",
-    "acn": "C2H3N",
-    "meoh": "CH4O",
-    "isoprop": "C3H8O",
-    "dmso": "C2H6OS",
-    "tfa": "C2HF3O2",
-}
+def _group_mass(group: str, adduct: str) -> float:
+    """Return the mass of a group of atoms that an adduct adds or loses."""
+    formula = Formula.parse(ABBREVIATIONS.get(group.lower(), group))
+    if not {symbol for symbol, _ in formula.counts} <= ADDUCT_ELEMENTS:
+        raise ValueError(f"{adduct!r} is not an adduct: {group} is not expected in one")
+    return formula.mass
+
+
+def _parse_charge(charge: str | None, signs: str | None) -> int:
+    """Return the charge that is written as ``2+``, ``+2`` or, in ``signs``, ``++``."""
+    if signs:
+        return len(signs) * _sign(signs[0])
+    sign = "+" if "+" in str(charge) else "-"
+    return int(str(charge).replace(sign, "") or 1) * _sign(sign)
+
+
+def _sign(symbol: str) -> int:
+    return 1 if symbol == "+" else -1

@@ -3,102 +3,144 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from psilearn.chem.molecules.formulas import rdkit_chem
+from psilearn.chem._optional import import_pyarrow, import_rdkit
 
-NAMES = ("id", "name", "inchikey14", "inchikey", "identifier", "cid")  # columns that may name a molecule, in order
+NAME_COLUMNS = ("id", "name", "inchikey14", "inchikey", "identifier", "cid")  # the first that exists is used
 
 
 class MoleculeList(NamedTuple):
-    """Molecules as a file has them; a record that holds no molecule has the SMILES ""."""
-
-    smiles: list[str]
-    names: list[str]  # "" where the file has none
-
-
-def read_molecules(path: str | Path) -> MoleculeList:
-    """Read the SMILES and names of molecules.
+    """SMILES and names of molecules.
 
     Parameters
     ----------
-    path : file
-        ``.parquet``, ``.csv`` or ``.tsv`` with a column ``smiles`` and perhaps one of ``id``, ``name``,
-        ``inchikey14``, ``inchikey``, ``identifier``, ``cid``; ``.smi``: a SMILES a line, a name after white space
-        (lines that begin with # are left out); ``.sdf``.
+    smiles : list of str
+        SMILES as they were given. "" for a record of a file that contains no molecule.
+    names : list of str
+        Names or identifiers, one per molecule. "" for molecules without one.
+
+    See Also
+    --------
+    read_molecules : Read a list of molecules from a file.
+    CandidateLibrary.build : Build a library of candidates from a list of molecules.
+
+    Examples
+    --------
+    >>> from psilearn.chem.molecules import MoleculeList
+    >>> MoleculeList(["CCO"], ["ethanol"])
+    MoleculeList(smiles=['CCO'], names=['ethanol'])
+    """
+
+    smiles: list[str]
+    names: list[str]
+
+
+def read_molecules(path: str | Path) -> MoleculeList:
+    r"""Read the SMILES and names of molecules from a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A ``.parquet``, ``.csv`` or ``.tsv`` table with a column ``smiles`` and optionally one of ``id``, ``name``,
+        ``inchikey14``, ``inchikey``, ``identifier`` or ``cid``; a ``.smi`` file with one SMILES per line, followed by
+        white space and a name (lines that begin with # are ignored); or an ``.sdf`` file.
+
+    Returns
+    -------
+    MoleculeList
+        SMILES and names in the order of the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file does not exist.
+    ValueError
+        If the file has an unknown extension, has no column ``smiles``, is damaged, or contains no molecule.
+
+    See Also
+    --------
+    CandidateLibrary.build : Build a library of candidates from a list of molecules.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from psilearn.chem.molecules import read_molecules
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "molecules.smi").write_text("CCO ethanol\nCOC dimethyl ether\n")
+    ...     read_molecules(Path(folder, "molecules.smi"))
+    MoleculeList(smiles=['CCO', 'COC'], names=['ethanol', 'dimethyl ether'])
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is not a file: it should hold molecules.")
+        raise FileNotFoundError(f"{path} is not a file: a file with molecules is needed.")
     readers: dict[str, Callable[[Path], MoleculeList]] = {
-        ".parquet": _parquet,
-        ".csv": _table,
-        ".tsv": _table,
-        ".smi": _smi,
-        ".sdf": _sdf,
+        ".parquet": _read_parquet,
+        ".csv": _read_delimited,
+        ".tsv": _read_delimited,
+        ".smi": _read_smi,
+        ".sdf": _read_sdf,
     }
     if path.suffix.lower() not in readers:
         raise ValueError(f"{path.name} ends in {path.suffix!r}; molecules are read from {', '.join(readers)} files.")
     try:
-        found = readers[path.suffix.lower()](path)
+        molecules = readers[path.suffix.lower()](path)
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path.name} is not a text file in UTF-8 that can be read: {error}.") from error
-    if not found.smiles:
-        raise ValueError(f"{path} holds no molecule.")
-    return found
+    if not molecules.smiles:
+        raise ValueError(f"{path} contains no molecule.")
+    return molecules
 
 
-def _parquet(path: Path) -> MoleculeList:
+def _read_parquet(path: Path) -> MoleculeList:
+    pyarrow, parquet = import_pyarrow()
     try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError("Reading a .parquet file needs pyarrow: pip install 'psilearn[chem]'.") from error
-    try:
-        columns = parquet.read_schema(path).names
-        smiles, name = _columns(columns, path)
-        table = parquet.read_table(path, columns=[smiles, name] if name else [smiles])
+        smiles_column, name_column = _find_columns(parquet.read_schema(path).names, path)
+        table = parquet.read_table(path, columns=[smiles_column, name_column] if name_column else [smiles_column])
     except pyarrow.ArrowException as error:
         raise ValueError(f"{path.name} is not a Parquet file that can be read: {error}") from error
-    texts = [value if isinstance(value, str) else "" for value in table[smiles].to_pylist()]
-    return MoleculeList(texts, [str(v or "") for v in table[name].to_pylist()] if name else [""] * len(texts))
+    smiles = [value if isinstance(value, str) else "" for value in table[smiles_column].to_pylist()]
+    names = [str(value or "") for value in table[name_column].to_pylist()] if name_column else [""] * len(smiles)
+    return MoleculeList(smiles, names)
 
 
-def _table(path: Path) -> MoleculeList:
+def _read_delimited(path: Path) -> MoleculeList:
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-        smiles, name = _columns(list(reader.fieldnames or []), path)
-        rows = [(row[smiles] or "", (row[name] or "") if name else "") for row in reader]
-    return MoleculeList([row[0] for row in rows], [row[1] for row in rows])
+        smiles_column, name_column = _find_columns(reader.fieldnames or [], path)
+        rows = [(row[smiles_column] or "", (row[name_column] or "") if name_column else "") for row in reader]
+    return MoleculeList([smiles for smiles, _ in rows], [name for _, name in rows])
 
 
-def _columns(columns: list[str], path: Path) -> tuple[str, str | None]:
-    """Return the columns of SMILES and of names."""
-    lower = {column.lower(): column for column in columns}
-    if "smiles" not in lower:
+def _find_columns(columns: Sequence[str], path: Path) -> tuple[str, str | None]:
+    """Return the names of the columns with SMILES and with names; None if no column has names."""
+    by_lower_case = {column.lower(): column for column in columns}
+    if "smiles" not in by_lower_case:
         raise ValueError(f"{path.name} has no column smiles; it has {', '.join(columns) or 'none'}.")
-    return lower["smiles"], next((lower[name] for name in NAMES if name in lower), None)
+    name_column = next((by_lower_case[name] for name in NAME_COLUMNS if name in by_lower_case), None)
+    return by_lower_case["smiles"], name_column
 
 
-def _smi(path: Path) -> MoleculeList:
-    smiles, names = [], []
+def _read_smi(path: Path) -> MoleculeList:
+    molecules = MoleculeList([], [])
     with path.open(encoding="utf-8-sig") as file:
         for line in file:
             if line.strip() and not line.startswith("#"):
-                text, _, name = line.strip().replace("\t", " ").partition(" ")
-                smiles.append(text)
-                names.append(name.strip())
-    return MoleculeList(smiles, names)
+                smiles, _, name = line.strip().replace("\t", " ").partition(" ")
+                molecules.smiles.append(smiles)
+                molecules.names.append(name.strip())
+    return molecules
 
 
-def _sdf(path: Path) -> MoleculeList:
-    chem = rdkit_chem()
-    smiles, names = [], []
+def _read_sdf(path: Path) -> MoleculeList:
+    chem = import_rdkit()
+    molecules = MoleculeList([], [])
     with path.open("rb") as file:
         for molecule in chem.ForwardSDMolSupplier(file):
-            smiles.append("" if molecule is None else chem.MolToSmiles(molecule))
-            titled = molecule is not None and molecule.HasProp("_Name")
-            names.append(molecule.GetProp("_Name") if titled else "")
-    return MoleculeList(smiles, names)
+            has_name = molecule is not None and molecule.HasProp("_Name")
+            molecules.smiles.append("" if molecule is None else chem.MolToSmiles(molecule))
+            molecules.names.append(molecule.GetProp("_Name") if has_name else "")
+    return molecules

@@ -1,8 +1,8 @@
-"""Tandem mass spectra: the object, its cleaning, and files that hold it."""
+"""Tandem mass spectra: the data structure, cleaning, and files."""
 
 from psilearn.chem.spectra.cleaning import Cleaning
 from psilearn.chem.spectra.spectrum import Spectrum
-from psilearn.chem.spectra.spectrum_files import Problem, SpectraRead, read_spectra
+from psilearn.chem.spectra.spectrum_files import Problem, SpectrumReadResult, read_spectra
 from psilearn.chem.spectra.spectrum_table import write_parquet
 
-__all__ = ["Cleaning", "Problem", "SpectraRead", "Spectrum", "read_spectra", "write_parquet"]
+__all__ = ["Cleaning", "Problem", "Spectrum", "SpectrumReadResult", "read_spectra", "write_parquet"]

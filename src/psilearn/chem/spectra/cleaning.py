@@ -1,4 +1,4 @@
-"""Cleaning of spectra as an instrument gives them: noise, what is above the precursor, scale."""
+"""Cleaning of measured spectra: peaks above the precursor, noise, and the scale of intensities."""
 
 from __future__ import annotations
 
@@ -6,31 +6,39 @@ import re
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psilearn._utils import validation
-from psilearn.chem.spectra.spectrum import Spectrum
+from psilearn._utils.samples import Index
+from psilearn.chem.spectra.spectrum import FloatArray, Spectrum
 
 
 @dataclass(frozen=True)
 class Cleaning:
-    """What is done to a spectrum before it is compared, in this order.
+    """Steps that clean a spectrum before it is compared with others.
+
+    Peaks of intensity zero are removed, then peaks above and around the precursor, then noise, then all but the
+    highest peaks. The highest remaining peak is scaled to intensity 1. Train and rank with the same cleaning.
 
     Parameters
     ----------
-    above_precursor : float or None
-        peaks more than this many Da above the precursor m/z go: no fragment is heavier than its ion, isotopes apart.
-        None keeps them; so does a spectrum without precursor, and one of several charges.
-    around_precursor : float or None
-        peaks within this many Da of the precursor m/z go too; None, the default, keeps the precursor's own peak, which
-        tells how readily the ion breaks.
-    noise : float
-        peaks below this part of the highest one go.
-    max_peaks : int or None
-        only that many of the highest peaks stay.
-    min_peaks : int
-        a spectrum with fewer peaks in the end is refused: one peak says too little.
+    above_precursor : float or None, default=1.5
+        Remove peaks more than this many Da above the precursor m/z: apart from isotopes, no fragment is heavier than
+        its ion. None keeps them. Spectra without precursor m/z and of ions with several charges keep them, too.
+    around_precursor : float or None, default=None
+        Remove peaks within this many Da of the precursor m/z. None keeps the peak of the precursor, which shows how
+        easily the ion breaks.
+    noise : float, default=0.001
+        Remove peaks below this fraction of the highest peak.
+    max_peaks : int or None, default=200
+        Keep at most this many of the highest peaks. None keeps all.
+    min_peaks : int, default=2
+        Reject spectra with fewer remaining peaks: a single peak contains too little information.
 
-    The highest peak becomes 1.
+    See Also
+    --------
+    read_spectra : Read spectra from a file and clean them.
+    Spectrum : A tandem mass spectrum.
 
     Examples
     --------
@@ -59,35 +67,51 @@ class Cleaning:
     def __call__(self, spectrum: Spectrum) -> Spectrum:
         """Return the cleaned spectrum.
 
+        Parameters
+        ----------
+        spectrum : Spectrum
+            Spectrum as it was measured. It is not changed.
+
+        Returns
+        -------
+        Spectrum
+            New spectrum with the remaining peaks, the highest of intensity 1, and the same metadata.
+
         Raises
         ------
         ValueError
-            where too few peaks are left.
+            If fewer than ``min_peaks`` peaks are left.
         """
-        mz, height = spectrum.mz, spectrum.intensity
-        kept = height > 0
-        if spectrum.precursor_mz is not None:
-            beyond = mz - spectrum.precursor_mz
-            if self.above_precursor is not None and not _is_multiply_charged(spectrum):
-                kept &= beyond <= self.above_precursor
-            if self.around_precursor is not None:
-                kept &= np.abs(beyond) > self.around_precursor
-        mz, height = mz[kept], height[kept]
-        if len(height):
-            kept = height >= self.noise * height.max()
-            mz, height = mz[kept], height[kept]
-        if self.max_peaks is not None and len(height) > self.max_peaks:
-            highest = np.sort(np.argsort(-height, kind="stable")[: self.max_peaks])
-            mz, height = mz[highest], height[highest]
-        if len(mz) < self.min_peaks:
+        kept = np.flatnonzero(self._is_plausible(spectrum))
+        if len(kept):
+            kept = self._remove_noise(kept, spectrum.intensity)
+        if len(kept) < self.min_peaks:
             raise ValueError(
-                f"{spectrum.name or 'a spectrum'} has {len(mz)} of its {len(spectrum)} peaks left after cleaning; at "
+                f"{spectrum.name or 'a spectrum'} has {len(kept)} of its {len(spectrum)} peaks left after cleaning; at "
                 f"least {self.min_peaks} are needed (min_peaks)."
             )
-        return replace(spectrum, mz=mz, intensity=height / height.max())
+        intensity = spectrum.intensity[kept]
+        return replace(spectrum, mz=spectrum.mz[kept], intensity=intensity / intensity.max())
+
+    def _is_plausible(self, spectrum: Spectrum) -> NDArray[np.bool_]:
+        """Return a mask of the peaks with positive intensity at an m/z that a fragment can have."""
+        plausible = spectrum.intensity > 0
+        if spectrum.precursor_mz is None:
+            return plausible
+        distance = spectrum.mz - spectrum.precursor_mz
+        if self.above_precursor is not None and not _is_multiply_charged(spectrum):
+            plausible &= distance <= self.above_precursor
+        if self.around_precursor is not None:
+            plausible &= np.abs(distance) > self.around_precursor
+        return plausible
+
+    def _remove_noise(self, peaks: Index, intensity: FloatArray) -> Index:
+        """Return those of at least one given peak that are high enough, at most ``max_peaks``, in ascending order."""
+        peaks = peaks[intensity[peaks] >= self.noise * intensity[peaks].max()]
+        return np.sort(peaks[np.argsort(-intensity[peaks], kind="stable")[: self.max_peaks]])
 
 
 def _is_multiply_charged(spectrum: Spectrum) -> bool:
-    """Whether fragments of fewer charges may lie above the precursor: by its adduct, else by the file's own word."""
-    told = spectrum.more.get("charge", "") if spectrum.adduct is None else spectrum.adduct.partition("]")[2]
-    return bool(re.search(r"[2-9]", told)) or told.strip() in ("++", "+++", "--", "---")
+    """Return whether the ion has several charges, by its adduct or else the metadata; fragments may have fewer."""
+    charge = spectrum.metadata.get("charge", "") if spectrum.adduct is None else spectrum.adduct.partition("]")[2]
+    return bool(re.search(r"[2-9]", charge)) or charge.strip() in ("++", "+++", "--", "---")

@@ -1,72 +1,85 @@
-"""A tandem mass spectrum: what the kernels on spectra compare."""
+"""A tandem mass spectrum: peaks and what is known of the measured molecule."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from psilearn._linalg import Array
 from psilearn._utils import validation
 
-HEAVIEST = 1e6  # m/z
+FloatArray = NDArray[np.float64]
+
+MAX_MZ = 1e6  # no instrument measures beyond it
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Peaks of one measured compound, with what is known of it. It holds at least one peak of positive intensity.
+    """Tandem mass spectrum of one compound, with what is known of its molecule.
+
+    A spectrum has at least one peak of positive intensity. Peaks are kept in ascending order of m/z.
 
     Parameters
     ----------
-    mz, intensity : arrays (k,)
-        positions (m/z, positive) and heights (≥ 0) of the peaks; kept in ascending order of m/z, as float64.
-    precursor_mz : float, optional
-        m/z of the ion that was broken; neutral losses and masses of candidates are counted from it.
-    adduct : str, optional
-        how the molecule became that ion, such as ``"[M+H]+"``.
-    formula, smiles : str, optional
-        what is known of the molecule.
-    name : str
-        how messages call the spectrum: its identifier, or file and number.
-    more : dict of str
-        whatever else the file said; nothing here looks at it.
+    mz : array-like of shape (k,)
+        Positions of the peaks, as mass-to-charge ratios > 0. Kept as float64.
+    intensity : array-like of shape (k,)
+        Heights of the peaks, ≥ 0. Kept as float64.
+    precursor_mz : float, default=None
+        Mass-to-charge ratio of the ion that was fragmented. Neutral losses and the mass of the molecule are computed
+        from it.
+    adduct : str, default=None
+        Adduct that formed the ion from the molecule, such as ``"[M+H]+"``.
+    formula : str, default=None
+        Molecular formula, if it is known.
+    smiles : str, default=None
+        Structure of the molecule as a SMILES string, if it is known.
+    name : str, default=""
+        Identifier of the spectrum in messages and tables.
+    metadata : dict of str to str, default={}
+        Further fields of the file from which the spectrum was read. They are kept, but not used; only
+        :class:`Cleaning` reads ``"charge"`` where there is no adduct.
+
+    Raises
+    ------
+    ValueError
+        If there is no peak, if the numbers of m/z values and intensities differ, or if a value is not finite or out of
+        range.
+
+    See Also
+    --------
+    read_spectra : Read spectra from a file.
+    Cleaning : Remove noise from a spectrum and scale its intensities.
 
     Examples
     --------
-    >>> Spectrum([59.01, 41.0], [10.0, 100.0], precursor_mz=77.02, name="mine").losses.round(2)
+    >>> from psilearn.chem.spectra import Spectrum
+    >>> spectrum = Spectrum([59.01, 41.0], [10.0, 100.0], precursor_mz=77.02, name="s1")
+    >>> spectrum
+    Spectrum('s1', 2 peaks, precursor_mz=77.02)
+    >>> spectrum.mz
+    array([41.  , 59.01])
+    >>> spectrum.losses.round(2)
     array([36.02, 18.01])
-    >>> Spectrum([59.01, 41.0], [10.0, 100.0], precursor_mz=77.02, name="mine")
-    Spectrum('mine', 2 peaks, precursor_mz=77.02)
     """
 
-    mz: Array
-    intensity: Array
+    mz: FloatArray
+    intensity: FloatArray
     precursor_mz: float | None = None
     adduct: str | None = None
     formula: str | None = None
     smiles: str | None = None
     name: str = ""
-    more: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        called = f"The spectrum {self.name!r}" if self.name else "A spectrum"
-        mz, intensity = (_numbers(getattr(self, part), f"{called}: {part}") for part in ("mz", "intensity"))
-        if mz.shape != intensity.shape:
-            raise ValueError(
-                f"{called} has {len(mz)} m/z values and {len(intensity)} intensities: one a peak is needed."
-            )
-        if not len(mz):
-            raise ValueError(f"{called} is empty: it has no peak.")
-        if mz.max() > HEAVIEST:
-            raise ValueError(f"{called} has a peak at m/z {mz.max():g}: beyond {HEAVIEST:g} nothing is measured.")
-        if mz.min() <= 0 or intensity.min() < 0 or intensity.max() <= 0:
-            raise ValueError(
-                f"{called} must have m/z > 0, intensities ≥ 0 and one of them > 0; the smallest m/z is {mz.min():g}, "
-                f"intensities lie between {intensity.min():g} and {intensity.max():g}."
-            )
+        subject = f"The spectrum {self.name!r}" if self.name else "A spectrum"
+        mz = _as_peak_values(self.mz, f"{subject}: mz")
+        intensity = _as_peak_values(self.intensity, f"{subject}: intensity")
+        _check_peaks(mz, intensity, subject)
         if self.precursor_mz is not None:
-            precursor = validation.check_positive(self.precursor_mz, f"{called}: precursor_mz")
+            precursor = validation.check_positive(self.precursor_mz, f"{subject}: precursor_mz")
             object.__setattr__(self, "precursor_mz", precursor)
         order = np.argsort(mz, kind="stable")
         object.__setattr__(self, "mz", mz[order])
@@ -76,26 +89,44 @@ class Spectrum:
         return len(self.mz)
 
     def __repr__(self) -> str:
-        known = {name: getattr(self, name) for name in ("precursor_mz", "adduct", "formula")}
-        told = ", ".join(f"{name}={value!r}" for name, value in known.items() if value is not None)
-        return f"Spectrum({self.name!r}, {len(self)} peaks{', ' if told else ''}{told})"
+        fields = {name: getattr(self, name) for name in ("precursor_mz", "adduct", "formula")}
+        known = "".join(f", {name}={value!r}" for name, value in fields.items() if value is not None)
+        return f"Spectrum({self.name!r}, {len(self)} peaks{known})"
 
     @property
-    def losses(self) -> Array:
-        """precursor m/z − m/z of each peak, (k,)."""
+    def losses(self) -> FloatArray:
+        """Neutral losses of shape (k,): the precursor m/z minus the m/z of each peak."""
         if self.precursor_mz is None:
-            raise ValueError(f"The spectrum {self.name!r} has no precursor_mz: neutral losses are counted from it.")
+            raise ValueError(f"The spectrum {self.name!r} has no precursor_mz, which neutral losses are computed from.")
         return self.precursor_mz - self.mz
 
 
-def _numbers(values: Any, name: str) -> Array:
+def _as_peak_values(values: ArrayLike, name: str) -> FloatArray:
+    """Return finite numbers, one per peak, as a new float64 array of shape (k,)."""
     try:
         numbers = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers, one a peak: {error}.") from error
+        raise ValueError(f"{name} must be numbers, one per peak: {error}.") from error
     if numbers.ndim != 1 or not np.isfinite(numbers).all():
         raise ValueError(
-            f"{name} must be finite numbers, one a peak; got shape {numbers.shape} with "
-            f"{int(np.sum(~np.isfinite(numbers)))} not finite."
+            f"{name} must be finite numbers, one per peak; got shape {numbers.shape} with "
+            f"{int(np.sum(~np.isfinite(numbers)))} values that are not finite."
         )
     return numbers
+
+
+def _check_peaks(mz: FloatArray, intensity: FloatArray, subject: str) -> None:
+    """Raise an error if m/z values and intensities are not the peaks of a spectrum."""
+    if mz.shape != intensity.shape:
+        raise ValueError(
+            f"{subject} has {len(mz)} m/z values and {len(intensity)} intensities: one of each is needed per peak."
+        )
+    if not len(mz):
+        raise ValueError(f"{subject} is empty: it has no peak.")
+    if mz.max() > MAX_MZ:
+        raise ValueError(f"{subject} has a peak at m/z {mz.max():g}; values above {MAX_MZ:g} cannot be measured.")
+    if mz.min() <= 0 or intensity.min() < 0 or intensity.max() <= 0:
+        raise ValueError(
+            f"{subject} must have m/z > 0, intensities ≥ 0 and one of them > 0; the smallest m/z is {mz.min():g}, "
+            f"intensities lie between {intensity.min():g} and {intensity.max():g}."
+        )

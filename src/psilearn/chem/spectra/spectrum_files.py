@@ -1,95 +1,144 @@
-"""Spectra from files: each record by itself, so that a malformed one is named and does not spoil the others."""
+"""Reading of spectra from files: a malformed record is reported and does not affect the others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
-from psilearn.chem.spectra import formats, spectrum_table
 from psilearn.chem.spectra.cleaning import Cleaning
+from psilearn.chem.spectra.formats import iter_records
 from psilearn.chem.spectra.spectrum import Spectrum
+from psilearn.chem.spectra.spectrum_table import iter_table_records
 
-ERRORS = ("raise", "skip")
-DEFAULT = Cleaning()
+ErrorHandling = Literal["raise", "skip"]
+DEFAULT_CLEANING = Cleaning()
 
 
 class Problem(NamedTuple):
-    """What was left out, and why."""
-
-    where: str  # file and record
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.why}"
-
-
-class SpectraRead(NamedTuple):
-    """What a file holds."""
-
-    spectra: list[Spectrum]
-    problems: list[Problem]  # records that could not be used
-
-
-def read_spectra(
-    path: str | Path, *, errors: str = "raise", adduct: str | None = None, cleaning: Cleaning | None = DEFAULT
-) -> SpectraRead:
-    """Read tandem mass spectra from a file.
-
-    MGF, MSP and mzML are read with matchms (extra ``psilearn[chem]``); of mzML, scans of MS level 2. MassBank records
-    are text files, one or several in one file. A Parquet table has the columns ``mz`` and ``intensity`` (lists) and,
-    where known, ``id``, ``precursor_mz``, ``adduct``, ``formula`` and ``smiles``; other columns are kept as text.
+    """A record or spectrum that could not be used, and the reason.
 
     Parameters
     ----------
-    path : file
-        ``.mgf``, ``.msp``, ``.mzml``, ``.txt`` or ``.massbank`` (MassBank), ``.parquet``.
-    errors : "raise" or "skip"
-        what happens to a record that is no spectrum, or has too few peaks: it is refused with file and record, or left
-        out and listed among ``problems``.
-    adduct : str, optional
-        of spectra that do not say theirs.
-    cleaning : Cleaning or None
-        what is done to each spectrum; None takes it as it is.
+    source : str
+        The file and the position of the record in it, or the name of the spectrum.
+    reason : str
+        Why it could not be used.
+
+    See Also
+    --------
+    read_spectra : Read spectra from a file and report records that cannot be used.
+
+    Examples
+    --------
+    >>> from psilearn.chem.spectra import Problem
+    >>> print(Problem("spectra.mgf, record 3", "the file ends without END IONS"))
+    spectra.mgf, record 3: the file ends without END IONS
+    """
+
+    source: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.reason}"
+
+
+class SpectrumReadResult(NamedTuple):
+    """Spectra of a file, and its records that could not be used.
+
+    Parameters
+    ----------
+    spectra : list of Spectrum
+        Spectra in the order of the file.
+    problems : list of Problem
+        Records that were skipped.
+
+    See Also
+    --------
+    read_spectra : Read spectra from a file.
+
+    Examples
+    --------
+    >>> from psilearn.chem.spectra import Spectrum, SpectrumReadResult
+    >>> result = SpectrumReadResult([Spectrum([50.0, 60.0], [1.0, 2.0], name="s1")], problems=[])
+    >>> result.spectra
+    [Spectrum('s1', 2 peaks)]
+    """
+
+    spectra: list[Spectrum]
+    problems: list[Problem]
+
+
+def read_spectra(
+    path: str | Path,
+    *,
+    errors: ErrorHandling = "raise",
+    adduct: str | None = None,
+    cleaning: Cleaning | None = DEFAULT_CLEANING,
+) -> SpectrumReadResult:
+    r"""Read tandem mass spectra from a file.
+
+    MGF, MSP and mzML files are read with matchms; of mzML files, only scans of MS level 2. MassBank files contain one
+    or several records. A Parquet table has the columns ``mz`` and ``intensity`` (lists) and optionally ``id``,
+    ``precursor_mz``, ``adduct``, ``formula`` and ``smiles``; other columns are kept as metadata. Reading needs the
+    extra ``psilearn[chem]``.
+
+    Parameters
+    ----------
+    path : str or Path
+        File that ends in ``.mgf``, ``.msp``, ``.mzml``, ``.txt`` or ``.massbank`` (both MassBank), or ``.parquet``.
+    errors : {"raise", "skip"}, default="raise"
+        What to do with a record that is malformed or has too few peaks after cleaning: raise an error that names the
+        file and the record, or skip it and list it in ``problems``.
+    adduct : str, default=None
+        Adduct of spectra for which the file states none.
+    cleaning : Cleaning or None, default=Cleaning()
+        Cleaning of each spectrum. None keeps spectra as they were measured.
 
     Returns
     -------
-    SpectraRead
-        with ``spectra`` and ``problems``.
+    SpectrumReadResult
+        The ``spectra`` of the file, and the ``problems`` that were skipped.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file does not exist.
+    ValueError
+        If the file has an unknown extension or no record, or if a record cannot be used and ``errors="raise"``.
+    ImportError
+        If the library that reads the format is not installed.
+
+    See Also
+    --------
+    write_parquet : Write spectra to a Parquet table.
+    Cleaning : Steps that clean a spectrum.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from psilearn.chem.spectra import read_spectra
+    >>> peaks = "BEGIN IONS\nTITLE=s1\nPEPMASS=181.0707\n60.02 100\n85.03 50\nEND IONS\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "spectra.mgf").write_text(peaks)
+    ...     read_spectra(Path(folder, "spectra.mgf"), adduct="[M+H]+").spectra
+    [Spectrum('s1', 2 peaks, precursor_mz=181.0707, adduct='[M+H]+')]
     """
     path = Path(path)
-    if errors not in ERRORS:
-        raise ValueError(f"errors must be one of {', '.join(ERRORS)}; got {errors!r}.")
+    if errors not in get_args(ErrorHandling):
+        raise ValueError(f"errors must be one of {', '.join(get_args(ErrorHandling))}; got {errors!r}.")
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is not a file: it should hold spectra.")
-    if path.suffix.lower() == ".parquet":
-        records: Iterable[formats.Record] = spectrum_table.records(path)
-    else:
-        records = formats.records(path)
+        raise FileNotFoundError(f"{path} is not a file: a file with spectra is needed.")
     spectra, problems = [], []
-    for name, made in _made(records, path, adduct, cleaning):
-        if isinstance(made, Spectrum):
-            spectra.append(made)
-        elif errors == "raise":
-            raise ValueError(f"{name}: {made}. With errors='skip' it is left out.") from made
-        else:
-            problems.append(Problem(name, str(made)))
-    if not spectra and not problems:
-        raise ValueError(f"{path} holds no spectrum.")
-    return SpectraRead(spectra, problems)
-
-
-def _made(
-    records: Iterable[formats.Record], path: Path, adduct: str | None, cleaning: Cleaning | None
-) -> Iterator[tuple[str, Spectrum | Exception]]:
-    """Yield the name of each record with its spectrum, or with what is wrong with it."""
-    for record in records:
-        where = f"{path.name}, {record.where}"
-        if record.fault is not None:
-            yield where, record.fault
-            continue
+    for record in iter_table_records(path) if path.suffix.lower() == ".parquet" else iter_records(path):
         try:
-            spectrum = record.spectrum(f"{path.name}:{record.where}", adduct)
-            yield where, spectrum if cleaning is None else cleaning(spectrum)
+            spectrum = record.to_spectrum(f"{path.name}:{record.position}", adduct)
+            spectra.append(spectrum if cleaning is None else cleaning(spectrum))
         except ValueError as error:
-            yield where, error
+            problem = Problem(f"{path.name}, {record.position}", str(error))
+            if errors == "raise":
+                raise ValueError(f"{problem}. Use errors='skip' to skip such records.") from error
+            problems.append(problem)
+    if not spectra and not problems:
+        raise ValueError(f"{path} contains no spectrum.")
+    return SpectrumReadResult(spectra, problems)

@@ -1,46 +1,67 @@
-"""psilearn's own layout of spectra: a Parquet table with one spectrum a row."""
+"""Parquet tables of spectra, one spectrum per row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from psilearn.chem.spectra.formats import Record
+from psilearn.chem._optional import import_pyarrow
+from psilearn.chem.spectra.records import Record
 from psilearn.chem.spectra.spectrum import Spectrum
 
-MISSING = "Reading and writing .parquet files needs pyarrow: pip install 'psilearn[chem]'."
-KNOWN = ("id", "precursor_mz", "adduct", "formula", "smiles")
+OPTIONAL_COLUMNS = ("id", "precursor_mz", "adduct", "formula", "smiles")
+BATCH_ROWS = 1024  # rows that are in memory at once
 
 
-def records(path: Path) -> Iterator[Record]:
+def iter_table_records(path: Path) -> Iterator[Record]:
     """Yield the rows of a table with the columns mz and intensity."""
-    pyarrow, parquet = _pyarrow()
+    pyarrow, parquet = import_pyarrow()
     try:
         file = parquet.ParquetFile(path)
-        absent = [name for name in ("mz", "intensity") if name not in file.schema_arrow.names]
-        if absent:
-            raise ValueError(
-                f"{path.name} has no column {' and '.join(absent)}: a table of spectra has mz and intensity as lists, "
-                f"and {', '.join(KNOWN)} where they are known. It has {', '.join(file.schema_arrow.names)}."
-            )
+        _check_columns(file.schema_arrow.names, path)
         number = 0
-        for batch in file.iter_batches(1024):
+        for batch in file.iter_batches(BATCH_ROWS):
             for row in batch.to_pylist():
                 mz, intensity = row.pop("mz"), row.pop("intensity")
-                more = {key: _text(value) for key, value in row.items()}
-                yield Record(f"row {number}", mz or (), intensity or (), more)
+                metadata = {name: _join_list(value) for name, value in row.items()}
+                yield Record(f"row {number}", mz or (), intensity or (), metadata)
                 number += 1
     except pyarrow.ArrowException as error:
         raise ValueError(f"{path.name} is not a Parquet file that can be read: {error}") from error
 
 
 def write_parquet(spectra: Sequence[Spectrum], path: str | Path) -> None:
-    """Write spectra as a Parquet table that :func:`~psilearn.chem.spectra.read_spectra` reads."""
-    pyarrow, parquet = _pyarrow()
-    columns: dict[str, Any] = {
+    """Write spectra to a Parquet table with one spectrum per row.
+
+    The table has the columns ``id`` (the name of the spectrum), ``precursor_mz``, ``adduct``, ``formula``, ``smiles``,
+    ``mz`` and ``intensity`` (lists). Other metadata is not written.
+
+    Parameters
+    ----------
+    spectra : sequence of Spectrum
+        Spectra to write.
+    path : str or Path
+        File to write. An existing file is replaced.
+
+    See Also
+    --------
+    read_spectra : Read spectra from this and other formats.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from psilearn.chem.spectra import Spectrum, read_spectra, write_parquet
+    >>> spectrum = Spectrum([41.0, 59.01], [100.0, 10.0], precursor_mz=77.02, name="s1")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_parquet([spectrum], Path(folder, "spectra.parquet"))
+    ...     read_spectra(Path(folder, "spectra.parquet")).spectra
+    [Spectrum('s1', 2 peaks, precursor_mz=77.02)]
+    """
+    pyarrow, parquet = import_pyarrow()
+    columns: dict[str, object] = {
         "id": [spectrum.name for spectrum in spectra],
-        **{name: [getattr(spectrum, name) for spectrum in spectra] for name in KNOWN[1:]},
+        **{name: [getattr(spectrum, name) for spectrum in spectra] for name in OPTIONAL_COLUMNS[1:]},
         "mz": [spectrum.mz for spectrum in spectra],
         "intensity": [spectrum.intensity for spectrum in spectra],
     }
@@ -48,14 +69,16 @@ def write_parquet(spectra: Sequence[Spectrum], path: str | Path) -> None:
     parquet.write_table(pyarrow.table(columns | texts), path)
 
 
-def _text(value: Any) -> Any:
+def _check_columns(columns: Sequence[str], path: Path) -> None:
+    """Raise an error if a table has no peaks."""
+    missing = [name for name in ("mz", "intensity") if name not in columns]
+    if missing:
+        raise ValueError(
+            f"{path.name} has no column {' and '.join(missing)}: a table of spectra has the columns mz and intensity "
+            f"with lists, and optionally {', '.join(OPTIONAL_COLUMNS)}. It has {', '.join(columns)}."
+        )
+
+
+def _join_list(value: object) -> object:
+    """Return the items of a list as one text; any other value as it is."""
     return ";".join(map(str, value)) if isinstance(value, list) else value
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(MISSING) from error
-    return pyarrow, parquet

@@ -1,4 +1,4 @@
-"""What the parts share: turns on a clock, tables, claims that are checked, curves, and the history of runs."""
+"""What all benchmarks share: timed turns, tables, checked claims, growth curves, and the history of runs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import scipy
@@ -20,6 +20,11 @@ from rich.console import Console
 from rich.table import Table
 
 import psilearn
+
+Figures: TypeAlias = dict[str, Any]  # measured numbers, as JSON data
+Curves: TypeAlias = dict[str, dict[str, list[tuple[int, float]]]]  # panel → line → points
+Result = TypeVar("Result")
+Size = TypeVar("Size")
 
 
 class Clock:
@@ -40,59 +45,68 @@ class Clock:
         return {**self.seconds, "total": sum(self.seconds.values())}
 
 
+Turn: TypeAlias = Callable[[Clock], Result]  # runs a method once and times its stages
+
+
 @dataclass
-class Measured:
-    """The median seconds of each stage over the turns, and what the last turn returned."""
+class Timing(Generic[Result]):
+    """The median seconds of each stage over the turns, and the result of the last turn."""
 
     seconds: dict[str, float]
-    result: Any
+    result: Result
 
 
-def median(rows: list[dict[str, float]]) -> dict[str, float]:
-    """Return the median of each entry."""
+def median_of_each(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the median of each entry over the rows."""
     return {name: float(np.median([row[name] for row in rows])) for name in rows[0]}
 
 
-def in_turns(methods: dict[str, Callable[[Clock], Any]], repeats: int) -> dict[str, Measured]:
-    """Run the methods one after the other, ``repeats`` times over."""
-    times: dict[str, list[dict[str, float]]] = {name: [] for name in methods}
-    results = {}
+def time_in_turns(methods: Mapping[str, Turn[Result]], repeats: int) -> dict[str, Timing[Result]]:
+    """Run the methods one after another, and repeat this ``repeats`` times."""
+    seconds: dict[str, list[dict[str, float]]] = {name: [] for name in methods}
+    results: dict[str, Result] = {}
     for _ in range(repeats):
         for name, method in methods.items():
             clock = Clock()
             results[name] = method(clock)
-            times[name].append(clock.with_total())
-    return {name: Measured(median(times[name]), results[name]) for name in methods}
+            seconds[name].append(clock.with_total())
+    return {name: Timing(median_of_each(seconds[name]), results[name]) for name in methods}
 
 
-def slope(sizes: list[int], values: list[float]) -> float:
-    """Return the exponent of growth: the least-squares slope of log value against log size."""
+def time_stage(work: Callable[[], Result], clock: Clock) -> Result:
+    """Run one turn with a single stage, "seconds"."""
+    with clock("seconds"):
+        return work()
+
+
+def growth_exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
+    """Return the least-squares slope of log value against log size."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
 @dataclass
 class Run:
-    """One run of the command: what was asked for, and where the figures go."""
+    """One run of the command: its options, and what the parts have measured."""
 
     quick: bool = False
     repeats: int = 3
-    device: str | None = None  # of torch; NumPy where there is none
+    device: str | None = None  # of torch; None for NumPy
     console: Console = field(default_factory=lambda: Console(width=None if sys.stdout.isatty() else 120))
-    curves: dict[str, dict[str, list[tuple[int, float]]]] = field(default_factory=dict)  # panel → line → points
-    claims: list[dict[str, Any]] = field(default_factory=list)
-    gemm: dict[str, float] = field(default_factory=dict)  # dtype → flops a second, the best of several
-    copy: float = 0.0  # bytes a second of a copy on the device, read and written; 0 where none was asked for
-    to_device: float = 0.0  # bytes a second from pinned memory to the device
+    curves: Curves = field(default_factory=dict)
+    claims: list[Figures] = field(default_factory=list)
+    gemm: dict[str, float] = field(default_factory=dict)  # dtype → flops per second of matrix products, at best
+    copy: float = 0.0  # bytes per second of a copy on the device, read and written; 0 without a device
+    to_device: float = 0.0  # bytes per second from pinned memory to the device
 
-    def size(self, full: Any, quick: Any) -> Any:
-        """Return the size of this run."""
+    def select(self, full: Size, quick: Size) -> Size:
+        """Return the full or the quick size."""
         return quick if self.quick else full
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """Print a line."""
         self.console.print(text, highlight=False, soft_wrap=True)
 
-    def table(self, title: str, columns: list[str], rows: list[list[Any]]) -> None:
+    def show_table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print a table; the first column is a name, the others are numbers."""
         table = Table(columns[0], title=title, title_justify="left")
         for column in columns[1:]:
@@ -101,16 +115,16 @@ class Run:
             table.add_row(*(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in row))
         self.console.print(table)
 
-    def claim(self, text: str, met: bool, found: str) -> None:
-        """Print whether a claim holds in this run; small sizes judge nothing."""
-        verdict = "not judged at quick sizes" if self.quick else "met" if met else "NOT met"
-        self.say(f"claim: {text}: {verdict} ({found})")
+    def check_claim(self, claim: str, met: bool, found: str) -> None:
+        """Print whether a claim holds in this run, and record it; quick sizes check nothing."""
+        verdict = "not checked at quick sizes" if self.quick else "met" if met else "NOT met"
+        self.log(f"claim: {claim}: {verdict} ({found})")
         if not self.quick:
-            self.claims.append({"claim": text, "met": bool(met), "found": found})
+            self.claims.append({"claim": claim, "met": bool(met), "found": found})
 
 
-def describe_machine() -> dict[str, Any]:
-    """Return versions and the number of processors."""
+def describe_machine() -> Figures:
+    """Return the date, versions and the number of processors."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "psilearn": psilearn.__version__,
@@ -122,30 +136,30 @@ def describe_machine() -> dict[str, Any]:
     }
 
 
-def rounded(value: Any) -> Any:
+def round_floats(value: Any) -> Any:
     """Return the value with four significant digits in every float, ready for JSON."""
     if isinstance(value, dict):
-        return {str(key): rounded(item) for key, item in value.items()}
+        return {str(key): round_floats(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [rounded(item) for item in value]
+        return [round_floats(item) for item in value]
     if isinstance(value, bool | str | int | None):
         return value
     return float(f"{float(value):.4g}")
 
 
-def read_history(path: Path) -> list[dict[str, Any]]:
-    """Return the records of former runs."""
+def read_history(path: Path) -> list[Figures]:
+    """Return the records of previous runs."""
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
 
 
-def write_history(path: Path, records: list[dict[str, Any]]) -> None:
-    """Write a record a line."""
-    lines = ",\n".join(json.dumps(rounded(record), ensure_ascii=False) for record in records)
+def write_history(path: Path, records: Sequence[Figures]) -> None:
+    """Write one record per line."""
+    lines = ",\n".join(json.dumps(round_floats(record), ensure_ascii=False) for record in records)
     path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
-def draw_growth(curves: dict[str, dict[str, list[tuple[int, float]]]], path: Path) -> bool:
-    """Draw a panel for each quantity that grew, both axes logarithmic; False where matplotlib is not installed."""
+def draw_growth(curves: Curves, path: Path) -> bool:
+    """Draw one panel per growing quantity with logarithmic axes; return False if matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -157,7 +171,7 @@ def draw_growth(curves: dict[str, dict[str, list[tuple[int, float]]]], path: Pat
         axes = figure.add_subplot(rows, columns, i + 1)
         for label, points in lines.items():
             sizes, values = zip(*points, strict=True)
-            axes.loglog(sizes, values, "o-", label=f"{label} ({slope(sizes, values):.2f})")
+            axes.loglog(sizes, values, "o-", label=f"{label} ({growth_exponent(sizes, values):.2f})")
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
         axes.set_xticks([], minor=True)
         axes.set_title(title, fontsize="medium")

@@ -1,4 +1,4 @@
-"""Metrics against scikit-learn, SciPy and enumeration; each mean carries its standard error."""
+"""Metrics compared with scikit-learn, SciPy and enumeration; each mean carries its standard error."""
 
 import copy
 import itertools
@@ -14,17 +14,19 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, cross_val_score
 
-from psilearn.decoding.nearest import Ranks
 from psilearn.kernels import Gaussian, GaussianTanimoto, Kemeny, Linear, Pairwise, Tanimoto
 from psilearn.metrics import (
     TIES,
     Mean,
+    TruthPositions,
     f1_score,
     hamming_loss,
+    jaccard_score,
     kendall_tau,
     kernel_loss,
     pairwise_accuracy,
     spearman_rho,
+    subset_accuracy,
     top_k_accuracy,
 )
 
@@ -49,7 +51,7 @@ every_form = pytest.mark.parametrize("forms", FORMS, ids=FORM_NAMES)
 # Mean
 
 
-def test_a_mean_is_the_float():
+def test_a_mean_is_a_float():
     mean = Mean(VALUES)
     assert isinstance(mean, float)
     assert mean == np.mean(VALUES)
@@ -57,7 +59,7 @@ def test_a_mean_is_the_float():
     assert f"{mean:.3f}" == f"{np.mean(VALUES):.3f}"
 
 
-def test_a_mean_knows_its_standard_error_and_its_values():
+def test_a_mean_carries_its_standard_error_and_its_values():
     mean = Mean(VALUES)
     assert mean.standard_error == pytest.approx(stats.sem(VALUES), rel=1e-14)
     assert np.array_equal(mean.values, VALUES)
@@ -81,13 +83,13 @@ def test_a_mean_prints_with_its_standard_error():
 
 
 @pytest.mark.parametrize("duplicate", [lambda mean: pickle.loads(pickle.dumps(mean)), copy.copy, copy.deepcopy])
-def test_a_copy_of_a_mean_keeps_all(duplicate):
+def test_a_copy_of_a_mean_keeps_its_values(duplicate):
     mean = Mean(VALUES)
-    again = duplicate(mean)
-    assert type(again) is Mean
-    assert again == mean
-    assert again.standard_error == mean.standard_error
-    assert np.array_equal(again.values, mean.values)
+    copied = duplicate(mean)
+    assert type(copied) is Mean
+    assert copied == mean
+    assert copied.standard_error == mean.standard_error
+    assert np.array_equal(copied.values, mean.values)
 
 
 # Losses
@@ -141,6 +143,35 @@ def test_f1_score_of_empty_rows(forms):
 
 
 @every_form
+def test_jaccard_score_is_sklearns_average_over_samples(forms):
+    expected = sklearn_metrics.jaccard_score(TRUE[1:], PREDICTED[1:], average="samples", zero_division=1)
+    score = jaccard_score(forms[0](TRUE), forms[1](PREDICTED))
+    assert score.values[0] == 1  # two empty sets
+    assert np.mean(score.values[1:]) == pytest.approx(expected, rel=1e-14)
+
+
+@PROPERTY
+@given(seed=st.integers(0, 2**31), density=st.floats(0, 1))
+def test_jaccard_score_follows_from_the_f1_score(seed, density):
+    A, B = (np.random.default_rng([seed, part]).random((6, 4)) < density for part in range(2))
+    f1 = f1_score(A, B).values
+    np.testing.assert_allclose(jaccard_score(A, B).values, f1 / (2 - f1), atol=1e-14)
+
+
+@every_form
+def test_subset_accuracy_is_sklearns_accuracy(forms):
+    expected = sklearn_metrics.accuracy_score(TRUE, PREDICTED)
+    score = subset_accuracy(forms[0](TRUE), forms[1](PREDICTED))
+    assert 0 < score == pytest.approx(expected, rel=1e-14)
+    np.testing.assert_array_equal(score.values, (TRUE == PREDICTED).all(axis=1))
+
+
+def test_subset_accuracy_ignores_stored_zeros():
+    stored_zero = sparse.csr_matrix((np.array([0, 1]), np.array([0, 1]), np.array([0, 2])), shape=(1, 3))
+    assert subset_accuracy([[0, 1, 0]], stored_zero) == 1
+
+
+@every_form
 def test_hamming_loss_is_sklearns(forms):
     expected = sklearn_metrics.hamming_loss(TRUE, PREDICTED)
     loss = hamming_loss(forms[0](TRUE), forms[1](PREDICTED))
@@ -176,7 +207,7 @@ def test_kendall_tau_of_a_row_that_ties_all_is_undefined():
     tau = kendall_tau([[1, 2, 3], [1, 2, 3]], [[1, 1, 1], [1, 2, 3]])
     assert np.isnan(tau.values[0])
     assert tau.values[1] == 1
-    with pytest.raises(ValueError, match="Y_true in row 1 prefers no item to another"):
+    with pytest.raises(ValueError, match="Y_true in row 1 does not prefer any item to another"):
         kendall_tau([[1, 2, 3], [1, 1, 1]], [[1, 2, 3], [1, 2, 3]])
 
 
@@ -187,10 +218,10 @@ distances_and_truth = st.lists(st.integers(0, 2), min_size=1, max_size=5).flatma
 )
 
 
-def ranks_of(cases):
+def positions_of(cases):
     nearer = [sum(d < distances[truth] for d in distances) for distances, truth in cases]
     tied = [distances.count(distances[truth]) for distances, truth in cases]
-    return Ranks(np.array(nearer, dtype=float), np.array(tied, dtype=float))
+    return TruthPositions(np.array(nearer, dtype=float), np.array(tied, dtype=float))
 
 
 def hit_shares(distances, truth, k):
@@ -205,22 +236,22 @@ def hit_shares(distances, truth, k):
 @PROPERTY
 @given(cases=st.lists(distances_and_truth, min_size=1, max_size=4), k=st.integers(1, 6))
 def test_top_k_accuracy_by_enumerating_the_orders_of_ties(cases, k):
-    ranks = ranks_of(cases)
+    positions = positions_of(cases)
     expected, best, worst = np.array([hit_shares(distances, truth, k) for distances, truth in cases]).T
-    np.testing.assert_allclose(top_k_accuracy(ranks, k).values, expected, atol=1e-12)
-    np.testing.assert_array_equal(top_k_accuracy(ranks, k, "optimistic").values, best)
-    np.testing.assert_array_equal(top_k_accuracy(ranks, k, "pessimistic").values, worst)
+    np.testing.assert_allclose(top_k_accuracy(positions, k).values, expected, atol=1e-12)
+    np.testing.assert_array_equal(top_k_accuracy(positions, k, "optimistic").values, best)
+    np.testing.assert_array_equal(top_k_accuracy(positions, k, "pessimistic").values, worst)
 
 
 @PROPERTY
 @given(
-    ranks=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 10)), min_size=1),
+    counts=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 10)), min_size=1),
     k=st.integers(1, 30),
 )
-def test_the_policies_on_ties_are_ordered(ranks, k):
-    ranks = Ranks(*np.array(ranks, dtype=float).T)
+def test_the_policies_for_ties_are_ordered(counts, k):
+    positions = TruthPositions(*np.array(counts, dtype=float).T)
     optimistic, expected, pessimistic = (
-        top_k_accuracy(ranks, k, ties).values for ties in ("optimistic", "expected", "pessimistic")
+        top_k_accuracy(positions, k, ties).values for ties in ("optimistic", "expected", "pessimistic")
     )
     assert (optimistic <= 1).all()
     assert (optimistic >= expected).all()
@@ -229,26 +260,26 @@ def test_the_policies_on_ties_are_ordered(ranks, k):
 
 
 @PROPERTY
-@given(ranks=st.lists(st.integers(0, 20), min_size=1), k=st.integers(1, 30))
-def test_the_policies_agree_without_ties(ranks, k):
-    ranks = Ranks(np.array(ranks, dtype=float), np.ones(len(ranks)))
-    share = np.mean([nearer < k for nearer in ranks.nearer])
-    assert all(top_k_accuracy(ranks, k, ties) == pytest.approx(share) for ties in TIES)
+@given(nearer=st.lists(st.integers(0, 20), min_size=1), k=st.integers(1, 30))
+def test_the_policies_agree_without_ties(nearer, k):
+    positions = TruthPositions(np.array(nearer, dtype=float), np.ones(len(nearer)))
+    share = np.mean([count < k for count in nearer])
+    assert all(top_k_accuracy(positions, k, ties) == pytest.approx(share) for ties in TIES)
 
 
 @pytest.mark.parametrize("ties", TIES)
-def test_a_larger_k_never_hits_less(ties):
+def test_the_accuracy_grows_with_k(ties):
     rng = np.random.default_rng(0)
-    ranks = Ranks(rng.integers(0, 9, 50).astype(float), rng.integers(1, 5, 50).astype(float))
-    accuracies = [top_k_accuracy(ranks, k, ties) for k in range(1, 14)]
+    positions = TruthPositions(rng.integers(0, 9, 50).astype(float), rng.integers(1, 5, 50).astype(float))
+    accuracies = [top_k_accuracy(positions, k, ties) for k in range(1, 14)]
     assert accuracies == sorted(accuracies)
     assert accuracies[-1] == 1
 
 
 @pytest.mark.parametrize("ties", TIES)
-def test_a_truth_that_is_no_candidate_is_never_hit(ties):
-    ranks = Ranks(nearer=np.array([np.inf, 0.0]), tied=np.array([0.0, 1.0]))
-    assert top_k_accuracy(ranks, 1000, ties).values.tolist() == [0.0, 1.0]
+def test_a_truth_that_is_not_a_candidate_is_never_hit(ties):
+    positions = TruthPositions(nearer=np.array([np.inf, 0.0]), tied=np.array([0.0, 1.0]))
+    assert top_k_accuracy(positions, 1000, ties).values.tolist() == [0.0, 1.0]
 
 
 # Bad input
@@ -257,21 +288,21 @@ def test_a_truth_that_is_no_candidate_is_never_hit(ties):
 @pytest.mark.parametrize("k", [0, -1, 1.5, "1", None, True], ids=repr)
 def test_k_is_a_positive_integer(k):
     with pytest.raises(ValueError, match="k must be an integer ≥ 1; got"):
-        top_k_accuracy(Ranks(np.zeros(1), np.ones(1)), k)
+        top_k_accuracy(TruthPositions(np.zeros(1), np.ones(1)), k)
 
 
 @pytest.mark.parametrize("ties", ["random", "", None], ids=repr)
 def test_ties_is_one_of_the_policies(ties):
     with pytest.raises(ValueError, match="ties must be one of expected, optimistic, pessimistic; got"):
-        top_k_accuracy(Ranks(np.zeros(1), np.ones(1)), 1, ties)
+        top_k_accuracy(TruthPositions(np.zeros(1), np.ones(1)), 1, ties)
 
 
 @pytest.mark.parametrize(
     "metric",
-    [f1_score, hamming_loss, kendall_tau, lambda a, b: kernel_loss(a, b, Linear())],
-    ids=["f1", "hamming", "kendall", "kernel"],
+    [f1_score, jaccard_score, subset_accuracy, hamming_loss, kendall_tau, lambda a, b: kernel_loss(a, b, Linear())],
+    ids=["f1", "jaccard", "subset", "hamming", "kendall", "kernel"],
 )
-def test_as_many_predictions_as_outputs(metric):
+def test_different_numbers_of_outputs_and_predictions_raise(metric):
     with pytest.raises(ValueError, match="Y_true has 3 outputs, Y_pred has 2"):
         metric(TRUE[:3], TRUE[:2])
 
@@ -280,13 +311,15 @@ def test_as_many_predictions_as_outputs(metric):
     ("metric", "message"),
     [
         (f1_score, r"5 columns.*4"),
+        (jaccard_score, r"5 columns.*4"),
+        (subset_accuracy, r"\(30, 5\) and \(30, 4\)"),
         (hamming_loss, r"\(30, 5\) and \(30, 4\)"),
         (kendall_tau, "Y_true ranks 5 items, Y_pred 4"),
         (lambda a, b: kernel_loss(a, b, Linear()), r"5 columns.*4"),
     ],
-    ids=["f1", "hamming", "kendall", "kernel"],
+    ids=["f1", "jaccard", "subset", "hamming", "kendall", "kernel"],
 )
-def test_outputs_and_predictions_have_one_width(metric, message):
+def test_outputs_and_predictions_of_different_widths_raise(metric, message):
     with pytest.raises(ValueError, match=message):
         metric(TRUE, PREDICTED[:, :4])
 
@@ -300,9 +333,9 @@ def test_outputs_and_predictions_have_one_width(metric, message):
         (kendall_tau, np.inf, "Y_pred contains infinity"),
         (lambda a, b: kernel_loss(a, b, Linear()), np.nan, "Y_pred contains NaN"),
     ],
-    ids=["f1 no set", "f1", "hamming", "kendall", "kernel"],
+    ids=["f1 not a set", "f1", "hamming", "kendall", "kernel"],
 )
-def test_bad_values_are_named(metric, bad, message):
+def test_errors_name_the_bad_values(metric, bad, message):
     spoiled = PREDICTED.astype(float)
     spoiled[3, 3] = bad
     with pytest.raises(ValueError, match=message):
@@ -317,12 +350,13 @@ def test_bad_values_are_named(metric, bad, message):
     [
         (f1_score, lambda a, b: sklearn_metrics.f1_score(a, b, average="samples", zero_division=1)),
         (hamming_loss, sklearn_metrics.hamming_loss),
+        (subset_accuracy, sklearn_metrics.accuracy_score),
     ],
-    ids=["f1", "hamming"],
+    ids=["f1", "hamming", "subset"],
 )
 def test_metrics_of_sets_score_in_cross_validation(metric, reference):
     model, X, folds = DummyClassifier(strategy="most_frequent"), np.zeros((30, 1)), KFold(3)
-    Y = np.column_stack([TRUE, np.ones(30, int)])  # one label that all have, so that the prediction is no empty set
+    Y = np.column_stack([TRUE, np.ones(30, int)])  # one label that all rows have, so that no prediction is empty
     ours = cross_val_score(model, X, Y, scoring=make_scorer(metric), cv=folds)
     theirs = cross_val_score(model, X, Y, scoring=make_scorer(reference), cv=folds)
     np.testing.assert_allclose(ours, theirs, rtol=1e-12)
@@ -347,7 +381,7 @@ def test_spearman_rho_is_scipys_with_ties(pairs):
     np.testing.assert_allclose(rho.values, expected, atol=1e-12)
 
 
-def test_pairwise_accuracy_counts_ties_half_and_ignores_what_the_truth_ties():
+def test_pairwise_accuracy_counts_ties_half_and_ignores_ties_of_the_truth():
     assert pairwise_accuracy([[1, 2, 3]], [[1, 1, 2]]).values[0] == pytest.approx(2.5 / 3)
     assert pairwise_accuracy([[1, 2, 2]], [[1, 3, 2]]).values[0] == 1
     assert pairwise_accuracy([[1, 2, 3]], [[1, 1, 1]]).values[0] == 0.5
@@ -355,7 +389,7 @@ def test_pairwise_accuracy_counts_ties_half_and_ignores_what_the_truth_ties():
     assert np.isnan(pairwise_accuracy([[1, 2, np.nan]], [[np.nan, 1, 2]]).values[0])  # no common pair
 
 
-def test_pairwise_accuracy_of_full_rankings_is_kendalls_tau_moved():
+def test_pairwise_accuracy_of_full_rankings_is_kendalls_tau_rescaled():
     rng = np.random.default_rng(0)
     A, B = ([rng.permutation(6) + 1 for _ in range(9)] for _ in range(2))
     np.testing.assert_allclose(pairwise_accuracy(A, B).values, (1 + kendall_tau(A, B).values) / 2, atol=1e-14)

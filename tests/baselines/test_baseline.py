@@ -1,4 +1,6 @@
-"""What every baseline must do, whatever is inside."""
+"""The common interface of all baselines."""
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -6,9 +8,11 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import NearestNeighbors
 
 from psilearn import CandidateSets
-from psilearn.baselines import Baseline
+from psilearn._utils.holdout import hold_out
+from psilearn.baselines import Baseline, apply_threshold
 from psilearn.metrics import f1_score, top_k_accuracy
 from tests.baselines.toys import EVERY, LABELS_ONLY, NUMBERS, forms, labels, model, numbers
 
@@ -51,7 +55,7 @@ def test_learns_numbers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_csr_and_dense_are_one(name: str) -> None:
+def test_csr_and_dense_give_the_same_model(name: str) -> None:
     X, Y = labels(60)
     soft = {}
     for form, (A, B) in forms(X, Y).items():
@@ -65,39 +69,36 @@ def test_csr_and_dense_are_one(name: str) -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_the_same_seed_gives_the_same_model(name: str) -> None:
     X, Y = labels(60)
-    one, two = (model(name).fit(X, Y) for _ in range(2))
-    assert np.array_equal(one.predict_soft(X), two.predict_soft(X))
-    assert one.threshold_ == two.threshold_
-    assert clone(one).get_params() == one.get_params()
+    first, second = (model(name).fit(X, Y) for _ in range(2))
+    assert np.array_equal(first.predict_soft(X), second.predict_soft(X))
+    assert first.threshold_ == second.threshold_
+    assert clone(first).get_params() == first.get_params()
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_candidates_by_brute_force(name: str, fitted: dict[str, Baseline]) -> None:
-    """⟨s(x), y⟩ + r(y), one pair at a time."""
+    """Compute the costs ⟨s(x), y⟩ + r(y) for one pair at a time."""
     X, Y = labels(30, seed=2)
     baseline = learned(fitted, name)
-    everything = np.array([[i & 1, i >> 1 & 1, i >> 2] for i in range(8)])
+    all_sets = np.array([[i & 1, i >> 1 & 1, i >> 2] for i in range(8)])
     costs = np.array(
-        [
-            [baseline._linear_costs(x[None])[0] @ y + baseline._candidate_costs(y[None])[0] for y in everything]
-            for x in X
-        ]
+        [[baseline._linear_costs(x[None])[0] @ y + baseline._candidate_costs(y[None])[0] for y in all_sets] for x in X]
     )
-    top = baseline.predict_topk(X, 3, everything)
+    top = baseline.predict_topk(X, 3, all_sets)
     assert np.allclose(top.distances, np.sort(costs, axis=1)[:, :3], atol=1e-4)
-    assert np.array_equal(baseline.predict(X, everything), everything[np.argmin(costs, axis=1)])
-    assert np.array_equal(baseline.predict(X, sparse.csr_matrix(everything)).toarray(), baseline.predict(X, everything))
+    assert np.array_equal(baseline.predict(X, all_sets), all_sets[np.argmin(costs, axis=1)])
+    assert np.array_equal(baseline.predict(X, sparse.csr_matrix(all_sets)).toarray(), baseline.predict(X, all_sets))
 
-    own = costs[np.arange(len(X)), Y @ [1, 2, 4]]
-    ranks = baseline.rank(X, Y, everything)
-    assert np.array_equal(ranks.nearer, np.sum(costs < own[:, None] - 1e-5, axis=1))
-    assert np.all(ranks.tied >= 1)
-    assert float(top_k_accuracy(ranks, 1)) > 0.6
+    true_costs = costs[np.arange(len(X)), Y @ [1, 2, 4]]
+    positions = baseline.truth_positions(X, Y, all_sets)
+    assert np.array_equal(positions.nearer, np.sum(costs < true_costs[:, None] - 1e-5, axis=1))
+    assert np.all(positions.tied >= 1)
+    assert float(top_k_accuracy(positions, 1)) > 0.6
 
-    sets = CandidateSets([everything[: 4 + i % 5] for i in range(len(X))])
+    sets = CandidateSets([all_sets[: 4 + i % 5] for i in range(len(X))])
     for i, row in enumerate(baseline.predict_topk(X, 1, sets).indices[:, 0]):
         assert row == np.argmin(costs[i, : 4 + i % 5])
-    within = baseline.rank(X, Y, sets)
+    within = baseline.truth_positions(X, Y, sets)
     assert np.array_equal(np.isinf(within.nearer), [4 + i % 5 for i in range(len(X))] <= Y @ [1, 2, 4])
 
 
@@ -109,21 +110,21 @@ def test_known_outputs_are_the_default_candidates(name: str, fitted: dict[str, B
     assert {tuple(row) for row in baseline.candidates_} == known
     assert np.array_equal(baseline.predict_topk(X, 1).nearest, baseline.predict(X, baseline.candidates_))
     assert baseline.predict_topk(X, 100).indices.shape == (20, len(known))
-    assert np.all(np.isfinite(baseline.rank(X, Y).nearer))
+    assert np.all(np.isfinite(baseline.truth_positions(X, Y).nearer))
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_choose_the_nearest_candidate(name: str) -> None:
     X, Y = numbers(80)
     baseline = model(name).fit(X, Y)
-    if name != "SPEN":  # whose energy is no distance
+    if name != "SPEN":  # whose energy is not a distance
         soft = baseline.predict_soft(X)
         nearest = np.argmin(((soft[:, None] - Y) ** 2).sum(axis=2), axis=1)
         assert np.array_equal(baseline.predict(X, Y), Y[nearest])
-    assert np.median(baseline.rank(X, Y, Y).nearer) < 8
+    assert np.median(baseline.truth_positions(X, Y, Y).nearer) < 8
 
 
-def test_one_number_an_example() -> None:
+def test_one_number_per_example() -> None:
     X, Y = numbers(80)
     baseline = model("KRR").fit(X, Y[:, 0])
     assert baseline.predict(X).shape == (80,)
@@ -132,7 +133,7 @@ def test_one_number_an_example() -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_bad_input_is_named(name: str) -> None:
+def test_errors_name_the_bad_input(name: str) -> None:
     X, Y = labels(40)
     baseline = model(name)
     with pytest.raises(NotFittedError):
@@ -153,7 +154,7 @@ def test_bad_input_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_bad_input_of_a_fitted_model(name: str, fitted: dict[str, Baseline]) -> None:
+def test_errors_of_a_fitted_model_name_the_bad_input(name: str, fitted: dict[str, Baseline]) -> None:
     X, Y = labels(20, seed=4)
     baseline = learned(fitted, name)
     with pytest.raises(ValueError, match="2 features"):
@@ -167,32 +168,32 @@ def test_bad_input_of_a_fitted_model(name: str, fitted: dict[str, Baseline]) -> 
     with pytest.raises(ValueError, match="k must be an integer"):
         baseline.predict_topk(X, 0)
     with pytest.raises(ValueError, match="X has 20 examples, y has 19"):
-        baseline.rank(X, Y[:19])
+        baseline.truth_positions(X, Y[:19])
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_a_fit_that_fails_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X, Y = labels(60)
     baseline = model(name).fit(X, Y)
-    before, kept = baseline.predict_soft(X), dict(vars(baseline))
+    before, attributes = baseline.predict_soft(X), dict(vars(baseline))
     learn, calls = type(baseline)._learn, []
 
-    def fails_at_last(self: Baseline, *arguments: object) -> object:
+    def fail_on_all_pairs(self: Baseline, *arguments: object) -> object:
         calls.append(1)
-        if arguments[-1] is None:  # on all pairs
-            raise RuntimeError("enough")
+        if arguments[-1] is None:  # no held-out pairs
+            raise RuntimeError("failed")
         return learn(self, *arguments)
 
-    monkeypatch.setattr(type(baseline), "_learn", fails_at_last)
-    with pytest.raises(RuntimeError, match="enough"):
+    monkeypatch.setattr(type(baseline), "_learn", fail_on_all_pairs)
+    with pytest.raises(RuntimeError, match="failed"):
         baseline.fit(-X[:40], 1 - Y[:40])
     assert len(calls) >= 2
-    assert vars(baseline) == kept
+    assert vars(baseline) == attributes
     assert np.array_equal(baseline.predict_soft(X), before)
 
 
 @pytest.mark.parametrize("name", LABELS_ONLY)
-def test_labels_are_0_and_1(name: str) -> None:
+def test_baselines_of_labels_reject_numbers(name: str) -> None:
     X, Y = numbers(40)
     with pytest.raises(ValueError, match="0 and 1 only"):
         model(name).fit(X, Y)
@@ -215,7 +216,7 @@ def test_labels_are_0_and_1(name: str) -> None:
         ("PLS", {"n_components": 0}, "n_components must be"),
     ],
 )
-def test_bad_parameters_are_named(name: str, changes: dict, message: str) -> None:
+def test_errors_name_the_bad_parameter(name: str, changes: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         model(name, **changes).fit(*labels(20))
 
@@ -227,7 +228,7 @@ def test_grid_search_chooses_by_f1() -> None:
     assert search.best_estimator_.score(X, Y) == search.score(X, Y)
 
 
-def test_of_a_list_the_best_on_held_out_examples_is_taken() -> None:
+def test_the_best_value_of_a_list_on_held_out_examples_is_chosen() -> None:
     X, Y = labels(120)
     errors = {k: model("KNN", n_neighbors=k).fit(X, Y).validation_error_ for k in (1, 15, 90)}
     chosen = model("KNN", n_neighbors=[90, 15, 1]).fit(X, Y)
@@ -237,7 +238,7 @@ def test_of_a_list_the_best_on_held_out_examples_is_taken() -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("value", [0, 1])
-def test_labels_that_are_all_alike(name: str, value: int) -> None:
+def test_constant_labels(name: str, value: int) -> None:
     X, _ = labels(40)
     for seed in (0, 1):
         baseline = model(name, random_state=seed).fit(X, np.full((40, 3), value))
@@ -256,7 +257,7 @@ def test_equal_candidates_tie(name: str, fitted: dict[str, Baseline]) -> None:
 
 
 @pytest.mark.parametrize("name", ["SPEN", "DVN"])
-def test_what_was_seen_on_the_way_is_that_of_the_chosen_value(name: str) -> None:
+def test_the_history_is_that_of_the_chosen_value(name: str) -> None:
     pytest.importorskip("torch")
     X, Y = labels(100)
     both = model(name, energy_hidden=[2, 40]).fit(X, Y)
@@ -266,25 +267,25 @@ def test_what_was_seen_on_the_way_is_that_of_the_chosen_value(name: str) -> None
     assert both.history_ != other.history_
 
 
-def test_what_a_former_fit_chose_is_forgotten() -> None:
+def test_a_second_fit_forgets_the_first() -> None:
     baseline = model("KRR").fit(*labels(60))
     baseline.set_params(alpha=1e-3).fit(*numbers(60))
     assert baseline.alpha_ == 1e-3
     assert not hasattr(baseline, "threshold_") and not hasattr(baseline, "validation_error_")
 
 
-def test_sparse_arrays_come_back_as_such() -> None:
+def test_predictions_have_the_sparse_class_of_the_outputs() -> None:
     X, Y = labels(60)
     assert isinstance(model("LR").fit(X, sparse.csr_array(Y)).predict(X), sparse.csr_array)
 
 
-def test_scores_need_one_truth_an_example() -> None:
+def test_the_score_requires_one_truth_per_example() -> None:
     X, Y = numbers(30)
     with pytest.raises(ValueError, match="X has 30 examples, y has 1"):
         model("KNN").fit(X, Y).score(X, Y[:1])
 
 
-def test_a_label_that_nobody_has_is_not_predicted() -> None:
+def test_a_label_without_examples_is_not_predicted() -> None:
     X, Y = labels(60)
     Y = np.column_stack([Y, np.zeros(60, dtype=int), np.ones(60, dtype=int)])
     predicted = model("LR").fit(X, Y).predict(X)
@@ -292,7 +293,52 @@ def test_a_label_that_nobody_has_is_not_predicted() -> None:
     assert predicted[:, 4].all()
 
 
-def test_one_example_is_too_few_to_hold_one_out() -> None:
+def test_one_example_is_too_few_for_validation() -> None:
     X, Y = labels(1)
     with pytest.raises(ValueError, match="at least 2 examples"):
         model("LR").fit(X, Y)
+
+
+def without_empty_rows(n: int = 160, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels of the toy task, restricted to rows with at least one label."""
+    X, Y = labels(n, seed)
+    return X[Y.any(axis=1)], Y[Y.any(axis=1)]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_prediction_is_empty_if_no_training_row_is(name: str) -> None:
+    X, Y = without_empty_rows(80)
+    X_new = np.concatenate([labels(60, seed=1)[0], -3 * np.ones((1, 3))])  # half of them would have no label
+    baseline = model(name).fit(X, Y)
+    assert not baseline.allows_empty_
+    assert baseline.predict(X_new).any(axis=1).all()
+    baseline.threshold_ = np.inf  # no score reaches it
+    highest = np.argmax(baseline.predict_soft(X_new), axis=1)
+    assert np.array_equal(baseline.predict(X_new), np.eye(3, dtype=int)[highest])
+    in_csr = model(name).fit(X, sparse.csr_matrix(Y)).predict(X_new)
+    assert in_csr.sum(axis=1).min() >= 1
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_predictions_may_be_empty_if_a_training_row_is(name: str, fitted: dict[str, Baseline]) -> None:
+    baseline = learned(fitted, name)
+    assert baseline.allows_empty_
+    assert not baseline.predict(labels(60, seed=1)[0]).any(axis=1).all()
+
+
+@pytest.mark.parametrize("task", [labels, without_empty_rows])
+def test_validation_applies_the_rule_of_prediction(task: Callable[[int], tuple[np.ndarray, np.ndarray]]) -> None:
+    """Search the threshold of KNN by brute force on the examples that it holds out."""
+    X, Y = task(100)
+    baseline = model("KNN", n_neighbors=4).fit(X, Y)
+    training, held_out = hold_out(len(X), baseline.validation_fraction, baseline.random_state)
+    neighbours = NearestNeighbors(n_neighbors=4).fit(X[training]).kneighbors(X[held_out], return_distance=False)
+    scores = Y[training][neighbours].mean(axis=1)
+    allow_empty = not Y.any(axis=1).all()
+
+    def f1(threshold: float) -> float:
+        return float(f1_score(Y[held_out], apply_threshold(scores, threshold, allow_empty)))
+
+    best = max(map(f1, [*np.unique(scores), np.inf]))
+    assert f1(baseline.threshold_) == pytest.approx(best)
+    assert baseline.validation_error_ == pytest.approx(1 - best)

@@ -1,0 +1,166 @@
+"""The choice among candidates by a cost that is linear in the output, up to a term of the output alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from psilearn._backend import row_blocks
+from psilearn._linalg import Array
+from psilearn._utils import validation
+from psilearn._utils.samples import Index, Samples, distinct, match, n_samples, take
+from psilearn.baselines.output_rows import as_columns, check_numbers
+from psilearn.decoding import CandidateSets, TopK, as_candidates
+from psilearn.decoding.bounds import TIE
+from psilearn.decoding.nearest import count_nearer, smallest
+from psilearn.kernels.vector import Linear
+from psilearn.metrics import TruthPositions
+
+CandidatesLike: TypeAlias = Samples | Sequence[Samples] | CandidateSets | None  # for all inputs, or one set per input
+CostBlock: TypeAlias = tuple[Index, Samples, Array, Array]  # examples, their candidates, costs, rounding errors
+
+
+class CandidateChoice:
+    """Choice among candidate outputs by the cost ⟨s(x), y⟩ + r(y); by default the squared distance to a prediction."""
+
+    candidates_: Samples
+
+    def predict_topk(self, X: Samples, k: int = 10, candidates: CandidatesLike = None) -> TopK:
+        """Return the k candidates of lowest cost for each input.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (q, d)
+            The inputs.
+        k : int, default=10
+            The number of candidates per input.
+        candidates : collection of outputs, or one collection per input, default=None
+            The outputs to choose from; by default the distinct training outputs, ``candidates_``.
+
+        Returns
+        -------
+        TopK
+            The indices of the candidates and their costs, lowest first. Its ``distances`` are costs here, which may be
+            negative.
+        """
+        k = validation.check_count(k, "k")
+        check_is_fitted(self)
+        X = self._check_new_inputs(X)
+        checked = self._check_candidates(candidates, n_samples(X))
+        sets = checked.sets if isinstance(checked, CandidateSets) else [checked]
+        k = min(k, max(map(n_samples, sets)))
+        indices, costs = np.full((n_samples(X), k), -1, dtype=np.intp), np.full((n_samples(X), k), np.inf)
+        for examples, _, D, slack in self._iter_costs(X, checked):
+            columns = min(k, D.shape[1])
+            indices[examples, :columns], costs[examples, :columns] = smallest(D, slack, columns)
+        return TopK(indices, costs, checked)
+
+    def truth_positions(self, X: Samples, y: Samples, candidates: CandidatesLike = None) -> TruthPositions:
+        """Return the position of the true output of each input among its distinct candidates.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (q, d)
+            The inputs.
+        y : array-like or CSR matrix of shape (q, L), or q numbers
+            The true outputs.
+        candidates : collection of outputs, or one collection per input, default=None
+            The outputs among which the true one is searched; by default the distinct training outputs,
+            ``candidates_``.
+
+        Returns
+        -------
+        TruthPositions
+            The number of candidates of lower cost, and the number of candidates of equal cost, ties counted separately.
+        """
+        check_is_fitted(self)
+        X = self._check_new_inputs(X)
+        truth = self._check_outputs(y, "y")
+        if n_samples(X) != n_samples(truth):
+            raise ValueError(f"X has {n_samples(X)} examples, y has {n_samples(truth)}.")
+        checked = self._check_candidates(candidates, n_samples(X))
+        checked = checked.distinct() if isinstance(checked, CandidateSets) else take(checked, distinct(checked).first)
+        nearer, tied = np.full(n_samples(X), np.inf), np.zeros(n_samples(X))
+        for examples, C, D, slack in self._iter_costs(X, checked):
+            places = match(take(truth, examples), C)
+            rows = np.flatnonzero(places >= 0)
+            columns = places[rows, None]
+            true_cost, true_slack = (np.take_along_axis(part[rows], columns, axis=1) for part in (D, slack))
+            nearer[examples[rows]], tied[examples[rows]] = count_nearer(D[rows], slack[rows], true_cost, true_slack)
+        return TruthPositions(nearer, tied)
+
+    def costs(self, X: Samples, candidates: CandidatesLike = None) -> Iterator[CostBlock]:
+        """Yield the costs ⟨s(x), y⟩ + r(y) of candidates, block by block, for examples with the same candidates.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (q, d)
+            The inputs.
+        candidates : collection of outputs, or one collection per input, default=None
+            The outputs whose costs are computed; by default the distinct training outputs, ``candidates_``.
+
+        Yields
+        ------
+        examples : ndarray of shape (m,)
+            The indices of the inputs of this block.
+        candidates : collection of c outputs
+            Their candidates.
+        costs : ndarray of shape (m, c)
+            The cost of each candidate for each input.
+        slack : ndarray of shape (m, c)
+            The possible rounding error of each cost; costs that differ by less are tied.
+        """
+        check_is_fitted(self)
+        X = self._check_new_inputs(X)
+        yield from self._iter_costs(X, self._check_candidates(candidates, n_samples(X)))
+
+    def _iter_costs(self, X: Samples, candidates: Samples | CandidateSets) -> Iterator[CostBlock]:
+        """Yield examples, their common candidates, costs (m, c) and rounding errors (m, c) for checked collections."""
+        everyone = np.arange(n_samples(X))
+        groups = candidates.groups() if isinstance(candidates, CandidateSets) else [(candidates, everyone)]
+        S = np.asarray(self._linear_costs(X), dtype=np.float64)  # (n, L)
+        lengths = np.linalg.norm(S, axis=1)
+        linear = Linear()
+        for C, members in groups:
+            rows = as_columns(C)
+            constants = np.asarray(self._candidate_costs(rows), dtype=np.float64)  # (c,)
+            norms = np.sqrt(linear.diag(rows))
+            for part in row_blocks(len(members), 24 * n_samples(rows)):
+                examples = members[part]
+                D = linear(S[examples], rows)
+                D += constants
+                yield examples, C, D, TIE * (lengths[examples, None] * norms + np.abs(constants))
+
+    def _linear_costs(self, X: Samples) -> Array:
+        """Return s(x), shape (len(X), L); here −2ŷ(x)."""
+        return -2 * self._predict_soft(X)
+
+    def _candidate_costs(self, C: Samples) -> Array:
+        """Return r(y) for rows of candidates, shape (len(C),); here |y|²."""
+        return Linear().diag(C)
+
+    def _predict_soft(self, X: Samples) -> Array:
+        """Return the predicted vectors for checked inputs, shape (len(X), L)."""
+        raise NotImplementedError
+
+    def _check_new_inputs(self, X: Samples) -> Samples:
+        """Return checked inputs of the form of the training inputs."""
+        raise NotImplementedError
+
+    def _check_outputs(self, Y: Samples, name: str) -> Samples:
+        """Return checked outputs of the form of the training outputs."""
+        Y = check_numbers(Y, name)
+        Linear().check_alike(Y, name, self.candidates_, "the outputs that the model was fitted on")
+        return Y
+
+    def _check_candidates(self, candidates: CandidatesLike, n_examples: int) -> Samples | CandidateSets:
+        """Return checked candidates, the distinct training outputs for None."""
+        if candidates is None:
+            return self.candidates_
+        candidates = as_candidates(candidates, self.candidates_)
+        if isinstance(candidates, CandidateSets):
+            return candidates.checked(self._check_outputs, n_examples)
+        return self._check_outputs(candidates, "candidates")

@@ -1,0 +1,104 @@
+"""The rows of a dataset, read from any of the accepted forms of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import Bunch
+
+from psilearn.datasets.catalogue import DATASETS
+from psilearn.datasets.dataset import Dataset
+from psilearn.datasets.mulan import read_mulan
+from psilearn.datasets.ranking_files import read_orders_csv, read_ranks_csv
+from psilearn.datasets.xc import read_xc
+
+
+def load_dataset(name: str) -> Bunch:
+    """Return the rows of a dataset with its split, names, description, licence and source."""
+    dataset = DATASETS[name]
+    kind, paths = dataset.fetch()
+    parts = _READERS[kind](paths)  # training and test rows, or all rows as one part
+    bunch = _join(parts)
+    _check_sizes(dataset, paths, [part.Y.shape[0] for part in parts], bunch)
+    if dataset.has_split:
+        bunch.train = np.arange(dataset.n_train)
+        bunch.test = np.arange(dataset.n_train, dataset.n_train + dataset.n_test)
+    return Bunch(**bunch, DESCR=dataset.description, licence=dataset.licence, source=dataset.source)
+
+
+def _join(parts: list[Bunch]) -> Bunch:
+    """Return the rows of all parts, one below the other; names are those of the first part."""
+    names = ("feature_names", "item_names" if "item_names" in parts[0] else "label_names")
+    joined = Bunch(**{key: parts[0].get(key) for key in names})
+    for key in ("X", "Y", "digits"):
+        if key in parts[0]:
+            blocks = [part[key] for part in parts]
+            joined[key] = sparse.vstack(blocks, "csr") if sparse.issparse(blocks[0]) else np.concatenate(blocks)
+    return joined
+
+
+def _check_sizes(dataset: Dataset, paths: list[Path], rows: list[int], bunch: Bunch) -> None:
+    """Raise an error if the files, although complete, do not have the sizes of the dataset."""
+    split = [dataset.n_train, dataset.n_test]
+    expected = (split if len(rows) == 2 else [sum(split)], dataset.n_features, dataset.n_outputs)
+    sizes = (rows, bunch.X.shape[1], bunch.Y.shape[1])
+    if sizes != expected:
+        raise ValueError(
+            f"{', '.join(map(str, paths))}: {sizes[0]} rows, {sizes[1]} features and {sizes[2]} outputs; "
+            f"{dataset.name} has {expected[0]}, {expected[1]} and {expected[2]}. Download the files again: "
+            f"{dataset.source}"
+        )
+
+
+def _read_mulan(paths: list[Path]) -> list[Bunch]:
+    """Return one part per ARFF file; the last path is the XML file of labels."""
+    *rows, labels = paths
+    parts = [read_mulan(path, labels) for path in rows]
+    for path, part in zip(rows, parts, strict=True):
+        if (part.feature_names, part.label_names) != (parts[0].feature_names, parts[0].label_names):
+            raise ValueError(f"{path}: other attributes, or in another order, than in {rows[0]}.")
+    return parts
+
+
+def _read_npz(paths: list[Path]) -> list[Bunch]:
+    """Return training and test rows of a file with X, Y and is_test; a CSR matrix is stored in its three parts."""
+    with np.load(paths[0], allow_pickle=False) as file:
+        is_test = file["is_test"]  # (n,)
+
+        def read_matrix(name: str, dtype: type) -> NDArray[Any] | sparse.csr_matrix:
+            if name in file:
+                return file[name].astype(dtype)
+            entries, indices, indptr = (file[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
+            return sparse.csr_matrix((entries.astype(dtype), indices, indptr), tuple(file[f"{name}_shape"]))
+
+        X, Y = read_matrix("X", np.float64), read_matrix("Y", np.int8)
+    return [Bunch(X=X[rows], Y=Y[rows]) for rows in (~is_test, is_test)]
+
+
+def _read_hdf5(paths: list[Path]) -> list[Bunch]:
+    """Return training and test rows of USPS: the upper and the lower half of each image."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError("load_usps reads HDF5: install the extra psilearn[data].") from error
+    parts = []
+    with h5py.File(paths[0]) as file:
+        for name in ("train", "test"):
+            pixels = file[f"{name}/data"][:].astype(np.float64)  # (n, 256)
+            parts.append(Bunch(X=pixels[:, :128], Y=pixels[:, 128:], digits=file[f"{name}/target"][:]))
+    return parts
+
+
+_READERS: dict[str, Callable[[list[Path]], list[Bunch]]] = {
+    "hdf5": _read_hdf5,
+    "mulan": _read_mulan,
+    "npz": _read_npz,
+    "orders": lambda paths: [read_orders_csv(path) for path in paths],
+    "ranks": lambda paths: [read_ranks_csv(path) for path in paths],
+    "xc": lambda paths: [read_xc(path) for path in paths],
+}

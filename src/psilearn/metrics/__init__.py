@@ -1,0 +1,26 @@
+"""Losses and scores of structured predictions, each with its standard error.
+
+Each function returns a :class:`Mean`, a float that also carries its standard error: it can be passed to
+``sklearn.metrics.make_scorer`` and prints as ``0.7360 ± 0.0110``.
+"""
+
+from psilearn.metrics.candidate_metrics import TIES, TruthPositions, top_k_accuracy
+from psilearn.metrics.kernel_metrics import kernel_loss
+from psilearn.metrics.label_metrics import f1_score, hamming_loss, jaccard_score, subset_accuracy
+from psilearn.metrics.mean import Mean
+from psilearn.metrics.ranking_metrics import kendall_tau, pairwise_accuracy, spearman_rho
+
+__all__ = [
+    "TIES",
+    "Mean",
+    "TruthPositions",
+    "f1_score",
+    "hamming_loss",
+    "jaccard_score",
+    "kendall_tau",
+    "kernel_loss",
+    "pairwise_accuracy",
+    "spearman_rho",
+    "subset_accuracy",
+    "top_k_accuracy",
+]

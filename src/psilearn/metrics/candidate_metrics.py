@@ -1,0 +1,89 @@
+"""The position of the true output among candidates, and how often it is among the first k."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from psilearn._linalg import Array
+from psilearn._utils import validation
+from psilearn.metrics.mean import Mean
+
+TIES = ("expected", "optimistic", "pessimistic")
+
+
+class TruthPositions(NamedTuple):
+    """Position of the true output among the distinct candidates of each example.
+
+    Parameters
+    ----------
+    nearer : ndarray of shape (n,)
+        The number of candidates that are strictly nearer than the true output; ∞ if the true output is not among the
+        candidates.
+    tied : ndarray of shape (n,)
+        The number of candidates at the distance of the true output, including the true output itself; 0 if it is not
+        among the candidates.
+
+    See Also
+    --------
+    top_k_accuracy : How often the true output is among the first k candidates.
+
+    Examples
+    --------
+    The first true output is nearest; the second shares the positions 2 and 3 with one other candidate:
+
+    >>> import numpy as np
+    >>> from psilearn.metrics import TruthPositions
+    >>> positions = TruthPositions(nearer=np.array([0.0, 1.0]), tied=np.array([1.0, 2.0]))
+    >>> positions.nearer + 1
+    array([1., 2.])
+    """
+
+    nearer: Array
+    tied: Array
+
+
+def top_k_accuracy(positions: TruthPositions, k: int, ties: str = "expected") -> Mean:
+    """Return how often the true output is among the k nearest candidates, with an explicit policy for ties.
+
+    Parameters
+    ----------
+    positions : TruthPositions
+        The positions of the true outputs, as returned by ``model.truth_positions(X, y, candidates)``.
+    k : int
+        The number of nearest candidates to search for the true output.
+    ties : {"expected", "optimistic", "pessimistic"}, default="expected"
+        How candidates at the same distance as the true output are ordered: at random, where the probability of a hit
+        is counted ("expected"), all behind the true output ("optimistic"), or all before it ("pessimistic").
+
+    Returns
+    -------
+    Mean
+        The share of hits, with its standard error.
+
+    See Also
+    --------
+    TruthPositions : The positions that are counted.
+
+    Examples
+    --------
+    The true output shares the second place with one other candidate:
+
+    >>> import numpy as np
+    >>> from psilearn.metrics import TruthPositions, top_k_accuracy
+    >>> positions = TruthPositions(nearer=np.array([1.0]), tied=np.array([2.0]))
+    >>> [float(top_k_accuracy(positions, 2, ties)) for ties in ("expected", "optimistic", "pessimistic")]
+    [0.5, 1.0, 0.0]
+    """
+    validation.check_count(k, "k")
+    if not isinstance(positions, TruthPositions):
+        raise TypeError(f"positions must be TruthPositions(nearer, tied); got {type(positions).__name__}.")
+    if ties not in TIES:
+        raise ValueError(f"ties must be one of {', '.join(TIES)}; got {ties!r}.")
+    tied = np.maximum(positions.tied, 1)  # 0 only if the truth is not a candidate, and then nearer = ∞
+    if ties == "optimistic":
+        return Mean(positions.nearer < k)
+    if ties == "pessimistic":
+        return Mean(positions.nearer + tied <= k)
+    return Mean(np.clip((k - positions.nearer) / tied, 0, 1))

@@ -1,0 +1,30 @@
+"""Axes and colors that all figures share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from psilearn._linalg import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+GREEN = "#0b7a75"
+
+
+def get_axes(ax: Axes | None) -> Axes:
+    """Return the given axes, or the axes of a new figure."""
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(6, 4), dpi=130, layout="constrained").add_subplot()
+
+
+def make_colors(n: int) -> Array:
+    """Return n colors from dark to light as rows of red, green, blue and opacity."""
+    from matplotlib import colormaps
+
+    return np.asarray(colormaps["viridis"](np.linspace(0, 0.9, n)))

@@ -1,0 +1,93 @@
+"""Formulas and adducts: parsing and masses."""
+
+import pytest
+
+pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
+
+from rdkit import Chem
+from rdkit.Chem.Descriptors import ExactMolWt
+from rdkit.Chem.rdMolDescriptors import CalcMolFormula
+
+from psilearn.chem.molecules import Adduct, Formula
+
+SMILES = ["CCO", "c1ccccc1O", "CC(=O)Oc1ccccc1C(=O)O", "C[N+](C)(C)CCO", "OCC1OC(O)C(O)C(O)C1O"]
+
+
+@pytest.mark.parametrize("smiles", SMILES)
+def test_formula_and_mass_agree_with_rdkit(smiles):
+    molecule = Chem.MolFromSmiles(smiles)
+    formula = Formula.parse(CalcMolFormula(molecule))
+    assert str(formula) == CalcMolFormula(molecule)
+    assert Formula.parse(str(formula)) == formula
+    assert formula.mass == pytest.approx(ExactMolWt(molecule), abs=1e-3 * abs(formula.charge) + 1e-6)
+
+
+def test_elements_are_in_hill_order():
+    assert str(Formula.parse("O2NaH3C2")) == "C2H3NaO2"
+    assert str(Formula.parse("OH2")) == "H2O"  # without carbon, alphabetically
+    assert str(Formula.parse("ClHC3C3H4")) == "C6H5Cl"
+
+
+@pytest.mark.parametrize("bad", ["", "glucose", "C6H12O6!", "Xx2", "[M+H]+", "12", None, "c6h6"])
+def test_invalid_formulas_are_rejected(bad):
+    with pytest.raises(ValueError, match="not a"):
+        Formula.parse(bad)
+
+
+@pytest.mark.parametrize(
+    ("adduct", "mz"),
+    [
+        ("[M+H]+", 181.070665),
+        ("[M+Na]+", 203.052609),
+        ("[M+K]+", 219.026547),
+        ("[M+NH4]+", 198.097214),
+        ("[M-H]-", 179.056112),
+        ("[M+Cl]-", 215.032791),
+        ("[M+HCOO]-", 225.061592),
+        ("[M-H2O+H]+", 163.060101),
+        ("[M+H-H2O]+", 163.060101),
+        ("[M+2H]2+", 91.038971),
+        ("[2M+H]+", 361.134053),
+        ("[M]+", 180.062842),
+        ("[M+ACN+H]+", 222.097214),
+        ("[M+HAc-H]-", 239.077242),
+        ("[M]+*", 180.062842),
+        ("[M+2H]++", 91.038971),
+        ("[M+2H]+2", 91.038971),
+    ],
+)
+def test_mz_and_mass_of_glucose(adduct, mz):
+    parsed, mass = Adduct.parse(adduct), Formula.parse("C6H12O6").mass
+    assert parsed.mz(mass) == pytest.approx(mz, abs=2e-5)
+    assert parsed.mass(parsed.mz(mass)) == pytest.approx(mass)
+    assert str(parsed) == adduct
+
+
+@pytest.mark.parametrize(
+    ("loose", "strict"), [("M+H", "[M+H]+"), ("[M+H]", "[M+H]+"), ("M-H", "[M-H]-"), (" [M + Na]+", "[M+Na]+")]
+)
+def test_alternative_spellings_of_adducts(loose, strict):
+    assert str(Adduct.parse(loose)) == strict
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "H+",
+        "[M+Xx]+",
+        "proton",
+        "[M+]+",
+        None,
+        "[M+H]0+",
+        "[0M+H]+",
+        "[M+13C]+",
+        "[M+Ac]-",
+        "[M+Cl]",
+        "[M-2H]",
+        "M+FA",
+    ],
+)
+def test_invalid_adducts_are_rejected(bad):
+    with pytest.raises(ValueError, match="not a"):
+        Adduct.parse(bad)

@@ -1,0 +1,131 @@
+"""The public names: what is documented is reachable, imports stay light, and files are where one looks for them."""
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "psilearn"
+TESTS = ROOT / "tests"
+TESTS_WITHOUT_A_MODULE = {"test_benchmarks.py", "test_documentation.py", "test_paper_data.py", "test_public_api.py"}
+
+LOADED_MODULES = """
+import json, sys
+before = set(sys.modules)
+import {module}
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+UNREACHABLE_NAMES = """
+import functools, json, sys
+import psilearn
+
+def is_reachable(name):
+    try:
+        functools.reduce(getattr, name.split(".")[1:], psilearn)
+    except AttributeError:
+        return False
+    return True
+
+modules = json.loads(sys.argv[2])
+names = json.loads(sys.argv[1]) + modules
+unreachable = [name for name in names if not is_reachable(name)]
+for module in [name for name in modules if name not in unreachable]:
+    exported = getattr(functools.reduce(getattr, module.split(".")[1:], psilearn), "__all__", None)
+    unreachable += [f"{module}.__all__"] if exported is None else []
+    unreachable += [f"{module}.{name}" for name in exported or () if not is_reachable(f"{module}.{name}")]
+print(json.dumps(unreachable))
+"""
+
+
+def run_python(code, *arguments):
+    """Run code in a new interpreter and return what it prints as JSON."""
+    completed = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
+    return json.loads(completed.stdout)
+
+
+def loaded_modules(module):
+    """Return the names of the modules that importing one module loads."""
+    return set(run_python(LOADED_MODULES.format(module=module)))
+
+
+def documented_names():
+    """Return the dotted names of psilearn in the documentation, without private ones."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")]
+    names = {name for page in pages for name in re.findall(r"\bpsilearn(?:\.[A-Za-z]\w*)+", page.read_text("utf-8"))}
+    return sorted(names)
+
+
+def public_modules():
+    """Return the public modules of the package itself and all public subpackages."""
+    packages = [path.parent.relative_to(SOURCE.parent) for path in SOURCE.rglob("__init__.py")]
+    modules = [path.with_suffix("").relative_to(SOURCE.parent) for path in SOURCE.glob("*.py")]
+    return sorted(
+        ".".join(path.parts)
+        for path in [*packages, *modules]
+        if not any(part.startswith("_") for part in path.parts) and path.parts[1:] != ("cli",)
+    )
+
+
+def test_every_documented_and_exported_name_is_reachable_after_importing_psilearn():
+    assert run_python(UNREACHABLE_NAMES, json.dumps(documented_names()), json.dumps(public_modules())) == []
+
+
+def test_the_user_documentation_names_no_private_module():
+    guides = [page for page in (ROOT / "docs").glob("**/*.md") if page.name != "architecture.md"]
+    for page in [ROOT / "README.md", *guides]:
+        assert not re.findall(r"\bpsilearn\._\w+", page.read_text("utf-8")), f"{page.name} names a private module"
+
+
+def test_psilearn_lists_its_subpackages_and_lazy_names():
+    import psilearn
+
+    subpackages = {module.split(".")[1] for module in public_modules() if module != "psilearn"}
+    assert dir(psilearn) == sorted(psilearn.__all__)
+    assert set(psilearn.__all__) == subpackages | set(psilearn._MODULE_BY_NAME) | {"__version__"}
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        psilearn.nothing  # noqa: B018
+
+
+def test_importing_psilearn_loads_nothing_heavy():
+    loaded = loaded_modules("psilearn")
+    assert {name for name in loaded if name.startswith("psilearn")} == {"psilearn"}
+    assert not loaded & {"numpy", "scipy", "sklearn", "torch"}
+
+
+@pytest.mark.parametrize(
+    ("module", "unwanted"),
+    [
+        ("psilearn.kernels", ["psilearn.chem", "rdkit", "matchms", "torch"]),
+        ("psilearn.datasets", ["psilearn.chem", "psilearn.decoding", "rdkit", "matchms", "torch"]),
+        ("psilearn.estimators", ["psilearn.chem", "psilearn.experiments", "rdkit", "matchms", "torch", "matplotlib"]),
+        ("psilearn.io", ["psilearn.chem", "rdkit", "matchms", "torch"]),
+        ("psilearn.chem", ["rdkit", "matchms", "torch"]),
+        ("psilearn.cli", ["rdkit", "matchms", "torch", "matplotlib"]),
+    ],
+)
+def test_importing_a_subpackage_loads_only_what_it_needs(module, unwanted):
+    loaded = loaded_modules(module)
+    assert not [name for name in unwanted if name in loaded]
+
+
+def test_no_two_modules_have_the_same_file_name():
+    counts = Counter(path.name for path in SOURCE.rglob("*.py") if path.name != "__init__.py")
+    assert [name for name, count in counts.items() if count > 1] == []
+
+
+def test_tests_mirror_the_packages():
+    for path in TESTS.rglob("test_*.py"):
+        folder = path.parent.relative_to(TESTS)
+        if folder.parts:
+            assert (SOURCE / folder / "__init__.py").exists(), f"{path.relative_to(ROOT)} has no package to test"
+        elif path.name not in TESTS_WITHOUT_A_MODULE:
+            assert (SOURCE / path.name.removeprefix("test_")).exists(), (
+                f"{path.relative_to(ROOT)} has no module to test"
+            )
