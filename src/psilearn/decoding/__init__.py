@@ -1,7 +1,23 @@
 """Decoding: the candidates nearest to a prediction in the output space, |z(x) − g(y)|² + r(y)²."""
 
-from psilearn.decoding.candidates import CandidateSet
-from psilearn.decoding.nearest import Ranks, TopK, nearest, rank_of_truth
-from psilearn.decoding.per_example import CandidateSets, as_candidates
+from psilearn.decoding.all_rankings import AllRankings, has_all_rankings
+from psilearn.decoding.as_candidates import as_candidates
+from psilearn.decoding.candidates import Candidates
+from psilearn.decoding.path_decoder import PathDecoder
+from psilearn.decoding.per_example import PerExampleCandidates
+from psilearn.decoding.ranked import RankedCandidates, ranked_candidates
+from psilearn.decoding.shared import SharedCandidates
+from psilearn.decoding.top_k import TopK
 
-__all__ = ["CandidateSet", "CandidateSets", "Ranks", "TopK", "as_candidates", "nearest", "rank_of_truth"]
+__all__ = [
+    "AllRankings",
+    "Candidates",
+    "PathDecoder",
+    "PerExampleCandidates",
+    "RankedCandidates",
+    "SharedCandidates",
+    "TopK",
+    "as_candidates",
+    "has_all_rankings",
+    "ranked_candidates",
+]

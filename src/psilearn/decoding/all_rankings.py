@@ -1,15 +1,15 @@
-"""The nearest of all K! rankings, found without listing them.
+"""All K! rankings as candidates; the nearest one is found without a list of them.
 
-Let ψ(σ) ∈ R^D be the embedding of a ranking by a kernel of :mod:`psilearn.kernels.ranking_kernels`, and let a model know
-landmarks S with g(y) = Gψ(y) = Bᵀk(S, y), B its basis (r, p). Since k(S, y) = Ψ(S)ψ(y), G = BᵀΨ(S), and
+Let ψ(σ) ∈ R^D be the embedding of a ranking by a kernel of :mod:`psilearn.kernels.ranking_kernels`, and let a model
+have landmarks S with g(y) = Gψ(y) = Bᵀk(S, y), where B is its basis (r, p). Since k(S, y) = Ψ(S)ψ(y), G = BᵀΨ(S), and
 
     G*z = Ψ(S)ᵀB z =: w(z) ∈ R^D,
     |G*z − ψ(σ)|² = |z|² − 2⟨w(z), ψ(σ)⟩ + |ψ(σ)|²          (GG* = I, so |G*z| = |z|).
 
-So whatever embedding was learned, and also in the full one, the nearest ranking maximises 2⟨w, ψ(σ)⟩ − |ψ(σ)|² in the
+So for any learned embedding, and for the full one, the nearest ranking maximizes 2⟨w, ψ(σ)⟩ − |ψ(σ)|² in the
 coordinates of the kernel, where it has structure:
 
-- Kemeny: |ψ(σ)|² = 1 for every ranking; Σ_{i<j} w_ij sign(σⱼ − σᵢ) is maximised by :mod:`psilearn.decoding.kemeny`.
+- Kemeny: |ψ(σ)|² = 1 for every ranking; Σ_{i<j} w_ij sign(σⱼ − σᵢ) is maximized by :mod:`psilearn.decoding.kemeny`.
 - Hamming: |ψ(σ)|² = 1; Σ_i w_{i,σᵢ} is a linear assignment of items to ranks.
 - Lehmer: |w − ψ(σ)|² is a sum over coordinates, and every code (c₁, …, c_K), 0 ≤ cᵢ < i, belongs to one ranking: each
   cᵢ is rounded to the nearest allowed integer.
@@ -17,46 +17,53 @@ coordinates of the kernel, where it has structure:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from math import factorial
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from psilearn._backend import row_blocks
+from psilearn._backend import Compute, iter_blocks, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index, Samples, take
-from psilearn.decoding.candidates import CandidateSet
+from psilearn.decoding.candidates import Candidates
 from psilearn.decoding.kemeny import best_kemeny
-from psilearn.decoding.nearest import TopK
+from psilearn.decoding.output_set import OutputSet
+from psilearn.decoding.path_decoder import PathDecoder
+from psilearn.decoding.shared import SharedCandidates
+from psilearn.decoding.top_k import TopK
 from psilearn.embedding import Embedding
 from psilearn.kernels import Hamming, Kemeny, Kernel, Lehmer, RankingKernel
-from psilearn.kernels.blocks import diagonal
 from psilearn.rankings import all_rankings
 
-LISTED = 8  # items up to which all rankings are listed where more than the nearest is wanted: 40,320
+MAX_LISTED_ITEMS = 8  # all rankings of at most so many items, 40,320, are listed if more than the nearest is needed
+DEFINING_METHODS = (  # a subclass that overrides one of them has another embedding
+    *("__call__", "diag", "paired", "features"),
+    *("_block", "_diag", "_paired", "_code", "_scale", "_width"),
+)
 
 
 def best_hamming(W: Array) -> Index:
-    """Return the ranks (q, K) that maximise Σᵢ w_{i,σᵢ} for weights W (q, K²): linear assignment, K³ a query."""
+    """Return the ranks (q, K) that maximize Σᵢ w_{i,σᵢ} for weights W (q, K²): linear assignment, K³ per query."""
     K = round(np.sqrt(W.shape[1]))
     return np.array([linear_sum_assignment(weights, maximize=True)[1] + 1 for weights in W.reshape(-1, K, K)])
 
 
 def best_lehmer(W: Array) -> Index:
-    """Return the ranks (q, K) whose centred Lehmer code, scaled as in the kernel, is nearest to W (q, K).
+    """Return the ranks (q, K) whose centered Lehmer code, scaled as in the kernel, is nearest to W (q, K).
 
-    With i earlier items the code is 2c − i, c ∈ {0, …, i}, so c is (w√scale + i)/2, rounded; a half goes down.
+    With i earlier items the code is 2c − i, c ∈ {0, …, i}, so c is (w√scale + i)/2, rounded; halves are rounded down.
     """
     q, K = W.shape
     code = W * np.sqrt(Lehmer()._scale(K))
     ranks = np.empty((q, K), dtype=np.intp)
     for i in range(K):
         c = np.clip(np.ceil((code[:, i] + i) / 2 - 0.5 - 1e-12 * K), 0, i).astype(np.intp)
-        own = i - c + 1  # c of the i earlier items come after item i
-        ranks[:, :i] += ranks[:, :i] >= own[:, None]
-        ranks[:, i] = own
+        rank = i - c + 1  # c of the i earlier items come after item i
+        ranks[:, :i] += ranks[:, :i] >= rank[:, None]
+        ranks[:, i] = rank
     return ranks
 
 
@@ -67,66 +74,196 @@ SOLVERS: dict[type[RankingKernel], Callable[[Array], Index]] = {
 }
 
 
-EMBEDDING = ("__call__", "diag", "paired", "features", "_code", "_scale", "_width")  # what makes a kernel another one
-
-
-def _solver(kernel: Kernel) -> Callable[[Array], Index] | None:
-    """Return the solver of a kernel, or of the one that it is a subclass of with the same embedding."""
+def find_solver(kernel: Kernel) -> Callable[[Array], Index] | None:
+    """Return the solver of a kernel, or of the class with the same embedding that it is a subclass of; or None."""
     for kind, solver in SOLVERS.items():
-        if isinstance(kernel, kind) and all(getattr(type(kernel), m) is getattr(kind, m) for m in EMBEDDING):
+        if isinstance(kernel, kind) and all(getattr(type(kernel), m) is getattr(kind, m) for m in DEFINING_METHODS):
             return solver
     return None
 
 
 def has_all_rankings(kernel: Kernel) -> bool:
-    """Return whether all rankings can be searched with this output kernel."""
-    return _solver(kernel) is not None
+    """Return whether the nearest of all rankings can be found with an output kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The output kernel.
+
+    Returns
+    -------
+    bool
+        True for Kemeny, Hamming and Lehmer, and for subclasses of them with the same embedding.
+
+    See Also
+    --------
+    AllRankings : All rankings as candidates.
+
+    Examples
+    --------
+    >>> from psilearn.decoding import has_all_rankings
+    >>> from psilearn.kernels import Gaussian, Kemeny
+    >>> has_all_rankings(Kemeny()), has_all_rankings(Gaussian(1.0, base=Kemeny()))
+    (True, False)
+    """
+    return find_solver(kernel) is not None
 
 
-@dataclass(frozen=True)
-class AllRankings:
-    """All rankings of the items that a model knows, as candidates that need not be listed."""
+class AllRankings(Candidates):
+    """All rankings of the items that a model knows.
 
-    kernel: RankingKernel
-    lift: Array  # (D, p)  w(z) = lift @ z
-    known: Samples  # some rankings, in the form in which predictions are wanted
+    The nearest ranking is found by a solver, without a list. For everything else, such as the k > 1 nearest rankings or
+    the position of a true one, all rankings are listed, which is possible for at most 8 items.
 
-    @classmethod
-    def of(cls, embedding: Embedding, known: Samples) -> Self:
-        """Take G* from an embedding; r·D·p flops, a block of landmarks at a time."""
-        kernel: Any = embedding.kernel
-        lift = np.zeros((kernel.n_features(known), embedding.n_components))
-        for rows in row_blocks(len(embedding.basis), 12 * len(lift)):
-            lift += kernel.features(take(embedding.landmarks, rows)).T @ embedding.basis[rows]
-        return cls(kernel, lift, known)
+    Parameters
+    ----------
+    embedding : Embedding
+        The embedding of a model whose output kernel is Kemeny, Hamming or Lehmer.
+    known : array of shape (n, K) or sequence of n orders
+        Some rankings, in the form in which predictions are returned.
 
-    def turned(self, V: Array | None, p: int) -> Self:
-        """Return the candidates of the embedding V[:, :p]ᵀG; of its first p coordinates without V."""
-        return replace(self, lift=self.lift[:, :p] if V is None else self.lift @ V[:, :p])
+    Attributes
+    ----------
+    lift : ndarray of shape (D, p)
+        The matrix of G*: w(z) = lift @ z.
 
-    def nearest(self, Z: Array) -> TopK:
-        """Return the nearest ranking of each query z(x), rows of Z (q, p), with its squared distance.
+    See Also
+    --------
+    psilearn.kernels.Kemeny : Rankings by the order of each pair of items.
+    psilearn.kernels.Hamming : Rankings by the rank of each item.
+    psilearn.kernels.Lehmer : Rankings by Lehmer codes.
 
-        ``candidates`` are the rankings found, in the form of the known ones. Memory: ``working_memory`` and the answer.
-        """
-        solve: Any = _solver(self.kernel)
-        ranks = np.empty((len(Z), self.kernel.n_items(self.known)), dtype=np.intp)
-        distances = np.empty(len(Z))
-        for rows in row_blocks(len(Z), 40 * len(self.lift)):
-            W = np.asarray(Z[rows], dtype=np.float64) @ self.lift.T  # (b, D)
-            ranks[rows] = solve(W)
-            W -= self.kernel.features(ranks[rows])
-            distances[rows] = np.einsum("ij,ij->i", W, W)
-        indices = np.arange(len(Z))[:, None]
-        return TopK(indices, distances[:, None], self.kernel.in_form_of(self.known, ranks))
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.decoding import AllRankings
+    >>> from psilearn.embedding import Embedding
+    >>> from psilearn.kernels import Kemeny
+    >>> known = np.array([[1, 2, 3], [1, 3, 2]])
+    >>> embedding = Embedding(Kemeny(), known[:1], np.eye(1))
+    >>> rankings = AllRankings(embedding, known)
+    >>> rankings.nearest(np.array([[1.0], [-1.0]]), k=1).nearest
+    array([[1, 2, 3],
+           [3, 2, 1]])
+    >>> rankings.max_size
+    6
+    """
 
-    def listed(self, embedding: Embedding) -> CandidateSet:
-        """Return all rankings as a candidate set, up to 8 items."""
-        K = self.kernel.n_items(self.known)
-        if K > LISTED:
+    def __init__(self, embedding: Embedding, known: Samples) -> None:
+        self.embedding: Embedding = embedding
+        self.known = known
+
+    @property
+    def kernel(self) -> Any:
+        """The output kernel."""
+        return self.embedding.kernel
+
+    @cached_property
+    def lift(self) -> Array:
+        """The matrix of G*, of shape (D, p); r·D·p flops, one block of landmarks at a time."""
+        basis = to_numpy(self.embedding.basis)
+        lift = np.zeros((self.kernel.n_features(self.known), basis.shape[1]))
+        for rows in iter_blocks(len(basis), 12 * len(lift)):
+            lift += self.kernel.features(take(self.embedding.landmarks, rows)).T @ basis[rows]
+        return lift
+
+    @cached_property
+    def listed(self) -> SharedCandidates:
+        """All rankings as a list, for at most 8 items."""
+        K = self._n_items
+        if K > MAX_LISTED_ITEMS:
             raise ValueError(
-                f"All rankings of {K} items are too many to list: only the nearest is found among them. Ask for k=1, "
-                f"or give candidates; those that the model knows are model.candidates_."
+                f"All rankings of {K} items are too many to list: only the nearest one can be found among them. Ask "
+                f"for k=1, or give candidates; those that the model knows are model.candidates_."
             )
-        rankings = self.kernel.in_form_of(self.known, all_rankings(K))
-        return CandidateSet(rankings, embedding, diagonal(self.kernel, rankings, "output_kernel"))
+        return SharedCandidates(self.kernel.to_form_of(self.known, all_rankings(K)), self.embedding)
+
+    @cached_property
+    def _n_items(self) -> int:
+        return int(self.kernel.n_items(self.known))
+
+    def _max_size(self) -> int:
+        return factorial(self._n_items)
+
+    def _outputs_of(self, example: int) -> Samples:
+        return self.listed.outputs
+
+    def _take(self, indices: Index) -> Samples:
+        return self.listed._take(indices)
+
+    def _restrict(self, examples: slice | Index) -> AllRankings:
+        return self
+
+    def _groups(self, n_examples: int) -> Iterator[tuple[OutputSet, Index]]:
+        return self.listed._groups(n_examples)
+
+    def _distinct(self) -> AllRankings:
+        return self
+
+    def _validate(self, check: Callable[[Samples, str], Samples], n_examples: int) -> AllRankings:
+        return self
+
+    def _for_embedding(self, embedding: Embedding) -> AllRankings:
+        return AllRankings(embedding, self.known)
+
+    def _match(self, truth: Samples) -> Index:
+        self.kernel.check_full(truth, "y")
+        return self.listed._match(truth)
+
+    def _nearest(self, Z: Any, k: int, compute: Compute) -> TopK:
+        if k > 1:
+            return self.listed._nearest(Z, k, compute)
+        ranks, distances = nearest_rankings(self.kernel, self.lift, to_numpy(Z), self._n_items)
+        nearest = SharedCandidates(self.kernel.to_form_of(self.known, ranks))
+        return TopK(np.arange(len(ranks))[:, None], distances[:, None], nearest)
+
+    def _positions(self, Z: Any, truth: Index, compute: Compute) -> tuple[Array, Array]:
+        return self.listed._positions(Z, truth, compute)
+
+    def _path_decoder(
+        self, embedding: Embedding, sizes: Sequence[int] | None, compute: Compute, truth: Index | None
+    ) -> PathDecoder:
+        rankings = self if embedding is self.embedding else AllRankings(embedding, self.known)
+        if truth is not None:
+            return rankings.listed._path_decoder(embedding, sizes, compute, truth)
+        return RankingPathDecoder(rankings, sizes, compute)
+
+
+class RankingPathDecoder(PathDecoder):
+    """Decodes among all rankings with a solver; the lift is rotated to the directions of each step."""
+
+    def __init__(self, rankings: AllRankings, sizes: Sequence[int] | None, compute: Compute) -> None:
+        super().__init__(rankings, sizes, compute, None)
+        self.rankings = rankings
+        self._ranks: list[Index] = []  # (q, K) for each step and size
+        self._n_finished = 0
+
+    def _add(self, V: Any, Z: Any, sizes: list[int]) -> None:
+        kernel, lift, Z = self.rankings.kernel, self.rankings.lift, to_numpy(Z)
+        lift = lift if V is None else lift @ to_numpy(V)
+        n_before = sum(map(len, self._ranks))
+        for p in sizes:
+            self._ranks.append(nearest_rankings(kernel, lift[:, :p], Z[:, :p], self.rankings._n_items)[0])
+        self._nearest.append(n_before + np.arange(len(sizes) * len(Z)).reshape(len(sizes), len(Z)))
+
+    def _finish(self) -> None:
+        if self._n_finished == len(self._ranks):
+            return
+        self._n_finished = len(self._ranks)
+        ranks = np.concatenate(self._ranks)
+        self.candidates = SharedCandidates(self.rankings.kernel.to_form_of(self.rankings.known, ranks))
+
+
+def nearest_rankings(kernel: Any, lift: Array, Z: Array, n_items: int) -> tuple[Index, Array]:
+    """Return the ranks (q, K) of the nearest ranking of each query, rows of Z (q, p), and its squared distance (q,).
+
+    Memory: ``working_memory`` and the answer.
+    """
+    solve: Any = find_solver(kernel)
+    ranks, distances = np.empty((len(Z), n_items), dtype=np.intp), np.empty(len(Z))
+    for rows in iter_blocks(len(Z), 40 * len(lift)):
+        W = np.asarray(Z[rows], dtype=np.float64) @ lift.T  # (b, D)
+        ranks[rows] = solve(W)
+        W -= kernel.features(ranks[rows])
+        distances[rows] = np.einsum("ij,ij->i", W, W)
+    return ranks, distances

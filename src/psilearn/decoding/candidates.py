@@ -1,148 +1,402 @@
-"""What is searched where one candidate set serves all examples: its outputs, embedded once and perhaps kept on disk."""
+"""Candidates: the outputs among which predictions are searched."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from psilearn._backend import asarray, computing_blocks, cut, moved_bytes, row_blocks, stream, to_host, working_dtype
-from psilearn._linalg import Array, row_products
-from psilearn._utils.hashing import content_hash
-from psilearn._utils.progress import track
-from psilearn._utils.samples import Samples, distinct, n_columns, n_samples, take
-from psilearn.decoding import candidate_store
+from psilearn._backend import Compute, current_compute, iter_blocks, to_numpy
+from psilearn._linalg import Array
+from psilearn._utils.samples import Index, Samples, match, n_samples, take
+from psilearn.decoding.distances import tie_runs
+from psilearn.decoding.output_set import OutputSet
+from psilearn.decoding.path_decoder import PathDecoder
+from psilearn.decoding.top_k import TopK
 from psilearn.embedding import Embedding
-from psilearn.kernels.blocks import diagonal
+from psilearn.metrics import TruthPositions
 
-BLOCK_ROWS = 8192  # candidates that are embedded or converted together at the most
+BYTES_PER_RANKED = 128  # of a candidate while all candidates of an example are sorted
 
 
-@dataclass(frozen=True)
-class CandidateSet:
-    """One set of candidates, shared by all examples, with what decoding needs of each.
+class RankedRow(NamedTuple):
+    """All candidates of one example, nearest first, and the runs of ties that they are in, each array (c,)."""
 
-    The point of a candidate is [g(y), r(y)] ∈ Rᵖ⁺¹ and the query [z(x), 0]: the nearest point is the nearest ψ(y) in
-    the output space, so any Euclidean index serves. Where ``g`` is None the candidates are embedded block by block
-    while they are searched, and c·p numbers are never held; :meth:`build` embeds them once, in memory or in a folder.
+    indices: Index
+    distances: Array  # ascending; tied ones are equal
+    starts: Index  # the place of the first candidate of the same run
+    stops: Index  # the place after its last candidate
+
+
+class Candidates(ABC):
+    """The outputs among which the predictions of examples are searched.
+
+    Search, positions of true outputs, conformal sets and searches over hyper-parameters use candidates through this
+    class only. A query is a predicted embedding z(x) ∈ Rᵖ, and the distance of a candidate y is |G*z(x) − ψ(y)|², where
+    G belongs to ``embedding``; :mod:`psilearn.decoding.distances` defines ties.
+
+    A subclass implements the private methods at the end of this class; they receive queries on the device.
+
+    Attributes
+    ----------
+    embedding : Embedding or None
+        The embedding of the model that the candidates are searched with. None before they are given to a model.
+
+    See Also
+    --------
+    SharedCandidates : One set for all examples.
+    PerExampleCandidates : One set per example.
+    AllRankings : All rankings, without a list of them.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from psilearn import OEL
-    >>> from psilearn.decoding import CandidateSet, nearest
-    >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
-    >>> model = OEL(n_components=3).fit(X, np.hstack([X, X**2]))
-    >>> candidates = CandidateSet.build(np.array([[0.0, 0.0], [1.0, 1.0]]), model.embedding_)
-    >>> nearest(model.embed(X[:1]), candidates, model.embedding_, k=1).nearest
-    array([[0., 0.]])
+    >>> from psilearn.decoding import Candidates, PerExampleCandidates
+    >>> isinstance(PerExampleCandidates([["a", "b"], ["c"]]), Candidates)
+    True
     """
 
-    outputs: Samples  # c candidates
-    embedding: Embedding
-    squared_norms: Array  # (c,)  k(y, y)
-    g: Array | None = None  # (c, p)
+    embedding: Embedding | None
 
-    @classmethod
-    def build(
-        cls, outputs: Samples, embedding: Embedding, path: str | Path | None = None, *, keep_outputs: bool = True
-    ) -> CandidateSet:
-        """Embed the candidates once, in the working precision.
+    @property
+    def max_size(self) -> int:
+        """The number of candidates of the example that has most."""
+        return self._max_size()
 
-        Cost: c·r kernel values and 2·c·r·p flops. Memory: ``working_memory`` and c·(p + 1) numbers; with ``path``, a
-        folder that is made and filled as by :meth:`save`, those c·p numbers are written as they come and mapped from
-        the disk, never held. Without ``keep_outputs`` the folder has no copy of the candidates themselves: they must
-        be given to :meth:`load`.
-        """
-        width = 16 * (n_columns(outputs) or 1)
-        norms = np.empty(n_samples(outputs))
-        for rows in row_blocks(len(norms), width):
-            norms[rows] = diagonal(embedding.kernel, take(outputs, rows), "output_kernel")
-        made = cls(outputs, embedding, norms)
-        if path is None:
-            return cls(outputs, embedding, norms, embedding(outputs))
-        made.save(path, keep_outputs=keep_outputs)
-        return cls(outputs, embedding, norms, candidate_store.mapped(Path(path), "g.npy"))
-
-    def save(self, path: str | Path, *, keep_outputs: bool = True) -> None:
-        """Write the set into a new folder, embedding it block by block where that is not done yet.
-
-        Outputs that are arrays or CSR matrices are stored too where they are to be kept, other sequences are not. The
-        manifest, without which a folder is not a set, comes last; a folder that holds anything but an unfinished set is
-        refused.
-        """
-        dtype = working_dtype() if self.g is None else self.g.dtype
-        columns = {"g.npy": self.embedding.n_components, "squared_norms.npy": None}
-        blocks = ((rows, (to_host(g), self.squared_norms[rows])) for rows, g in track(self.blocks(), "candidates"))
-        identity = {"outputs_sha256": self.hash, "embedding_sha256": self.embedding.fingerprint}
-        kept = self.outputs if keep_outputs else None
-        candidate_store.write(Path(path), identity, kept, len(self), columns, dtype, blocks)
-
-    @classmethod
-    def load(cls, path: str | Path, embedding: Embedding, outputs: Samples | None = None) -> CandidateSet:
-        """Open a saved set; g and the outputs are mapped from the disk and read when they are needed.
-
-        Refused are: a folder that is no finished set or of another version, files that are missing, cut off or of
-        another shape, a set embedded by another model, and outputs, stored or given, with another hash. Stored outputs
-        are read once to find their hash; the values of g are not checked. No file is unpickled.
+    def outputs_of(self, example: int) -> Samples:
+        """Return the candidates of one example.
 
         Parameters
         ----------
-        outputs : the candidates, where they were not stored.
+        example : int
+            The number of the example.
+
+        Returns
+        -------
+        array, CSR matrix or sequence
+            The candidates, in the form in which they were given.
         """
-        manifest = candidate_store.read(Path(path), embedding.fingerprint, embedding.n_components)
-        made = cls(
-            candidate_store.outputs(Path(path), manifest) if outputs is None else outputs,
-            embedding,
-            np.array(candidate_store.mapped(Path(path), "squared_norms.npy")),
-            candidate_store.mapped(Path(path), "g.npy"),
-        )
-        if n_samples(made.outputs) != len(made) or made.hash != manifest["outputs_sha256"]:
-            whose = "The outputs stored in" if outputs is None else "The given outputs are not those of"
-            raise ValueError(f"{whose} {path}{' were changed' if outputs is None else ''}: their hash differs.")
-        return made
+        return self._outputs_of(example)
 
-    @cached_property
-    def hash(self) -> str:
-        """Provenance: the SHA-256 of the outputs' contents, the same for equal outputs in any layout or process."""
-        return content_hash(self.outputs)
+    def take(self, indices: Index) -> Samples:
+        """Return one candidate per example as one collection.
 
-    def require(self, embedding: Embedding) -> None:
-        """Refuse an embedding that is not the one by which the candidates were embedded."""
-        if embedding is not self.embedding and embedding.fingerprint != self.embedding.fingerprint:
+        Parameters
+        ----------
+        indices : ndarray of shape (q,)
+            The index of a candidate for each example.
+
+        Returns
+        -------
+        array, CSR matrix or sequence of q outputs
+            The candidates, in the form in which they were given.
+        """
+        return self._take(to_numpy(indices))
+
+    def restrict(self, examples: slice | Index) -> Candidates:
+        """Return the candidates of some of the examples.
+
+        Parameters
+        ----------
+        examples : slice or ndarray of int
+            The numbers of the examples.
+
+        Returns
+        -------
+        Candidates
+            The candidates of these examples, in this order.
+        """
+        return self._restrict(examples)
+
+    def groups(self, n_examples: int) -> Iterator[tuple[Samples, Index]]:
+        """Yield each different set of candidates together with the examples that have it.
+
+        Parameters
+        ----------
+        n_examples : int
+            The number of examples.
+
+        Yields
+        ------
+        outputs : array, CSR matrix or sequence
+            The candidates.
+        examples : ndarray of int
+            The numbers of the examples.
+        """
+        for candidates, examples in self._groups(n_examples):
+            yield candidates.outputs, examples
+
+    def match(self, truth: Samples) -> Index:
+        """Find the true output of each example among its candidates.
+
+        Parameters
+        ----------
+        truth : array, CSR matrix or sequence of q outputs
+            The true outputs.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            The index of the first candidate that is equal to the true output; −1 if there is none.
+        """
+        return self._match(truth)
+
+    def distinct(self) -> Candidates:
+        """Return the candidates without repetitions; the first of equal ones stays.
+
+        Returns
+        -------
+        Candidates
+            The distinct candidates, or these ones if they are distinct.
+        """
+        return self._distinct()
+
+    def validate(self, check: Callable[[Samples, str], Samples], n_examples: int) -> Candidates:
+        """Validate the outputs, and the number of sets.
+
+        Parameters
+        ----------
+        check : callable
+            Takes a collection of outputs and its name in error messages, and returns the validated collection.
+        n_examples : int
+            The number of examples.
+
+        Returns
+        -------
+        Candidates
+            The validated candidates. Candidates that have an embedding are not validated again.
+        """
+        return self._validate(check, n_examples)
+
+    def for_embedding(self, embedding: Embedding) -> Candidates:
+        """Return the candidates for searches with an embedding.
+
+        Parameters
+        ----------
+        embedding : Embedding
+            The embedding of a model.
+
+        Returns
+        -------
+        Candidates
+            These candidates with this embedding.
+
+        Raises
+        ------
+        ValueError
+            If the candidates belong to another embedding already.
+        """
+        if self.embedding is None:
+            return self._for_embedding(embedding)
+        self.require_embedding(embedding)
+        return self
+
+    def require_embedding(self, embedding: Embedding) -> None:
+        """Raise if the candidates do not belong to an embedding.
+
+        Parameters
+        ----------
+        embedding : Embedding
+            The embedding of a model.
+
+        Raises
+        ------
+        ValueError
+            If the candidates belong to another embedding, or to none.
+        """
+        own = self._known_embedding()
+        if embedding is not own and embedding.fingerprint != own.fingerprint:
             raise ValueError(
-                "The candidates were embedded by another model: build the set again with "
-                "CandidateSet.build(outputs, model.embedding_)."
+                "The candidates were embedded by another model: build them again with "
+                "SharedCandidates.build(outputs, model.embedding_)."
             )
 
-    def __len__(self) -> int:
-        return len(self.squared_norms)
+    def nearest(self, Z: Array, k: int, compute: Compute | None = None) -> TopK:
+        """Find the k nearest candidates of each query.
 
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield consecutive rows and their embeddings g where the work is done, in blocks that fit there."""
-        p = self.embedding.n_components
-        numbers = 2 * p + (len(self.embedding.basis) if self.g is None else 0)  # g, what is made of it, kernel values
-        moved = moved_bytes(self.outputs if self.g is None else self.g)
-        blocks = computing_blocks(len(self), working_dtype().itemsize * numbers + moved, BLOCK_ROWS)
-        if self.g is not None:
-            yield from stream(cut(self.g, blocks), asarray, moved=True)
-        else:
-            on_device = self.embedding.kernel._on_device
-            yield from stream(cut(self.outputs, blocks), self.embedding.placed(), on_device)
+        Cost for shared candidates: 2·q·c·p flops in float32 and about p·k·log(c) per query in float64, besides the
+        embedding of candidates that are not embedded (2·c·r·p); if many pairs tie exactly, all are computed in float64.
+        Cost for one set per example with Σc candidates in all: r kernel values per candidate, and 2·Σc·r flops in
+        float64 or what embedding takes, whichever is faster. Memory: ``working_memory`` and the answer.
 
-    def distinct(self) -> CandidateSet:
-        """Return the set without repetitions."""
-        first = distinct(self.outputs).first
-        if len(first) == len(self):
-            return self
-        g = None if self.g is None else self.g[first]
-        return CandidateSet(take(self.outputs, first), self.embedding, self.squared_norms[first], g)
+        Parameters
+        ----------
+        Z : array of shape (q, p)
+            The predicted embeddings z(x), one row per example.
+        k : int
+            The number of candidates to find; at most the size of the largest set is returned.
+        compute : Compute, default=None
+            Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
+            :func:`psilearn.computing`.
 
-    def points(self) -> Array:
-        """Return [g(y), r(y)] for each candidate, shape (c, p+1)."""
-        g = np.concatenate([to_host(block) for _, block in self.blocks()])
-        residual = np.sqrt(np.maximum(self.squared_norms - row_products(g, g), 0))
-        return np.column_stack([g, residual])
+        Returns
+        -------
+        TopK
+            The indices and distances of the nearest candidates.
+        """
+        compute = current_compute(Z) if compute is None else compute
+        return self._nearest(self._queries(Z, compute), k, compute)
+
+    def positions(self, Z: Array, truth: Index, compute: Compute | None = None) -> TruthPositions:
+        """Count the candidates that are nearer than a given one, and those that tie with it.
+
+        Cost and memory are those of :meth:`nearest`; shared candidates that are not embedded are embedded twice.
+
+        Parameters
+        ----------
+        Z : array of shape (q, p)
+            The predicted embeddings z(x), one row per example.
+        truth : ndarray of shape (q,)
+            The index of a candidate for each example; −1 for none.
+        compute : Compute, default=None
+            Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
+            :func:`psilearn.computing`.
+
+        Returns
+        -------
+        TruthPositions
+            The counts. Candidates that repeat count as often as they occur.
+        """
+        compute = current_compute(Z) if compute is None else compute
+        return TruthPositions(*self._positions(self._queries(Z, compute), truth, compute))
+
+    def truth_positions(self, Z: Array, truth: Samples, compute: Compute | None = None) -> TruthPositions:
+        """Find the position of each true output among the distinct candidates of its example.
+
+        Parameters
+        ----------
+        Z : array of shape (q, p)
+            The predicted embeddings z(x), one row per example.
+        truth : array, CSR matrix or sequence of q outputs
+            The true outputs.
+        compute : Compute, default=None
+            Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
+            :func:`psilearn.computing`.
+
+        Returns
+        -------
+        TruthPositions
+            The numbers of nearer and of tied candidates.
+        """
+        candidates = self.distinct()
+        return candidates.positions(Z, candidates.match(truth), compute)
+
+    def ranked(self, Z: Array, compute: Compute | None = None) -> Iterator[RankedRow]:
+        """Sort all candidates of each example by distance.
+
+        Examples are processed in blocks within ``working_memory``.
+
+        Parameters
+        ----------
+        Z : array of shape (q, p)
+            The predicted embeddings z(x), one row per example.
+        compute : Compute, default=None
+            Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
+            :func:`psilearn.computing`.
+
+        Yields
+        ------
+        RankedRow
+            For each example the indices and distances of its candidates, nearest first, and their runs of ties.
+        """
+        compute = current_compute(Z) if compute is None else compute
+        size = self.max_size
+        for rows in iter_blocks(len(Z), BYTES_PER_RANKED * size):
+            top = self.restrict(rows).nearest(Z[rows], size, compute)
+            for index, distances in zip(top.indices, top.distances, strict=True):
+                ranked = index >= 0
+                yield RankedRow(index[ranked], distances[ranked], *tie_runs(distances[ranked]))
+
+    def path_decoder(
+        self, embedding: Embedding, sizes: Sequence[int] | None, compute: Compute, truth: Index | None = None
+    ) -> PathDecoder:
+        """Make a decoder of predictions of many models on one training split.
+
+        The candidates are those of the held-out examples: ``candidates.restrict(held)``. To count positions among
+        distinct candidates, call ``distinct`` once, and ``match`` for the indices of the true outputs.
+
+        Parameters
+        ----------
+        embedding : Embedding
+            The coordinates y ↦ Ψ(y) ∈ Rʳ of the outputs, in which directions and predictions of all steps are given.
+        sizes : sequence of int or None
+            The numbers p of components, ascending. None keeps everything.
+        compute : Compute
+            Precision and device.
+        truth : ndarray of shape (q,), default=None
+            The index of each true output among the candidates of its example; −1 if it is not among them. None counts
+            no positions.
+
+        Returns
+        -------
+        PathDecoder
+            A decoder without steps.
+        """
+        return self._path_decoder(embedding, sizes, compute, truth)
+
+    def _queries(self, Z: Array, compute: Compute) -> Any:
+        """Return the queries on the device."""
+        return Z if compute.device is None and isinstance(Z, np.ndarray) else compute.asarray(Z)
+
+    def _known_embedding(self) -> Embedding:
+        """Return the embedding; raise if there is none."""
+        if self.embedding is None:
+            raise ValueError(
+                "The candidates do not belong to a model yet: pass them to a method of a model, or use "
+                "candidates.for_embedding(model.embedding_)."
+            )
+        return self.embedding
+
+    @abstractmethod
+    def _max_size(self) -> int:
+        """Return the size of the largest set."""
+
+    @abstractmethod
+    def _outputs_of(self, example: int) -> Samples:
+        """Return the candidates of one example."""
+
+    @abstractmethod
+    def _take(self, indices: Index) -> Samples:
+        """Return one candidate per example as one collection."""
+
+    @abstractmethod
+    def _restrict(self, examples: slice | Index) -> Candidates:
+        """Return the candidates of some examples."""
+
+    @abstractmethod
+    def _groups(self, n_examples: int) -> Iterator[tuple[OutputSet, Index]]:
+        """Yield each different set and the examples that have it."""
+
+    def _match(self, truth: Samples) -> Index:
+        """Return the index of each true output among the candidates of its example, or −1."""
+        indices = np.full(n_samples(truth), -1, dtype=np.intp)
+        for candidates, examples in self._groups(len(indices)):
+            indices[examples] = match(take(truth, examples), candidates.outputs)
+        return indices
+
+    @abstractmethod
+    def _distinct(self) -> Candidates:
+        """Return the candidates without repetitions."""
+
+    @abstractmethod
+    def _validate(self, check: Callable[[Samples, str], Samples], n_examples: int) -> Candidates:
+        """Return the validated candidates; they are not validated again if they have an embedding."""
+
+    @abstractmethod
+    def _for_embedding(self, embedding: Embedding) -> Candidates:
+        """Return candidates without an embedding with this one."""
+
+    @abstractmethod
+    def _nearest(self, Z: Any, k: int, compute: Compute) -> TopK:
+        """Find the k nearest candidates of each query, or all if there are fewer."""
+
+    @abstractmethod
+    def _positions(self, Z: Any, truth: Index, compute: Compute) -> tuple[Array, Array]:
+        """Return the numbers of nearer and of tied candidates, (q,) each."""
+
+    @abstractmethod
+    def _path_decoder(
+        self, embedding: Embedding, sizes: Sequence[int] | None, compute: Compute, truth: Index | None
+    ) -> PathDecoder:
+        """Make a decoder of the predictions of many models."""

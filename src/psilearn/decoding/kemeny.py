@@ -1,13 +1,14 @@
 """The best ranking by pairwise preferences, exactly: argmax over rankings σ of Σ_{i<j} w_ij sign(σⱼ − σᵢ).
 
-With C_ij = w_ij = −C_ji, what it gains to place i before j, it is the linear ordering (Kemeny consensus) problem:
-NP-hard in K, and easy for the K of label ranking. Two exact routes:
+With C_ij = w_ij = −C_ji, the gain of placing i before j, this is the linear ordering (Kemeny consensus) problem:
+NP-hard in K, and easy for the K of label ranking. There are two exact methods:
 
 - dynamic programming over the 2ᴷ sets of items, for all queries at once;
-- a decomposition first where K is larger. Let i → j where C_ij > 0. Between two strongly connected components all
-  arrows point one way, so components, taken along the arrows, lose nothing, and each is ordered by itself. Often a
-  component has a few items only. One of more than 16 goes to integer programming, exact to the tolerances of HiGHS
-  (1e-6 of the largest gain) and with a limit of 60 s: pure noise is hard from some 30 items on, noisy orders are not.
+- for larger K a decomposition first. Let i → j if C_ij > 0. Between two strongly connected components all arrows have
+  the same direction, so that it is optimal to order the components along the arrows, and each of them separately. Most
+  components have a few items only. One of more than 16 items is ordered by integer programming, exact up to the
+  tolerances of HiGHS (1e-6 of the largest gain) and with a limit of 60 s: pure noise is hard from about 30 items on,
+  noisy orders are not.
 """
 
 from __future__ import annotations
@@ -21,29 +22,31 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse.csgraph import connected_components
 
-from psilearn._backend import row_blocks
+from psilearn._backend import iter_blocks
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index
 from psilearn.rankings import ranks_from_item_numbers
 
-DIRECT = 12  # items up to which dynamic programming is done at once
-PROGRAMMED = 16  # items up to which it is done at all: 2¹⁶ sets a query
-CACHE_BYTES = 2**22  # of values that are worked on together
-MOST = 200  # items of an integer programme: 1.3 million constraints
-SECONDS = 60.0  # that it may take, for one component of one query
-TIE = 64 * np.finfo(float).eps  # a gain below this part of Σ_ij |C_ij| is rounding: the lower item comes first
+MAX_ITEMS_AT_ONCE = 12  # items for which dynamic programming is used without a decomposition
+MAX_ITEMS_OF_SETS = 16  # items for which it is used at all: 2¹⁶ sets per query
+CACHE_BYTES = 2**22  # of values that are processed together
+MAX_ITEMS_OF_INTEGERS = 200  # items of an integer program: 1.3 million constraints
+MAX_SECONDS = 60.0  # of an integer program, for one component of one query
+GAIN_TOLERANCE = 64 * float(
+    np.finfo(float).eps
+)  # a smaller part of Σ_ij |C_ij| is rounding: the lower item comes first
 
 
 def best_kemeny(W: Array) -> Index:
-    """Return the ranks (q, K) that maximise Σ_{i<j} w_ij sign(σⱼ − σᵢ) for weights W (q, K(K−1)/2) of the pairs i<j.
+    """Return the ranks (q, K) that maximize Σ_{i<j} w_ij sign(σⱼ − σᵢ) for weights W (q, K(K−1)/2) of the pairs i<j.
 
-    Where several rankings are equally good, lower items come first (but for integer programmes). Cost for K ≤ 12: 2ᴷK²
-    flops a query. Memory: ``working_memory``.
+    If several rankings are equally good, lower items come first (except in integer programs). Cost for K ≤ 12: 2ᴷK²
+    flops per query. Memory: ``working_memory``.
     """
     K = round((1 + np.sqrt(1 + 8 * W.shape[1])) / 2)
     i, j = np.triu_indices(K, 1)
     order = np.empty((len(W), K), dtype=np.intp)
-    for rows in row_blocks(len(W), 16 * K * K):
+    for rows in iter_blocks(len(W), 16 * K * K):
         C = np.zeros((rows.stop - rows.start, K, K))
         C[:, i, j] = W[rows]
         C[:, j, i] = -W[rows]
@@ -54,10 +57,10 @@ def best_kemeny(W: Array) -> Index:
 def _order(C: Array) -> Index:
     """Return the best orders (q, K), item numbers, for antisymmetric gains C (q, K, K)."""
     q, K = C.shape[:2]
-    if K <= DIRECT:
+    if K <= MAX_ITEMS_AT_ONCE:
         return order_by_programming(C)
     order = np.empty((q, K), dtype=np.intp)
-    by_size: dict[int, list[tuple[int, int, Index]]] = defaultdict(list)  # components to order: query, place, items
+    by_size: dict[int, list[tuple[int, int, Index]]] = defaultdict(list)  # components: query, place, items
     for query in range(q):
         place = 0
         for items in _components(C[query]):
@@ -67,7 +70,7 @@ def _order(C: Array) -> Index:
             place += len(items)
     for size, parts in by_size.items():
         gains = np.stack([C[query][np.ix_(items, items)] for query, _, items in parts])
-        inner = order_by_programming(gains) if size <= PROGRAMMED else np.stack([*map(order_by_integers, gains)])
+        inner = order_by_programming(gains) if size <= MAX_ITEMS_OF_SETS else np.stack([*map(order_by_integers, gains)])
         for (query, place, items), sequence in zip(parts, inner, strict=True):
             order[query, place : place + size] = items[sequence]
     return order
@@ -76,35 +79,35 @@ def _order(C: Array) -> Index:
 def order_by_programming(C: Array) -> Index:
     """Return the best orders (q, K) by dynamic programming over sets of items, for K ≤ 16.
 
-    The best order of a set S begins with some a ∈ S and goes on with the best order of the rest:
+    The best order of a set S begins with some a ∈ S and continues with the best order of the rest:
 
         v(S) = max_{a∈S} Σ_{b∈S} C_ab + v(S∖a),   v(∅) = 0.
 
-    Sets of one size are done together, for a block of queries.
+    Sets of the same size are processed together, for a block of queries.
     """
     q, K = C.shape[:2]
     order = np.empty((q, K), dtype=np.intp)
-    most = max(16, CACHE_BYTES // (8 * 2**K))
-    for rows in row_blocks(q, 4 * 8 * 2**K, most):
-        order[rows] = _programmed(C[rows])
+    max_rows = max(16, CACHE_BYTES // (8 * 2**K))
+    for rows in iter_blocks(q, 4 * 8 * 2**K, max_rows):
+        order[rows] = _order_by_sets(C[rows])
     return order
 
 
-def _programmed(C: Array) -> Index:
+def _order_by_sets(C: Array) -> Index:
+    """Return the best orders of a block of queries."""
     q, K = C.shape[:2]
-    slack = TIE * np.abs(C).sum(axis=(1, 2))  # (q,)
+    slack = GAIN_TOLERANCE * np.abs(C).sum(axis=(1, 2))  # (q,)
     value = np.zeros((2**K, q))
     first = np.zeros((2**K, q), dtype=np.int8)  # the item that the best order of a set begins with
     for sets, members, items in _layers(K):
         best = np.full((len(sets), q), -np.inf)
         begin = np.zeros((len(sets), q), dtype=np.int8)
-        for a, having in enumerate(items):
-            gain = members[having] @ C[:, a].T  # (s, q)
-            gain += value[sets[having] ^ (1 << a)]
-            so_far = best[having]
-            better = gain > so_far + slack
-            best[having] = np.where(better, gain, so_far)
-            begin[having] = np.where(better, np.int8(a), begin[having])
+        for a, rows in enumerate(items):
+            gain = members[rows] @ C[:, a].T  # (s, q)
+            gain += value[sets[rows] ^ (1 << a)]
+            is_better = gain > best[rows] + slack
+            best[rows] = np.where(is_better, gain, best[rows])
+            begin[rows] = np.where(is_better, np.int8(a), begin[rows])
         value[sets], first[sets] = best, begin
     order = np.empty((q, K), dtype=np.intp)
     rest = np.full(q, 2**K - 1)
@@ -116,7 +119,7 @@ def _programmed(C: Array) -> Index:
 
 @cache
 def _layers(K: int) -> list[tuple[Index, Array, list[Index]]]:
-    """Return, for the sets of one item, of two, …: their bits (s,), their members (s, K), and which have each item."""
+    """Return, for the sets of 1, 2, … items, their bits (s,), their members (s, K), and which sets have each item."""
     everything = np.arange(2**K)
     members = (everything[:, None] >> np.arange(K)) & 1
     sizes = members.sum(axis=1)
@@ -128,8 +131,8 @@ def _layers(K: int) -> list[tuple[Index, Array, list[Index]]]:
 
 
 def _components(C: Array) -> list[Index]:
-    """Return the strongly connected components of i → j, C_ij > 0, along the arrows; lower items first where free."""
-    noise = TIE * np.abs(C).sum()
+    """Return the strongly connected components of i → j, C_ij > 0, along the arrows; else lower items come first."""
+    noise = GAIN_TOLERANCE * np.abs(C).sum()
     arrows = noise < C
     n, label = connected_components(sparse.csr_matrix(arrows), directed=True, connection="strong")
     items = [np.flatnonzero(label == component) for component in range(n)]
@@ -154,14 +157,14 @@ def _components(C: Array) -> list[Index]:
 def order_by_integers(C: Array) -> Index:
     """Return the best order (K,) for gains C (K, K) by integer programming (HiGHS).
 
-    x_ij ∈ {0, 1} for i<j says that i comes before j; x_ij + x_jk − x_ik ∈ {0, 1} for i<j<k forbids cycles of three, and
-    with them all cycles.
+    x_ij ∈ {0, 1} for i<j states that i comes before j; x_ij + x_jk − x_ik ∈ {0, 1} for i<j<k excludes cycles of three
+    items, and thereby all cycles.
     """
     K = len(C)
-    if K > MOST:
+    if K > MAX_ITEMS_OF_INTEGERS:
         raise ValueError(
-            f"The preferences of {K} items run in circles: the best order of more than {MOST} such items is not "
-            f"searched for. Give candidates, such as model.candidates_."
+            f"The preferences of {K} items are cyclic: the best order of more than {MAX_ITEMS_OF_INTEGERS} such items "
+            f"is not searched. Give candidates, such as model.candidates_."
         )
     gains = C[np.triu_indices(K, 1)]
     scale = np.abs(gains).max()
@@ -170,12 +173,12 @@ def order_by_integers(C: Array) -> Index:
         integrality=np.ones(len(gains)),
         bounds=Bounds(0, 1),
         constraints=LinearConstraint(_no_cycles(K), 0, 1),
-        options={"mip_rel_gap": 0.0, "time_limit": SECONDS},
+        options={"mip_rel_gap": 0.0, "time_limit": MAX_SECONDS},
     )
     if solution.x is None or solution.status != 0:
         raise RuntimeError(
-            f"The best order of {K} items whose preferences run in circles was not found: {solution.message} Give "
-            f"candidates, such as model.candidates_."
+            f"The best order of {K} items with cyclic preferences was not found: {solution.message} Give candidates, "
+            f"such as model.candidates_."
         )
     wins = np.zeros((K, K))
     wins[np.triu_indices(K, 1)] = np.rint(solution.x)

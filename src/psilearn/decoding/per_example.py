@@ -1,168 +1,172 @@
-"""One candidate set an example, of whatever sizes."""
+"""One set of candidates per example, of any sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 
-from psilearn._backend import (
-    array_namespace,
-    block_rows,
-    computing_rows,
-    cut,
-    is_tensor,
-    rows_of,
-    stream,
-    to_host,
-    zeros,
-)
+from psilearn._backend import Compute, take_rows
 from psilearn._linalg import Array
-from psilearn._utils.samples import Index, Samples, concat, distinct, match, n_samples, take
+from psilearn._utils.samples import Index, Samples, concat, take
+from psilearn.decoding.bounded_search import Blocks, search_nearest, search_positions
+from psilearn.decoding.candidates import Candidates
+from psilearn.decoding.distances import count_nearer, k_smallest
+from psilearn.decoding.expansions import ExpansionPathDecoder
+from psilearn.decoding.output_set import OutputSet
+from psilearn.decoding.path_decoder import PathDecoder
+from psilearn.decoding.set_pools import SetPools, members_of, pool_norms
+from psilearn.decoding.top_k import TopK
 from psilearn.embedding import Embedding
-from psilearn.kernels.blocks import diagonal
 
 
-class CandidateSets:
-    """One candidate set an example; sets may have different sizes.
+class PerExampleCandidates(Candidates):
+    """One set of candidates per example; sets may have different sizes.
 
-    Sets that are the same object are checked, embedded and scored once. A plain list of collections says the
-    same wherever it cannot be mistaken for one shared list of objects.
+    Sets that are the same object are validated, embedded and scored once. A plain list of collections has the same
+    meaning wherever it cannot be mistaken for one shared list of outputs.
+
+    Parameters
+    ----------
+    sets : sequence of q collections
+        The candidates of each example: arrays, CSR matrices or sequences of outputs.
+
+    See Also
+    --------
+    SharedCandidates : One set for all examples.
+    SharedCandidates.per_example : Sets that are parts of one embedded set.
 
     Examples
     --------
-    >>> from psilearn import CandidateSets
-    >>> len(CandidateSets([["a", "b"], ["c"]]))
-    2
+    >>> from psilearn.decoding import PerExampleCandidates
+    >>> candidates = PerExampleCandidates([["a", "b"], ["c"]])
+    >>> len(candidates), candidates.max_size
+    (2, 2)
+    >>> candidates.match(["b", "b"])
+    array([ 1, -1])
     """
 
     def __init__(self, sets: Sequence[Samples]) -> None:
-        self.sets = list(sets)
+        wrapped: dict[int, OutputSet] = {}
+        for part in sets:
+            if id(part) not in wrapped:
+                wrapped[id(part)] = OutputSet(part)
+        self._sets = [wrapped[id(part)] for part in sets]
+        self.embedding: Embedding | None = None
+
+    @classmethod
+    def _of_sets(cls, sets: Sequence[OutputSet], embedding: Embedding | None) -> Self:
+        """Return candidates from sets that may be embedded already; equal sets should be the same object."""
+        candidates = cls([])
+        candidates._sets, candidates.embedding = list(sets), embedding
+        return candidates
 
     def __len__(self) -> int:
-        return len(self.sets)
+        return len(self._sets)
 
-    def checked(self, check: Callable[[Samples, str], Samples], n_examples: int) -> CandidateSets:
-        """Return the sets as the kernel's check gives them; each must hold a candidate, one set an example."""
+    @property
+    def sets(self) -> list[Samples]:
+        """The candidates of each example, in the form in which they were given."""
+        return [part.outputs for part in self._sets]
+
+    @cached_property
+    def _different(self) -> tuple[list[OutputSet], Index]:
+        """The sets that are different objects, and which of them each example has, (q,)."""
+        numbers: dict[int, int] = {}
+        owner = np.array([numbers.setdefault(id(part), len(numbers)) for part in self._sets], dtype=np.intp)
+        first = np.unique(owner, return_index=True)[1]
+        return [self._sets[i] for i in first], owner
+
+    def _map(self, function: Callable[[int, OutputSet], OutputSet], embedding: Embedding | None) -> Self:
+        """Return the sets that a function of the example and its set returns, called once per different set."""
+        results: dict[int, OutputSet] = {}
+        for i, part in enumerate(self._sets):
+            if id(part) not in results:
+                results[id(part)] = function(i, part)
+        return self._of_sets([results[id(part)] for part in self._sets], embedding)
+
+    def _queries(self, Z: Array, compute: Compute) -> Any:
+        if len(Z) != len(self):
+            raise ValueError(
+                f"Z has {len(Z)} rows, but there are {len(self)} sets of candidates: one per row is needed."
+            )
+        return super()._queries(Z, compute)
+
+    def _max_size(self) -> int:
+        return max(map(len, self._sets))
+
+    def _outputs_of(self, example: int) -> Samples:
+        return self._sets[example].outputs
+
+    def _take(self, indices: Index) -> Samples:
+        return concat([take(part.outputs, slice(j, j + 1)) for part, j in zip(self._sets, indices, strict=True)])
+
+    def _restrict(self, examples: slice | Index) -> Self:
+        chosen = self._sets[examples] if isinstance(examples, slice) else [self._sets[i] for i in examples]
+        return self._of_sets(chosen, self.embedding)
+
+    def _groups(self, n_examples: int) -> Iterator[tuple[OutputSet, Index]]:
+        sets, owner = self._different
+        yield from zip(sets, members_of(owner), strict=True)
+
+    def _distinct(self) -> Self:
+        return self._map(lambda _, part: part._unique, self.embedding)
+
+    def _validate(self, check: Callable[[Samples, str], Samples], n_examples: int) -> Self:
         if len(self) != n_examples:
             raise ValueError(
-                f"candidates holds {len(self)} sets for {n_examples} examples: give one set an example, or one array "
+                f"candidates holds {len(self)} sets for {n_examples} examples: give one set per example, or one array "
                 f"of candidates for all."
             )
-        for i, one in enumerate(self.sets):
-            if n_samples(one) == 0:
+        for i, part in enumerate(self._sets):
+            if len(part) == 0:
                 raise ValueError(f"candidates[{i}] is empty: every example needs at least one candidate.")
-        return self._map(lambda i, one: check(one, f"candidates[{i}]"))
+        if self.embedding is not None:
+            return self
+        return self._map(lambda i, part: OutputSet(check(part.outputs, f"candidates[{i}]")), None)
 
-    def distinct(self) -> CandidateSets:
-        """Return each set without repetitions."""
-        return self._map(lambda _, one: take(one, distinct(one).first))
+    def _for_embedding(self, embedding: Embedding) -> Self:
+        return self._of_sets(self._sets, embedding)
 
-    def match(self, outputs: Samples) -> Index:
-        """Return the place of each example's output in its own set, (q,); −1 where it is not there."""
-        places = np.full(len(self), -1, dtype=np.intp)
-        for one, examples in self.groups():
-            places[examples] = match(take(outputs, examples), one)
-        return places
+    def _nearest(self, Z: Any, k: int, compute: Compute) -> TopK:
+        k = min(k, self.max_size)
+        indices, distances = np.full((len(Z), k), -1, dtype=np.intp), np.full((len(Z), k), np.inf)
+        pools = SetPools(*self._different, self._known_embedding(), compute)
+        for examples, D, slack in pools.iter_distances(Z):
+            columns, values = k_smallest(D, slack, min(k, D.shape[1]))
+            indices[examples, : columns.shape[1]] = np.where(np.isfinite(values), columns, -1)
+            distances[examples, : columns.shape[1]] = values
+        for examples, blocks, norms in self._large_sets(pools):
+            top = search_nearest(take_rows(Z, examples), blocks, norms, min(k, len(norms)), compute)
+            indices[examples, : top[0].shape[1]], distances[examples, : top[0].shape[1]] = top
+        return TopK(indices, distances, self)
 
-    def groups(self) -> Iterator[tuple[Samples, Index]]:
-        """Yield each set that is an object of its own, and the examples that have it."""
-        different, owner = self._different()
-        yield from zip(different, _members(owner), strict=True)
+    def _positions(self, Z: Any, truth: Index, compute: Compute) -> tuple[Array, Array]:
+        nearer, tied = np.where(truth >= 0, 0.0, np.inf), np.zeros(len(Z))
+        pools = SetPools(*self._different, self._known_embedding(), compute)
+        for examples, D, slack in pools.iter_distances(Z):
+            column = truth[examples, None]
+            truth_D, truth_slack = (np.take_along_axis(part, np.maximum(column, 0), axis=1) for part in (D, slack))
+            counts = count_nearer(D, slack, np.where(column >= 0, truth_D, np.nan), truth_slack)
+            nearer[examples] += counts[0]
+            tied[examples] += counts[1]
+        for examples, blocks, norms in self._large_sets(pools):
+            counts = search_positions(take_rows(Z, examples), blocks, norms, truth[examples], compute)
+            nearer[examples], tied[examples] = counts
+        return nearer, tied
 
-    def products(self, Z: Array, embedding: Embedding) -> Iterator[tuple[Index, Array, Array]]:
-        """Yield examples (m,) with sets of similar size, ⟨z, g(y)⟩ and k(y, y), both (m, c), padded with 0 and ∞.
+    def _large_sets(self, pools: SetPools) -> Iterator[tuple[Index, Blocks, Array]]:
+        """Yield the examples, embedded blocks and k(y, y) of the sets that do not fit into a pool."""
+        embedding = self._known_embedding()
+        for number in pools.large.tolist():
+            part = pools.sets[number]
+            norms = pool_norms([part], embedding.kernel)
+            yield pools.members[number], partial(part._embedded_blocks, embedding), norms
 
-        As many sets as fit into ``working_memory`` are embedded together; a single set that does not is embedded whole.
-        """
-        different, owner = self._different()
-        sizes = np.array([n_samples(one) for one in different], dtype=np.intp)
-        members = _members(owner)
-        limit = computing_rows(embedding.bytes_per_output, int(sizes.sum()))
-        embed = embedding.placed()
-        ends, start = np.cumsum(sizes), 0
-        while start < len(different):
-            before = ends[start] - sizes[start]
-            stop = max(start + 1, int(np.searchsorted(ends, before + limit, side="right")))
-            pool = concat(different[start:stop])
-            whole = cut(pool, [slice(0, n_samples(pool))])
-            parts = [g for _, g in stream(whole, embed, embedding.kernel._on_device)]
-            g, norms = array_namespace(*parts).concat(parts), diagonal(embedding.kernel, pool, "output_kernel")
-            examples = np.concatenate(members[start:stop])
-            examples = examples[np.lexsort((owner[examples], sizes[owner[examples]]))]
-            for part in _similar(sizes[owner[examples]], 8 * embedding.n_components):
-                chosen = examples[part]
-                ends_here = ends[owner[chosen]] - before
-                yield (
-                    chosen,
-                    *_padded(rows_of(Z, chosen), g, norms, sizes[owner[chosen]], ends_here),
-                )
-            start = stop
-
-    def _different(self) -> tuple[list[Samples], Index]:
-        """Return the sets that are different objects, and which of them each example has."""
-        seen: dict[int, int] = {}
-        owner = np.array([seen.setdefault(id(one), len(seen)) for one in self.sets], dtype=np.intp)
-        first = np.unique(owner, return_index=True)[1]
-        return [self.sets[i] for i in first], owner
-
-    def _map(self, function: Callable[[int, Samples], Samples]) -> CandidateSets:
-        seen: dict[int, Samples] = {}
-        for i, one in enumerate(self.sets):
-            if id(one) not in seen:
-                seen[id(one)] = function(i, one)
-        return CandidateSets([seen[id(one)] for one in self.sets])
-
-
-def _members(owner: Index) -> list[Index]:
-    """Return, for each different set, the examples that have it."""
-    order = np.argsort(owner, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(owner[order])) + 1)
-
-
-def _similar(sizes: Index, extra_bytes: int) -> Iterator[slice]:
-    """Cut ascending sizes where one is a quarter larger than the first, or the matrix leaves ``working_memory``."""
-    start = 0
-    while start < len(sizes):
-        widest = sizes[start] + sizes[start] // 4 + 4
-        rows = block_rows(64 * int(widest) + extra_bytes, len(sizes))
-        stop = min(int(np.searchsorted(sizes, widest, side="right")), start + rows)
-        yield slice(start, stop)
-        start = stop
-
-
-def _padded(Z: Array, g: Array, norms: Array, sizes: Index, ends: Index) -> tuple[Array, Array]:
-    """Return ⟨zᵢ, g⟩ and k(y, y) for the rows ends[i] − sizes[i] … ends[i] of the pool: one GEMM a set."""
-    products, squared = zeros((len(Z), sizes.max())), np.full((len(Z), sizes.max()), np.inf)
-    xp = array_namespace(Z)
-    Z, g = xp.astype(Z, xp.float64, copy=False), xp.astype(g, xp.float64, copy=False)
-    runs = np.flatnonzero(np.diff(ends, prepend=-1))
-    for first, last in zip(runs, [*runs[1:], len(Z)], strict=True):
-        size, end = sizes[first], ends[first]
-        products[first:last, :size] = Z[first:last] @ g[end - size : end].T
-        squared[first:last, :size] = norms[end - size : end]
-    return to_host(products), squared
-
-
-def as_candidates(candidates: Any, known_outputs: Samples) -> Any:
-    """Return :class:`CandidateSets` if a list holds one collection an example, else the shared collection itself.
-
-    Told apart by depth: an item of a shared list is as deep as a known output (a row of numbers: 1, a number or a
-    string: 0), an item of a list of sets one deeper. Where known outputs are of several depths a list is one shared
-    set, and only :class:`CandidateSets` says otherwise.
-    """
-    if isinstance(candidates, CandidateSets) or not isinstance(candidates, list | tuple) or not candidates:
-        return candidates
-    depths = {known_outputs.ndim - 1} if hasattr(known_outputs, "shape") else set(map(_depth, known_outputs))
-    one_deeper = max(map(_depth, candidates)) > max(depths)
-    return CandidateSets(candidates) if one_deeper and len(depths) == 1 else candidates
-
-
-def _depth(item: Any) -> int:
-    if isinstance(item, np.ndarray) or is_tensor(item) or sparse.issparse(item) or hasattr(item, "iloc"):
-        return int(item.ndim)
-    if isinstance(item, list | tuple):
-        return 1 + max((_depth(part) for part in item), default=0)
-    return 0
+    def _path_decoder(
+        self, embedding: Embedding, sizes: Sequence[int] | None, compute: Compute, truth: Index | None
+    ) -> PathDecoder:
+        known = self if embedding is self.embedding else self._map(lambda _, part: part._without_embedding(), None)
+        return ExpansionPathDecoder(self, *known._different, embedding, sizes, compute, truth)

@@ -1,0 +1,94 @@
+"""What a user passes as ``candidates``, as an object to search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from psilearn._backend import is_tensor
+from psilearn._utils.samples import Samples
+from psilearn.decoding.all_rankings import AllRankings, has_all_rankings
+from psilearn.decoding.candidates import Candidates
+from psilearn.decoding.per_example import PerExampleCandidates
+from psilearn.decoding.shared import SharedCandidates
+
+
+def as_candidates(
+    candidates: Any,
+    known: SharedCandidates | Samples,
+    check: Callable[[Samples, str], Samples],
+    n_examples: int,
+) -> Candidates:
+    """Convert what a user passes as candidates.
+
+    A list or tuple holds one collection per example if its items are one level deeper than a known output: a row of
+    numbers has depth 1, a number or a string has depth 0. If known outputs have several depths, a list is one shared
+    set, and only :class:`PerExampleCandidates` means one set per example.
+
+    Parameters
+    ----------
+    candidates : Candidates, array, CSR matrix, sequence of outputs, list of collections, or None
+        The argument of the user. None stands for all rankings if the output kernel has a solver for them, and for the
+        known outputs otherwise.
+    known : SharedCandidates, array, CSR matrix or sequence
+        The outputs that the model knows. If they have an embedding, the candidates get the same one.
+    check : callable
+        Takes a collection of outputs and its name in error messages, and returns the validated collection.
+    n_examples : int
+        The number of examples that are decoded.
+
+    Returns
+    -------
+    Candidates
+        Validated candidates.
+
+    See Also
+    --------
+    SharedCandidates : One set for all examples.
+    PerExampleCandidates : One set per example.
+
+    Examples
+    --------
+    >>> from psilearn.decoding import as_candidates
+    >>> def check(outputs, name):
+    ...     return outputs
+    >>> type(as_candidates(["a", "b"], ["a", "c"], check, n_examples=2)).__name__
+    'SharedCandidates'
+    >>> type(as_candidates([["a", "b"], ["c"]], ["a", "c"], check, n_examples=2)).__name__
+    'PerExampleCandidates'
+    """
+    known = known if isinstance(known, SharedCandidates) else SharedCandidates(known)
+    embedding = known.embedding
+    if candidates is None:
+        if embedding is None or not has_all_rankings(embedding.kernel):
+            return known
+        return AllRankings(embedding, known.outputs)
+    converted: Candidates
+    if isinstance(candidates, Candidates):
+        converted = candidates
+    elif _has_one_set_per_example(candidates, known.outputs):
+        converted = PerExampleCandidates(candidates)
+    else:
+        converted = SharedCandidates(candidates)
+    converted = converted.validate(check, n_examples)
+    return converted if embedding is None else converted.for_embedding(embedding)
+
+
+def _has_one_set_per_example(candidates: Any, known_outputs: Samples) -> bool:
+    """Return whether a list holds collections of outputs rather than outputs."""
+    if not isinstance(candidates, list | tuple) or not candidates:
+        return False
+    depths = {known_outputs.ndim - 1} if hasattr(known_outputs, "shape") else set(map(_depth, known_outputs))
+    return len(depths) == 1 and max(map(_depth, candidates)) > max(depths)
+
+
+def _depth(item: Any) -> int:
+    """Return how many levels of collections an item has."""
+    if isinstance(item, np.ndarray) or is_tensor(item) or sparse.issparse(item) or hasattr(item, "iloc"):
+        return int(item.ndim)
+    if isinstance(item, list | tuple):
+        return 1 + max((_depth(part) for part in item), default=0)
+    return 0

@@ -1,0 +1,286 @@
+"""Exact nearest candidates of one shared set, in blocks of bounds: never all distances at once.
+
+Every pair gets a lower bound of its score from a float32 matrix product (:mod:`psilearn.decoding.bounds`). Pairs whose
+bound says that they may be among the answers get their distance in float64, which decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from psilearn._backend import Compute, array_namespace, block_rows, halve_if_needed, iter_slices, to_numpy
+from psilearn._linalg import Array, argsmallest, clip_negative, nonzero_pairs
+from psilearn._utils.progress import track
+from psilearn._utils.samples import Index
+from psilearn.decoding.bounds import Bounds, Queries, round_down, round_up
+from psilearn.decoding.distances import k_smallest
+
+BLOCK_COLUMNS = 1024  # candidates in a block of bounds
+MAX_BLOCK_BOUNDS = 2**19  # bounds in a block: 2 MB of float32
+MAX_DEVICE_BOUNDS = 2**27  # bounds in a block of a GPU
+BYTES_PER_BOUND = 128  # of the block and what selection makes of it if every pair is in doubt
+PRODUCTS_PER_THREAD = 2**26  # multiplications that are worth a thread
+DENSE_SHARE = 1 / 16  # of the pairs of a block: if more are in doubt, a matrix product computes them
+MANY_HITS = 32  # pairs of a row in doubt, besides 4k, from which on the k smallest bounds are searched for first
+MAX_PAIRS = 2**22  # pairs of a device in doubt that are processed together
+_BLAS_LIMIT = Lock()  # threads of two searches at once would leave BLAS with the limit of the other one
+
+
+Blocks = Callable[[Compute], Iterator[tuple[slice, Any]]]  # yields consecutive rows and their embeddings g
+
+
+class BoundBlock(NamedTuple):
+    """A block of lower bounds; the next block overwrites ``lower``."""
+
+    bounds: Bounds
+    queries: slice
+    columns: slice  # within the candidates of ``bounds``
+    lower: Any  # (q, c)
+
+    def distances(self, i: Index, j: Index) -> tuple[Array, Array]:
+        """Return exact distances and slacks of pairs of this block, sorted by i."""
+        is_dense = isinstance(self.lower, np.ndarray) and len(i) > DENSE_SHARE * self.lower.size
+        exact = self.bounds.many_distances if is_dense else self.bounds.distances
+        return exact(i + self.queries.start, j + self.columns.start)
+
+
+Visit = Callable[[BoundBlock], None]
+
+
+def search_nearest(Z: Any, blocks: Blocks, squared_norms: Array, k: int, compute: Compute) -> tuple[Index, Array]:
+    """Return the indices and distances (q, k) of the k nearest candidates of each query z(x), rows of Z (q, p).
+
+    ``squared_norms`` (c,) holds k(y, y) of the candidates.
+    """
+    indices, distances = np.full((len(Z), k), -1, dtype=np.intp), np.full((len(Z), k), np.inf)
+    slacks = np.zeros((len(Z), k))
+    select = _pairs_within_reach if compute.device is None else _pairs_within_reach_on_device
+
+    def keep_nearest(block: BoundBlock) -> None:
+        best: tuple[Any, ...] = tuple(part[block.queries] for part in (distances, slacks, indices))
+        for i, j in select(block, best[0][:, -1], k):
+            _merge(best, i, j + (block.bounds.start + block.columns.start), *block.distances(i, j))
+
+    _scan(keep_nearest, Queries(Z), blocks(compute), squared_norms, k, compute)
+    return indices, distances
+
+
+def search_positions(
+    Z: Any, blocks: Blocks, squared_norms: Array, truth: Index, compute: Compute
+) -> tuple[Array, Array]:
+    """Return how many candidates are nearer than the one with index ``truth`` (q,), and how many tie with it.
+
+    Where the index is −1 they are ∞ and 0. Candidates that are not embedded yet are embedded twice.
+    """
+    nearer, tied = np.where(truth >= 0, 0.0, np.inf), np.zeros(len(Z))
+    queries = Queries(Z)
+    truth_D, truth_slack = np.full(len(Z), -np.inf), np.zeros(len(Z))  # found by a first pass
+    for rows, g in blocks(compute):
+        examples = np.flatnonzero((truth >= rows.start) & (truth < rows.stop))
+        bounds = Bounds(queries, g, squared_norms[rows], rows.start, compute)
+        truth_D[examples], truth_slack[examples] = bounds.distances(examples, truth[examples] - rows.start)
+
+    def count(block: BoundBlock) -> None:
+        counts = _count_block(block, truth_D[block.queries], truth_slack[block.queries])
+        nearer[block.queries] += counts[0]
+        tied[block.queries] += counts[1]
+
+    _scan(count, queries, blocks(compute), squared_norms, 1, compute)
+    return nearer, tied
+
+
+def _scan(
+    visit: Visit,
+    queries: Queries,
+    blocks: Iterator[tuple[slice, Any]],
+    squared_norms: Array,
+    k: int,
+    compute: Compute,
+) -> None:
+    """Call ``visit`` on every block of queries × candidates, with ascending candidates for each query.
+
+    A block fits into the cache of one core. As many threads as BLAS may use process blocks of queries, each with BLAS
+    limited to one thread: no query is visited by two threads at once.
+
+    Cost: 2·q·c·(p + 2) flops in float32 (float64 if float32 would overflow); memory: ``working_memory``.
+    """
+    if compute.device is not None:
+        _scan_on_device(visit, queries, track(blocks, "search of candidates"), squared_norms, compute)
+        return
+    (n, p), n_candidates = queries.Z.shape, len(squared_norms)
+    blas, n_products = _blas(), n * n_candidates * (p + 2)
+    n_threads = max((library["num_threads"] for library in blas.info()), default=1)
+    n_threads = min(n_threads, n, 1 + n_products // PRODUCTS_PER_THREAD)
+    area = block_rows(BYTES_PER_BOUND * n_threads, MAX_BLOCK_BOUNDS)
+    width = min(max(BLOCK_COLUMNS, k), area, n_candidates)
+    height = min(area // max(width, k), block_rows(20 * (p + 2) * n_threads, area), -(-n // n_threads))
+    height = max(1, height)
+    tops = range(0, n, height)
+    parts = [tops[i * len(tops) // n_threads : (i + 1) * len(tops) // n_threads] for i in range(n_threads)]
+    is_short = n_products < PRODUCTS_PER_THREAD
+    for rows, g in blocks if is_short else track(blocks, "search of candidates"):
+        bounds = Bounds(queries, g, squared_norms[rows], rows.start, compute)
+        with _BLAS_LIMIT, blas.limit(limits=1):
+            _scan_parts(visit, bounds, parts, height, width)
+
+
+def _scan_parts(visit: Visit, bounds: Bounds, parts: list[range], height: int, width: int) -> None:
+    """Visit the blocks of each part of the queries in a thread of its own, the first part in this one."""
+    if len(parts) <= 1:
+        for part in parts:
+            _scan_queries(visit, bounds, part, height, width)
+        return
+    with ThreadPoolExecutor(len(parts) - 1) as pool:
+        pending = [pool.submit(_scan_queries, visit, bounds, part, height, width) for part in parts[1:]]
+        _scan_queries(visit, bounds, parts[0], height, width)
+        for result in pending:
+            result.result()
+
+
+def _scan_queries(visit: Visit, bounds: Bounds, tops: range, height: int, width: int) -> None:
+    out = np.empty(height * width, dtype=bounds.dtype)
+    for top in tops:
+        rows = slice(top, min(top + height, len(bounds.queries.Z)))
+        left = bounds.left(rows)
+        for start in range(0, len(bounds.g), width):
+            columns = slice(start, min(start + width, len(bounds.g)))
+            visit(BoundBlock(bounds, rows, columns, bounds.lower(left, columns, out)))
+
+
+def _scan_on_device(
+    visit: Visit, queries: Queries, blocks: Iterator[tuple[slice, Any]], squared_norms: Array, compute: Compute
+) -> None:
+    """Visit blocks as large as the memory of the device allows, halved if it runs out.
+
+    It may run out before ``visit`` has kept anything of a block, not after: see ``_iter_pairs`` and ``distances``.
+    """
+    for rows, g in blocks:
+        bounds, columns = Bounds(queries, g, squared_norms[rows], rows.start, compute), slice(0, len(g))
+
+        def visit_queries(part: slice, bounds: Bounds = bounds, columns: slice = columns) -> None:
+            visit(BoundBlock(bounds, part, columns, bounds.lower(bounds.left(part), columns, None)))
+
+        area = compute.block_rows(BYTES_PER_BOUND, MAX_DEVICE_BOUNDS)
+        for part in iter_slices(len(queries.Z), max(1, area // len(g))):
+            for _ in halve_if_needed(part, visit_queries, compute):
+                pass
+
+
+@cache
+def _blas() -> Any:
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _pairs_within_reach(block: BoundBlock, farthest: Array, k: int) -> Iterator[tuple[Index, Index]]:
+    """Yield the pairs of a block, sorted by row, that may be nearer than the k-th nearest so far, ``farthest`` (q,)."""
+    lower = block.lower
+    limit = block.bounds.limit(farthest, block.queries)
+    first = lower.argmin(axis=1)
+    rows = np.flatnonzero(lower[np.arange(len(lower)), first] <= limit)
+    if len(rows) == 0:
+        return
+    if len(rows) < len(lower):
+        lower, limit, first = lower[rows], limit[rows], first[rows]
+    if k == 1:
+        limit = np.minimum(limit, _limit_of(block, rows, lower, first[:, None]))
+        hits = lower <= limit[:, None]
+    else:
+        hits = lower <= limit[:, None]
+        crowded = np.flatnonzero(np.count_nonzero(hits, axis=1) > MANY_HITS + 4 * k)
+        if len(crowded) and k < lower.shape[1]:
+            columns = np.argpartition(lower[crowded], k - 1, axis=1)[:, :k]
+            hits[crowded] &= lower[crowded] <= _limit_of(block, rows[crowded], lower[crowded], columns)[:, None]
+    i, j = np.divmod(np.flatnonzero(hits), hits.shape[1])
+    yield rows[i], j
+
+
+def _pairs_within_reach_on_device(block: BoundBlock, farthest: Array, k: int) -> Iterator[tuple[Index, Index]]:
+    """Yield the same for tensors, in groups of rows with a limited number of pairs."""
+    lower, compute = block.lower, block.bounds.compute
+    limit = block.bounds.limit(compute.asarray(farthest), block.queries)
+    if k <= lower.shape[1]:
+        rows = compute.asarray(np.arange(len(farthest)))
+        limit = array_namespace(lower).minimum(limit, _limit_of(block, rows, lower, argsmallest(lower, k)))
+    yield from _iter_pairs(lower <= limit[:, None], compute)
+
+
+def _iter_pairs(mask: Any, compute: Compute) -> Iterator[tuple[Index, Index]]:
+    """Yield rows and columns of the true entries of a mask as NumPy arrays, sorted by row, in groups of rows.
+
+    A device that runs out of memory is handled in here, so that nothing is yielded twice.
+    """
+    if compute.device is None:
+        yield np.divmod(np.flatnonzero(mask), mask.shape[1])
+        return
+    counts = np.cumsum(to_numpy(array_namespace(mask).count_nonzero(mask, axis=1)))
+    start = 0
+    while start < len(counts):
+        before = counts[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(counts, before + MAX_PAIRS, side="right")))
+
+        def find_pairs(rows: slice) -> tuple[Index, Index]:
+            i, j = nonzero_pairs(mask[rows])
+            return to_numpy(i), to_numpy(j)
+
+        for rows, (i, j) in halve_if_needed(slice(start, stop), find_pairs, compute):
+            if len(i):
+                yield i + rows.start, j
+        start = stop
+
+
+def _limit_of(block: BoundBlock, rows: Any, lower: Any, columns: Any) -> Any:
+    """Return the L above which nothing is nearer than all of the columns (q, k) of these rows, or ties with them."""
+    bounds, queries = block.bounds, rows + block.queries.start
+    spread = bounds.spread(queries[:, None], columns + block.columns.start)
+    if isinstance(lower, np.ndarray):
+        farthest = np.max(np.take_along_axis(lower, columns, axis=1) + spread, axis=1) + bounds.queries.squared[queries]
+        return bounds.limit(np.maximum(farthest, 0), queries)  # distances are never below 0
+    xp = array_namespace(lower)
+    farthest = xp.max(xp.take_along_axis(lower, columns, axis=1) + spread, axis=1) + bounds.queries.squared[queries]
+    return bounds.limit(clip_negative(farthest), queries)
+
+
+def _merge(best: tuple[Any, ...], i: Index, indices: Index, distances: Array, slacks: Array) -> None:
+    """Insert pairs, sorted by row and index, into the best so far: distances, slacks and indices, each (q, k)."""
+    starts = np.flatnonzero(np.diff(i, prepend=-1))
+    counts = np.diff(starts, append=len(i))
+    rows, k = i[starts], best[0].shape[1]
+    target = np.repeat(np.arange(len(rows)), counts), k + np.arange(len(i)) - np.repeat(starts, counts)
+    # Earlier candidates come first, so that a tie goes to the lower index.
+    merged = []
+    for part, new, empty in zip(best, (distances, slacks, indices), (np.inf, 0, -1), strict=True):
+        wide = np.full((len(rows), k + counts.max()), empty, dtype=part.dtype)
+        wide[:, :k] = part[rows]
+        wide[target] = new
+        merged.append(wide)
+    order, best[0][rows] = k_smallest(merged[0], merged[1], k)
+    for part, wide in zip(best[1:], merged[1:], strict=True):
+        part[rows] = np.take_along_axis(wide, order, axis=1)
+
+
+def _count_block(block: BoundBlock, truth: Array, truth_slack: Array) -> tuple[Index, Index]:
+    """Return how many candidates of a block are nearer than ``truth`` (q,) and how many tie; bounds decide most."""
+    bounds, lower, queries, compute = block.bounds, block.lower, block.queries, block.bounds.compute
+    squared = to_numpy(bounds.queries.squared[queries])
+    high = truth + truth_slack - squared + 2 * bounds.tolerance * squared + bounds.tiny  # −∞ if there is no truth
+    spread = to_numpy(bounds.largest_spread(compute.asarray(np.where(truth >= 0, high, 0)), queries))
+    low = truth - truth_slack - 2 * bounds.tolerance * squared - spread
+    low = np.where(low > 0, low - squared, -np.inf)  # nothing is nearer than 0
+    is_nearer = lower < round_down(compute.asarray(low), lower.dtype)[:, None]
+    in_doubt = lower <= round_up(compute.asarray(high), lower.dtype)[:, None]
+    in_doubt &= ~is_nearer
+    nearer = to_numpy(array_namespace(is_nearer).count_nonzero(is_nearer, axis=1)).astype(np.intp)
+    tied = np.zeros_like(nearer)
+    for i, j in _iter_pairs(in_doubt, compute):
+        D, slack = block.distances(i, j)
+        slack = np.maximum(slack, truth_slack[i])
+        nearer += np.bincount(i[truth[i] - slack > D], minlength=len(lower))
+        tied += np.bincount(i[np.abs(D - truth[i]) <= slack], minlength=len(lower))
+    return nearer, tied

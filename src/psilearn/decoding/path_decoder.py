@@ -1,0 +1,139 @@
+"""Decoding of the predictions of many models that differ in λ, c and p only: what searches need of candidates."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from psilearn._backend import Compute
+from psilearn._linalg import Array
+from psilearn._utils.samples import Index, Samples
+from psilearn.decoding.top_k import CandidateOutputs
+from psilearn.metrics import TruthPositions
+
+
+class PathDecoder(ABC):
+    """Decodes held-out examples with every setting of λ, c and p on one training split.
+
+    All settings share the coordinates Ψ(y) ∈ Rʳ of the outputs. A *step* is one (λ, c), with directions V (r, p_max)
+    and predictions Z (q, p_max) along them; a *size* is one p: the model keeps the first p columns of both. The work
+    that all steps share, such as kernel values of candidates, is done once.
+
+    Made by :meth:`Candidates.path_decoder`. A subclass implements ``_add(V, Z, sizes)`` and, if it postpones work,
+    ``_finish()``; both append one array of shape (n_sizes, q) per step to the results.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        The candidates of the q held-out examples, which ``nearest`` refers to.
+    sizes : sequence of int or None
+        The numbers p of components, ascending. None keeps all columns of Z.
+    compute : Compute
+        Precision and device.
+    truth : ndarray of shape (q,), default=None
+        The index of each true output among the candidates of its example; −1 if it is not among them. None counts no
+        positions.
+
+    See Also
+    --------
+    Candidates.path_decoder : Make the decoder of given candidates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn._backend import NUMPY
+    >>> from psilearn.decoding import SharedCandidates
+    >>> from psilearn.embedding import Embedding
+    >>> from psilearn.kernels import Linear
+    >>> Y = np.array([[0.0, 0.0], [2.0, 0.0], [2.0, 2.0]])
+    >>> coordinates = Embedding(Linear(), np.eye(2), np.eye(2))
+    >>> decoder = SharedCandidates(Y).path_decoder(coordinates, [1, 2], NUMPY, truth=np.array([2]))
+    >>> decoder.add(None, np.array([[2.0, 1.5]]))
+    >>> decoder.nearest.shape  # steps, sizes, examples
+    (1, 2, 1)
+    >>> [decoder.outputs(0, j)[0].tolist() for j in range(2)]
+    [[2.0, 0.0], [2.0, 2.0]]
+    >>> decoder.positions(0, 0).nearer
+    array([1.])
+    """
+
+    def __init__(
+        self, candidates: CandidateOutputs, sizes: Sequence[int] | None, compute: Compute, truth: Index | None
+    ) -> None:
+        self.candidates = candidates
+        self.sizes = sizes
+        self.compute = compute
+        self.truth = truth
+        self._nearest: list[Index] = []
+        self._nearer: list[Array] = []
+        self._tied: list[Array] = []
+
+    def add(self, V: Any, Z: Any) -> None:
+        """Add a step: the predictions of the held-out examples for one λ and c.
+
+        Parameters
+        ----------
+        V : array of shape (r, p_max) or None
+            Orthonormal directions in the coordinates of the outputs. None stands for the coordinates themselves.
+        Z : array of shape (q, p_max)
+            The predicted embeddings of the held-out examples along these directions. Sizes beyond p_max are reduced to
+            it.
+        """
+        largest = Z.shape[1]
+        sizes = [largest] if self.sizes is None else [min(p, largest) for p in self.sizes]
+        self._add(None if V is None else self.compute.asarray(V), self.compute.asarray(Z), sizes)
+
+    @property
+    def nearest(self) -> Index:
+        """The index of the nearest candidate of each example, of shape (n_steps, n_sizes, q); ties to the lowest."""
+        self._finish()
+        return np.stack(self._nearest)
+
+    def outputs(self, step: int, size: int) -> Samples:
+        """Return the nearest candidate of each example for one setting, as one collection.
+
+        Parameters
+        ----------
+        step : int
+            The number of the call of :meth:`add`, from 0.
+        size : int
+            The index of p in ``sizes``.
+
+        Returns
+        -------
+        array, CSR matrix or sequence of q outputs
+            The predictions, in the form in which candidates were given.
+        """
+        self._finish()
+        return self.candidates.take(self._nearest[step][size])
+
+    def positions(self, step: int, size: int) -> TruthPositions:
+        """Return the position of each true output among the candidates of its example for one setting.
+
+        Parameters
+        ----------
+        step : int
+            The number of the call of :meth:`add`, from 0.
+        size : int
+            The index of p in ``sizes``.
+
+        Returns
+        -------
+        TruthPositions
+            Counts of nearer and of tied candidates, repeated candidates included.
+        """
+        if self.truth is None:
+            raise ValueError("Positions need the true outputs: pass truth to path_decoder.")
+        self._finish()
+        return TruthPositions(self._nearer[step][size], self._tied[step][size])
+
+    @abstractmethod
+    def _add(self, V: Any, Z: Any, sizes: list[int]) -> None:
+        """Process or keep a step whose arrays are on the device."""
+
+    def _finish(self) -> None:
+        """Process the steps that were kept; nothing unless a subclass keeps some."""
+        return

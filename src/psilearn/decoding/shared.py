@@ -1,0 +1,315 @@
+"""One set of candidates for all examples, embedded once and possibly kept on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from psilearn._backend import Compute, current_compute, to_numpy
+from psilearn._linalg import Array, row_products
+from psilearn._utils.hashing import content_hash
+from psilearn._utils.progress import track
+from psilearn._utils.samples import Index, Samples, n_samples, take
+from psilearn.decoding import candidate_store
+from psilearn.decoding.bounded_search import search_nearest, search_positions
+from psilearn.decoding.candidates import Candidates
+from psilearn.decoding.component_path import ComponentPathDecoder
+from psilearn.decoding.output_set import OutputSet
+from psilearn.decoding.path_decoder import PathDecoder
+from psilearn.decoding.per_example import PerExampleCandidates
+from psilearn.decoding.top_k import TopK
+from psilearn.embedding import Embedding
+
+
+@dataclass(frozen=True, eq=False)
+class SharedCandidates(OutputSet, Candidates):
+    """One set of candidates for all examples, with what decoding needs of each candidate.
+
+    The point of a candidate is [g(y), r(y)] ∈ Rᵖ⁺¹ and the query is [z(x), 0]: the nearest point is the nearest ψ(y) in
+    the output space, so that any Euclidean index can search them. If ``g`` is None, the candidates are embedded block
+    by block while they are searched, and c·p numbers are never stored; :meth:`build` embeds them once, in memory or in
+    a folder.
+
+    The object behaves as the outputs that it holds: it has their length, items, shape and dtype, and ``numpy.asarray``
+    returns them as an array.
+
+    Parameters
+    ----------
+    outputs : array, CSR matrix or sequence of c outputs
+        The candidates.
+    embedding : Embedding, default=None
+        The embedding of a model. None for candidates that are not given to a model yet.
+    squared_norms : ndarray of shape (c,), default=None
+        The values k(y, y). None computes them if there is an embedding.
+    g : ndarray of shape (c, p), default=None
+        The embedded candidates. None embeds them whenever they are searched.
+
+    See Also
+    --------
+    PerExampleCandidates : One set per example.
+    psilearn.OEL.embed_candidates : Build the candidates of a model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.decoding import SharedCandidates
+    >>> from psilearn.embedding import Embedding
+    >>> from psilearn.kernels import Linear
+    >>> Y = np.array([[0.0, 0.0], [1.0, 1.0]])
+    >>> candidates = SharedCandidates.build(Y, Embedding(Linear(), np.eye(2), np.eye(2)))
+    >>> candidates.nearest(np.array([[0.9, 0.8]]), k=1).nearest
+    array([[1., 1.]])
+    >>> candidates.shape, candidates[0]
+    ((2, 2), array([0., 0.]))
+    """
+
+    @classmethod
+    def build(
+        cls,
+        outputs: Samples,
+        embedding: Embedding,
+        path: str | Path | None = None,
+        *,
+        keep_outputs: bool = True,
+        compute: Compute | None = None,
+    ) -> SharedCandidates:
+        """Embed candidates once.
+
+        Cost: c·r kernel values and 2·c·r·p flops. Memory: ``working_memory`` and c·(p + 1) numbers. With ``path`` the
+        c·p numbers are written block by block and memory-mapped, and never stored in memory.
+
+        Parameters
+        ----------
+        outputs : array, CSR matrix or sequence of c outputs
+            The candidates.
+        embedding : Embedding
+            The embedding of a model, ``model.embedding_``.
+        path : str or Path, default=None
+            A new folder to write the candidates to, as :meth:`save` does. None keeps them in memory.
+        keep_outputs : bool, default=True
+            Whether the folder gets a copy of the outputs. If not, they must be passed to :meth:`load`.
+        compute : Compute, default=None
+            Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
+            :func:`psilearn.computing`.
+
+        Returns
+        -------
+        SharedCandidates
+            The embedded candidates.
+        """
+        compute = current_compute(outputs) if compute is None else compute
+        if path is None:
+            return cls(outputs, embedding, g=embedding(outputs, compute))
+        candidates = cls(outputs, embedding)
+        candidates.save(path, keep_outputs=keep_outputs, compute=compute)
+        return cls(outputs, embedding, candidates.squared_norms, candidate_store.open_array(Path(path), "g.npy"))
+
+    def save(self, path: str | Path, *, keep_outputs: bool = True, compute: Compute | None = None) -> None:
+        """Write the candidates to a new folder, and embed them block by block if they are not embedded.
+
+        Outputs that are arrays or CSR matrices are stored if they are to be kept; other sequences are not. The manifest
+        is written last; a folder without it is not opened.
+
+        Parameters
+        ----------
+        path : str or Path
+            A new or empty folder, or one in which saving was interrupted.
+        keep_outputs : bool, default=True
+            Whether the folder gets a copy of the outputs. If not, they must be passed to :meth:`load`.
+        compute : Compute, default=None
+            Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
+            :func:`psilearn.computing`.
+
+        Raises
+        ------
+        FileExistsError
+            If the folder contains anything else.
+        """
+        compute = current_compute(self.outputs) if compute is None else compute
+        embedding, norms = self._known_embedding(), self._known_norms()
+        dtype = compute.dtype if self.g is None else self.g.dtype
+        columns = {"g.npy": embedding.n_components, "squared_norms.npy": None}
+        blocks = ((rows, (to_numpy(g), norms[rows])) for rows, g in track(self.blocks(compute), "candidates"))
+        identity = {"outputs_sha256": self.hash, "embedding_sha256": embedding.fingerprint}
+        stored = self.outputs if keep_outputs else None
+        candidate_store.write(Path(path), identity, stored, len(self), columns, dtype, blocks)
+
+    @classmethod
+    def load(cls, path: str | Path, embedding: Embedding, outputs: Samples | None = None) -> SharedCandidates:
+        """Open saved candidates; g and the outputs are memory-mapped and read when they are needed.
+
+        Stored outputs are read once to compute their hash; the values of g are not checked. No file is unpickled.
+
+        Parameters
+        ----------
+        path : str or Path
+            A folder that :meth:`save` or :meth:`build` has written.
+        embedding : Embedding
+            The embedding of the model that embedded the candidates.
+        outputs : array, CSR matrix or sequence of c outputs, default=None
+            The candidates, if they were not stored.
+
+        Returns
+        -------
+        SharedCandidates
+            The saved candidates.
+
+        Raises
+        ------
+        ValueError
+            If the folder does not hold complete candidates of this version, if files are missing, truncated or have
+            another shape, if another model embedded them, or if stored or given outputs have another hash.
+        """
+        manifest = candidate_store.read(Path(path), embedding.fingerprint, embedding.n_components)
+        candidates = cls(
+            candidate_store.open_outputs(Path(path), manifest) if outputs is None else outputs,
+            embedding,
+            np.array(candidate_store.open_array(Path(path), "squared_norms.npy")),
+            candidate_store.open_array(Path(path), "g.npy"),
+        )
+        if n_samples(candidates.outputs) != len(candidates._known_norms()) or (
+            candidates.hash != manifest["outputs_sha256"]
+        ):
+            if outputs is None:
+                raise ValueError(f"The outputs stored in {path} were changed: their hash differs.")
+            raise ValueError(f"The given outputs are not those of {path}: their hash differs.")
+        return candidates
+
+    @cached_property
+    def hash(self) -> str:
+        """The SHA-256 of the contents of the outputs, the same for equal outputs in any layout or process."""
+        return content_hash(self.outputs)
+
+    def blocks(self, compute: Compute | None = None) -> Iterator[tuple[slice, Array]]:
+        """Iterate over the embedded candidates in blocks that fit into memory.
+
+        Parameters
+        ----------
+        compute : Compute, default=None
+            Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
+            :func:`psilearn.computing`.
+
+        Yields
+        ------
+        rows : slice
+            Consecutive candidates.
+        g : array of shape (rows, p)
+            Their embeddings, on the device.
+        """
+        compute = current_compute(self.outputs) if compute is None else compute
+        return self._embedded_blocks(self._known_embedding(), compute)
+
+    def points(self, compute: Compute | None = None) -> Array:
+        """Compute the points [g(y), r(y)], among which the nearest one to [z(x), 0] is the prediction.
+
+        Parameters
+        ----------
+        compute : Compute, default=None
+            Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
+            :func:`psilearn.computing`.
+
+        Returns
+        -------
+        ndarray of shape (c, p + 1)
+            One point per candidate.
+        """
+        g = np.concatenate([to_numpy(block) for _, block in self.blocks(compute)])
+        residual = np.sqrt(np.maximum(self._known_norms() - row_products(g, g), 0))
+        return np.column_stack([g, residual])
+
+    def per_example(self, rows: Sequence[slice | Index]) -> PerExampleCandidates:
+        """Return candidates of which each example sees some rows.
+
+        Slices of arrays are views, so that embeddings on disk are read when their example is searched.
+
+        Parameters
+        ----------
+        rows : sequence of slice or ndarray of int
+            The rows of each example.
+
+        Returns
+        -------
+        PerExampleCandidates
+            One set per example.
+        """
+        selected: dict[Any, OutputSet] = {}
+        sets = []
+        for part in rows:
+            key = (part.start, part.stop, part.step) if isinstance(part, slice) else id(part)
+            if key not in selected:
+                selected[key] = self._select(part)
+            sets.append(selected[key])
+        return PerExampleCandidates._of_sets(sets, self.embedding)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the outputs, if they have one."""
+        return tuple(self.outputs.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions of the outputs, if they have one."""
+        return int(self.outputs.ndim)
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the outputs, if they have one."""
+        return self.outputs.dtype
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.outputs[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.outputs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        dense = self.outputs.toarray() if sparse.issparse(self.outputs) else to_numpy(self.outputs)
+        return np.array(dense, dtype=dtype) if copy else np.asarray(dense, dtype=dtype)
+
+    def _known_norms(self) -> Array:
+        """Return k(y, y), (c,); raise if there is no embedding."""
+        self._known_embedding()
+        assert self.squared_norms is not None  # computed with the embedding
+        return self.squared_norms
+
+    def _max_size(self) -> int:
+        return len(self)
+
+    def _outputs_of(self, example: int) -> Samples:
+        return self.outputs
+
+    def _take(self, indices: Index) -> Samples:
+        return take(self.outputs, indices)
+
+    def _restrict(self, examples: slice | Index) -> SharedCandidates:
+        return self
+
+    def _groups(self, n_examples: int) -> Iterator[tuple[OutputSet, Index]]:
+        yield self, np.arange(n_examples)
+
+    def _distinct(self) -> SharedCandidates:
+        return self._unique
+
+    def _validate(self, check: Callable[[Samples, str], Samples], n_examples: int) -> SharedCandidates:
+        return self if self.embedding is not None else SharedCandidates(check(self.outputs, "candidates"))
+
+    def _for_embedding(self, embedding: Embedding) -> SharedCandidates:
+        return SharedCandidates(self.outputs, embedding)
+
+    def _nearest(self, Z: Any, k: int, compute: Compute) -> TopK:
+        norms = self._known_norms()
+        return TopK(*search_nearest(Z, self.blocks, norms, min(k, len(norms)), compute), self)
+
+    def _positions(self, Z: Any, truth: Index, compute: Compute) -> tuple[Array, Array]:
+        return search_positions(Z, self.blocks, self._known_norms(), truth, compute)
+
+    def _path_decoder(
+        self, embedding: Embedding, sizes: Sequence[int] | None, compute: Compute, truth: Index | None
+    ) -> PathDecoder:
+        return ComponentPathDecoder(self, self, embedding, sizes, compute, truth)

@@ -1,0 +1,95 @@
+"""The k nearest candidates of each example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from psilearn._backend import is_tensor, to_device, to_numpy
+from psilearn._linalg import Array
+from psilearn._utils.samples import Index, Samples, take
+
+
+class CandidateOutputs(Protocol):
+    """What a result needs of the candidates that its indices refer to."""
+
+    def outputs_of(self, example: int) -> Samples:
+        """Return the candidates of one example."""
+
+    def take(self, indices: Index) -> Samples:
+        """Return one candidate per example as one collection."""
+
+
+@dataclass(frozen=True)
+class TopK:
+    """The k nearest candidates of each example, nearest first.
+
+    k is at most the size of the (largest) candidate set. If an example has fewer candidates, its row ends with index −1
+    and distance ∞.
+
+    Parameters
+    ----------
+    indices : array of shape (q, k)
+        The index of each nearest candidate among the candidates of its example. A tensor if the inputs were tensors.
+    distances : array of shape (q, k)
+        The squared distances |G*z(x) − ψ(y)|² in the output space. Tied candidates have the same distance.
+    candidates : Candidates
+        The candidates that the indices refer to.
+
+    See Also
+    --------
+    Candidates.nearest : Find the nearest candidates of predicted embeddings.
+    psilearn.OEL.predict_topk : Find the nearest candidates of inputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.decoding import SharedCandidates
+    >>> from psilearn.embedding import Embedding
+    >>> from psilearn.kernels import Linear
+    >>> candidates = SharedCandidates(np.array([[0.0], [1.0], [3.0]]), Embedding(Linear(), np.eye(1), np.eye(1)))
+    >>> top = candidates.nearest(np.array([[0.9]]), k=2)
+    >>> top.indices
+    array([[1, 0]])
+    >>> top.nearest
+    array([[1.]])
+    """
+
+    indices: Index
+    distances: Array
+    candidates: CandidateOutputs
+
+    def like_input(self, X: Samples) -> TopK:
+        """Return the same result with tensors on the device of the inputs, if these are tensors.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence
+            The inputs.
+
+        Returns
+        -------
+        TopK
+            The result in the form of the inputs.
+        """
+        if not is_tensor(X):
+            return self
+        return TopK(to_device(self.indices, X.device), to_device(self.distances, X.device), self.candidates)
+
+    @property
+    def outputs(self) -> list[Samples]:
+        """The nearest candidates of each example, in the form in which candidates were given."""
+        rows = enumerate(to_numpy(self.indices))
+        return [take(self.candidates.outputs_of(i), row[row >= 0]) for i, row in rows]
+
+    @property
+    def nearest(self) -> Samples:
+        """The nearest candidate of each example, as one collection."""
+        return self.candidates.take(self.indices[:, 0])
+
+    @property
+    def margins(self) -> Array:
+        """How much farther the second candidate is than the first, of shape (q,); ∞ if there is no second one."""
+        if self.indices.shape[1] < 2:
+            raise ValueError("A margin needs two candidates: ask for k ≥ 2.")
+        return self.distances[:, 1] - self.distances[:, 0]
