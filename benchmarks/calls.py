@@ -1,7 +1,7 @@
 """Count the calls between files of psilearn that one exact fit and one prediction make: a measure of indirection.
 
 ``python -m benchmarks.calls`` prints the totals; ``--list`` also prints every pair of files, the most frequent first.
-A call counts when a psilearn function is called directly by a psilearn function that is defined in another file.
+A call counts if the nearest psilearn function that calls, directly or through another library, stands in another file.
 """
 
 from __future__ import annotations
@@ -28,11 +28,15 @@ def crossing_calls(action: Callable[[], Any]) -> Counter[tuple[str, str, str]]:
     counts: Counter[tuple[str, str, str]] = Counter()
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
+        if event != "call" or not frame.f_code.co_filename.startswith(SOURCE):
+            return
         caller = frame.f_back
-        if event != "call" or caller is None:
+        while caller is not None and not caller.f_code.co_filename.startswith(SOURCE):
+            caller = caller.f_back
+        if caller is None:
             return
         callee_file, caller_file = frame.f_code.co_filename, caller.f_code.co_filename
-        if callee_file != caller_file and callee_file.startswith(SOURCE) and caller_file.startswith(SOURCE):
+        if callee_file != caller_file:
             names = (Path(name).relative_to(SOURCE).as_posix() for name in (caller_file, callee_file))
             counts[(*names, frame.f_code.co_qualname)] += 1
 

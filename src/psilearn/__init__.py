@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         theory,
     )
     from psilearn._backend import computing
-    from psilearn.decoding import CandidateSet, CandidateSets
+    from psilearn.decoding import Candidates, PerExampleCandidates, SharedCandidates
     from psilearn.estimators import IOKR, KDE, OEL
     from psilearn.io import load_model, save_model
     from psilearn.landmarks import Landmarks
@@ -48,9 +48,10 @@ __all__ = [
     "KDECV",
     "OEL",
     "OELCV",
-    "CandidateSet",
-    "CandidateSets",
+    "Candidates",
     "Landmarks",
+    "PerExampleCandidates",
+    "SharedCandidates",
     "__version__",
     "baselines",
     "chem",
@@ -78,7 +79,7 @@ __all__ = [
 
 _NAMES_BY_MODULE = {
     "psilearn._backend": ("computing",),
-    "psilearn.decoding": ("CandidateSet", "CandidateSets"),
+    "psilearn.decoding": ("Candidates", "PerExampleCandidates", "SharedCandidates"),
     "psilearn.estimators": ("IOKR", "KDE", "OEL"),
     "psilearn.io": ("load_model", "save_model"),
     "psilearn.landmarks": ("Landmarks",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -68,12 +68,12 @@ class Compute:
         """Return the same precision with NumPy."""
         return self if self.device is None else replace(self, device=None)
 
-    @contextmanager
-    def active(self) -> Iterator[None]:
+    def active(self) -> AbstractContextManager[None]:
         """Prepare torch for this computation: full precision, one thread at a time on a GPU, clear memory errors."""
-        if self.device is None:
-            yield
-            return
+        return nullcontext() if self.device is None else self._active_torch()
+
+    @contextmanager
+    def _active_torch(self) -> Iterator[None]:
         with full_precision(exclusive=self.on_gpu):
             if not self.on_gpu:
                 yield

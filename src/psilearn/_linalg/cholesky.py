@@ -8,7 +8,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from scipy.linalg.blas import dtrsm, strsm
 from scipy.linalg.lapack import dpotrf, dpstrf
 
-from psilearn._backend import array_namespace, is_tensor, take_rows
+from psilearn._backend import array_namespace, take_rows
 from psilearn._linalg import torch_cholesky
 from psilearn._linalg.array_ops import Array
 
@@ -28,7 +28,7 @@ class ShiftedCholesky:
 
     def __init__(self, K: Array, shift: float, overwrite: bool = False) -> None:
         self._tensor: Any = None
-        if is_tensor(K):
+        if not isinstance(K, np.ndarray):
             self._tensor = torch_cholesky.cholesky(K, shift, overwrite)
             if self._tensor is None:
                 raise NotPositiveSemidefiniteError("a leading minor is not positive definite")
@@ -52,7 +52,7 @@ def shifted_factor(lower: Array, shift: float) -> Array | None:
 
     It is overwritten.
     """
-    if is_tensor(lower):
+    if not isinstance(lower, np.ndarray):
         return torch_cholesky.cholesky(lower, shift, overwrite=True)
     lower.flat[:: len(lower) + 1] += shift
     R, failed = dpotrf(lower, lower=1, overwrite_a=1)
@@ -90,7 +90,7 @@ def pivoted_cholesky(K: Array, tolerance: float = 0.0, overwrite: bool = False) 
         if xp.any(K != 0):
             raise NotPositiveSemidefiniteError(f"the largest diagonal entry is {scale:.3g}, yet the matrix is not zero")
         return PivotedCholesky(K[:, :0], np.empty(0, dtype=np.intp))
-    workspace = (K if is_tensor(K) else K.T) if overwrite else _copy(K)
+    workspace = (K.T if isinstance(K, np.ndarray) else K) if overwrite else _copy(K)
     tolerance = max(tolerance, n * np.finfo(float).eps * scale)
     exact, exact_error = _pivoted(workspace, tolerance)
     if exact_error <= max(INDEFINITE * scale, 4 * tolerance):
@@ -106,7 +106,7 @@ def pivoted_cholesky(K: Array, tolerance: float = 0.0, overwrite: bool = False) 
 
 def _copy(K: Array) -> Array:
     """Return a copy; of an array in the order of LAPACK."""
-    return 1.0 * K if is_tensor(K) else np.array(K, order="F")
+    return np.array(K, order="F") if isinstance(K, np.ndarray) else 1.0 * K
 
 
 def _pivoted(K: Array, tolerance: float) -> tuple[PivotedCholesky, float]:
@@ -114,7 +114,7 @@ def _pivoted(K: Array, tolerance: float) -> tuple[PivotedCholesky, float]:
 
     K, in Fortran order, is the workspace and comes back as it was.
     """
-    if is_tensor(K):
+    if not isinstance(K, np.ndarray):
         values, pivots, error = torch_cholesky.pivoted_cholesky(K, tolerance)
         return PivotedCholesky(values, pivots), error
     n = len(K)
@@ -149,7 +149,7 @@ def spanning_cholesky(K: Array, tolerance: float) -> SpanningCholesky:
     the tolerance and is about twice as slow. Either way no triangular solve with L amplifies an error by more than
     about 1/√tolerance: that is the whole policy, no jitter is added to K.
     """
-    if is_tensor(K):
+    if not isinstance(K, np.ndarray):
         whole = torch_cholesky.cholesky(K, 0.0)
         if whole is not None and float(whole.diagonal().min()) ** 2 > tolerance:
             return SpanningCholesky(np.arange(len(K)), whole)
@@ -178,7 +178,7 @@ def solve_lower(L: Array, B: Any) -> Any:
     """Return L⁻¹ B for a lower triangle L (r, r) and B (r, b), both in Fortran order; B is overwritten."""
     if 0 in B.shape:
         return B
-    if is_tensor(B):
+    if not isinstance(B, np.ndarray):
         return torch_cholesky.solve_triangle(L, B)
     return (strsm if B.dtype == np.float32 else dtrsm)(1.0, L, B, lower=1, overwrite_b=1)
 
@@ -187,6 +187,6 @@ def solve_transposed(L: Array, B: Array) -> Array:
     """Return L⁻ᵀ B for a lower triangle L (r, r) and B (r, b)."""
     if 0 in B.shape:
         return B
-    if is_tensor(B):
+    if not isinstance(B, np.ndarray):
         return torch_cholesky.solve_triangle(L, B, transposed=True)
     return solve_triangular(L, B, trans="T", lower=True, check_finite=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
@@ -18,10 +18,15 @@ _DRAWING: ContextVar[bool] = ContextVar("psilearn_drawing", default=False)
 MIN_SECONDS = 1.0  # shorter steps are not shown
 
 
-@contextmanager
-def show_progress(verbose: bool | int) -> Iterator[None]:
+def show_progress(verbose: bool | int) -> AbstractContextManager[None]:
     """Let :func:`track` and :func:`stage` show progress inside the ``with`` block if ``verbose`` is true."""
-    token = _VERBOSE.set(bool(verbose))
+    is_verbose = bool(verbose)
+    return nullcontext() if is_verbose == _VERBOSE.get() else _set_verbose(is_verbose)
+
+
+@contextmanager
+def _set_verbose(verbose: bool) -> Iterator[None]:
+    token = _VERBOSE.set(verbose)
     try:
         yield
     finally:
@@ -56,12 +61,13 @@ def track(items: Iterable[Item], description: str, total: int | None = None) -> 
             bar.stop()
 
 
-@contextmanager
-def stage(description: str) -> Iterator[None]:
+def stage(description: str) -> AbstractContextManager[None]:
     """Inside :func:`show_progress`, show the current step, and afterwards its time if it exceeded a second."""
-    if not _VERBOSE.get():
-        yield
-        return
+    return _shown_stage(description) if _VERBOSE.get() else nullcontext()
+
+
+@contextmanager
+def _shown_stage(description: str) -> Iterator[None]:
     console, start = _console(), monotonic()
     with console.status(description):
         yield

@@ -31,6 +31,18 @@ def is_empty(A: Samples) -> bool:
     return getattr(A, "ndim", 1) > 0 and (hasattr(A, "shape") or hasattr(A, "__len__")) and n_samples(A) == 0
 
 
+def check_not_empty(A: Samples, name: str) -> None:
+    """Raise unless A is a collection of at least one object."""
+    try:
+        size = n_samples(A)
+    except (TypeError, IndexError):
+        size = -1
+    if size < 0 or (isinstance(A, str | bytes | dict | set | frozenset) and not hasattr(A, "shape")):
+        raise TypeError(f"{name} must be an array or a sequence of objects; got {type(A).__name__}.")
+    if size == 0:
+        raise ValueError(f"{name} is empty: at least one object is needed.")
+
+
 def n_columns(A: Samples) -> int | None:
     """Return the width of a collection of rows; None where objects are not rows."""
     return int(A.shape[1]) if getattr(A, "ndim", 0) == 2 else None
@@ -43,17 +55,19 @@ def describe_shape(A: Samples) -> str:
 
 def take(A: Samples, index: Index | slice) -> Samples:
     """Return the chosen objects, in the form in which the collection came."""
-    if is_tensor(A) and not isinstance(index, slice):
-        return take_rows(A, index)
-    if hasattr(A, "shape") or isinstance(index, slice):
+    if isinstance(index, slice) or isinstance(A, np.ndarray) or sparse.issparse(A):
         return A[index]
-    return [A[i] for i in index]
+    if is_tensor(A):
+        return take_rows(A, index)
+    return A[index] if hasattr(A, "shape") else [A[i] for i in index]
 
 
 def concat(parts: Sequence[Samples]) -> Samples:
     """Return one collection of all objects; one CSR part makes the whole CSR."""
     if len(parts) == 1:
         return parts[0]
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
     if is_tensor(parts[0]):
         like = parts[0]
         dense = [part.toarray() if sparse.issparse(part) else part for part in parts]
@@ -61,8 +75,6 @@ def concat(parts: Sequence[Samples]) -> Samples:
     parts = [tensor_to_numpy(part) for part in parts]
     if any(sparse.issparse(part) for part in parts):
         return sparse.vstack([part if sparse.issparse(part) else sparse.csr_matrix(part) for part in parts], "csr")
-    if all(isinstance(part, np.ndarray) for part in parts):
-        return np.concatenate(parts)
     return [item for part in parts for item in part]
 
 
@@ -116,7 +128,7 @@ def _are_plain(*collections: Samples) -> bool:
 
 def _keys(A: Samples) -> Iterable[Hashable]:
     """Give something hashable for each object, equal for equal objects, one after the other."""
-    A = tensor_to_numpy(A)
+    A = A if isinstance(A, np.ndarray) else tensor_to_numpy(A)
     if sparse.issparse(A):
         return _csr_keys(A)
     if _are_plain(A):

@@ -8,18 +8,17 @@ from typing import TypeAlias
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from psilearn._backend import row_blocks
+from psilearn._backend import iter_blocks
 from psilearn._linalg import Array
 from psilearn._utils import validation
-from psilearn._utils.samples import Index, Samples, distinct, match, n_samples, take
+from psilearn._utils.samples import Index, Samples, match, n_samples, take
 from psilearn.baselines.output_rows import as_columns, check_numbers
-from psilearn.decoding import CandidateSets, TopK, as_candidates
-from psilearn.decoding.bounds import TIE
-from psilearn.decoding.nearest import count_nearer, smallest
+from psilearn.decoding import Candidates, TopK, as_candidates
+from psilearn.decoding.distances import TIE_TOLERANCE, count_nearer, k_smallest
 from psilearn.kernels.vector import Linear
 from psilearn.metrics import TruthPositions
 
-CandidatesLike: TypeAlias = Samples | Sequence[Samples] | CandidateSets | None  # for all inputs, or one set per input
+CandidatesLike: TypeAlias = Samples | Sequence[Samples] | Candidates | None  # for all inputs, or one set per input
 CostBlock: TypeAlias = tuple[Index, Samples, Array, Array]  # examples, their candidates, costs, rounding errors
 
 
@@ -50,12 +49,11 @@ class CandidateChoice:
         check_is_fitted(self)
         X = self._check_new_inputs(X)
         checked = self._check_candidates(candidates, n_samples(X))
-        sets = checked.sets if isinstance(checked, CandidateSets) else [checked]
-        k = min(k, max(map(n_samples, sets)))
+        k = min(k, checked.max_size)
         indices, costs = np.full((n_samples(X), k), -1, dtype=np.intp), np.full((n_samples(X), k), np.inf)
         for examples, _, D, slack in self._iter_costs(X, checked):
             columns = min(k, D.shape[1])
-            indices[examples, :columns], costs[examples, :columns] = smallest(D, slack, columns)
+            indices[examples, :columns], costs[examples, :columns] = k_smallest(D, slack, columns)
         return TopK(indices, costs, checked)
 
     def truth_positions(self, X: Samples, y: Samples, candidates: CandidatesLike = None) -> TruthPositions:
@@ -82,7 +80,7 @@ class CandidateChoice:
         if n_samples(X) != n_samples(truth):
             raise ValueError(f"X has {n_samples(X)} examples, y has {n_samples(truth)}.")
         checked = self._check_candidates(candidates, n_samples(X))
-        checked = checked.distinct() if isinstance(checked, CandidateSets) else take(checked, distinct(checked).first)
+        checked = checked.distinct()
         nearer, tied = np.full(n_samples(X), np.inf), np.zeros(n_samples(X))
         for examples, C, D, slack in self._iter_costs(X, checked):
             places = match(take(truth, examples), C)
@@ -117,22 +115,20 @@ class CandidateChoice:
         X = self._check_new_inputs(X)
         yield from self._iter_costs(X, self._check_candidates(candidates, n_samples(X)))
 
-    def _iter_costs(self, X: Samples, candidates: Samples | CandidateSets) -> Iterator[CostBlock]:
+    def _iter_costs(self, X: Samples, candidates: Candidates) -> Iterator[CostBlock]:
         """Yield examples, their common candidates, costs (m, c) and rounding errors (m, c) for checked collections."""
-        everyone = np.arange(n_samples(X))
-        groups = candidates.groups() if isinstance(candidates, CandidateSets) else [(candidates, everyone)]
         S = np.asarray(self._linear_costs(X), dtype=np.float64)  # (n, L)
         lengths = np.linalg.norm(S, axis=1)
         linear = Linear()
-        for C, members in groups:
+        for C, members in candidates.groups(n_samples(X)):
             rows = as_columns(C)
             constants = np.asarray(self._candidate_costs(rows), dtype=np.float64)  # (c,)
             norms = np.sqrt(linear.diag(rows))
-            for part in row_blocks(len(members), 24 * n_samples(rows)):
+            for part in iter_blocks(len(members), 24 * n_samples(rows)):
                 examples = members[part]
                 D = linear(S[examples], rows)
                 D += constants
-                yield examples, C, D, TIE * (lengths[examples, None] * norms + np.abs(constants))
+                yield examples, C, D, TIE_TOLERANCE * (lengths[examples, None] * norms + np.abs(constants))
 
     def _linear_costs(self, X: Samples) -> Array:
         """Return s(x), shape (len(X), L); here −2ŷ(x)."""
@@ -153,14 +149,9 @@ class CandidateChoice:
     def _check_outputs(self, Y: Samples, name: str) -> Samples:
         """Return checked outputs of the form of the training outputs."""
         Y = check_numbers(Y, name)
-        Linear().check_alike(Y, name, self.candidates_, "the outputs that the model was fitted on")
+        Linear().check_same_kind(Y, name, self.candidates_, "the outputs that the model was fitted on")
         return Y
 
-    def _check_candidates(self, candidates: CandidatesLike, n_examples: int) -> Samples | CandidateSets:
+    def _check_candidates(self, candidates: CandidatesLike, n_examples: int) -> Candidates:
         """Return checked candidates, the distinct training outputs for None."""
-        if candidates is None:
-            return self.candidates_
-        candidates = as_candidates(candidates, self.candidates_)
-        if isinstance(candidates, CandidateSets):
-            return candidates.checked(self._check_outputs, n_examples)
-        return self._check_outputs(candidates, "candidates")
+        return as_candidates(candidates, self.candidates_, self._check_outputs, n_examples)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from psilearn._backend import row_blocks
+from psilearn._backend import iter_blocks
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.holdout import Pairs
@@ -222,7 +222,7 @@ class DVN(Network):
         self.value_.eval()
         blocks = []
         with torch.no_grad():
-            for part in row_blocks(len(rows), 1, INFERENCE_ROWS):
+            for part in iter_blocks(len(rows), 1, INFERENCE_ROWS):
                 scores = self.value_.network(rows[part])
                 blocks.append(self.value_.ascend(scores, self.steps, self.inference_rate).cpu().numpy())
         return np.concatenate(blocks).astype(np.float64)

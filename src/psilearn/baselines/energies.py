@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from psilearn._backend import row_blocks
+from psilearn._backend import iter_blocks
 from psilearn._linalg import Array
 from psilearn._utils.samples import Samples
 from psilearn.baselines.networks import INFERENCE_ROWS
@@ -187,7 +187,7 @@ def evaluate_term(
     rows = network.target_rows(C, torch.float64)
     values = np.empty(len(rows))
     with torch.no_grad():
-        for part in row_blocks(len(rows), 1, INFERENCE_ROWS):
+        for part in iter_blocks(len(rows), 1, INFERENCE_ROWS):
             y = rows[part]
             values[part] = (exact(y) + (0 if extra is None else extra(y))).cpu().numpy()
     return values

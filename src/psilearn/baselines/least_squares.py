@@ -7,15 +7,14 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from psilearn._backend import row_blocks
+from psilearn._backend import iter_blocks, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.holdout import Pairs
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn._utils.validation import RandomStateLike
 from psilearn.baselines.baseline import Baseline
-from psilearn.kernels.blocks import block
-from psilearn.kernels.kernel import Kernel, as_kernel
+from psilearn.kernels import Kernel, as_kernel
 from psilearn.regression import KernelRidge
 
 KernelLike: TypeAlias = Kernel | Callable[[Any, Any], float] | None
@@ -37,8 +36,8 @@ class _KernelLeastSquares(Baseline):
 
     def _predict_soft(self, X: Samples) -> Array:
         soft = np.empty((n_samples(X), self.coef_.shape[1]))
-        for rows in row_blocks(len(soft), 24 * len(self.coef_)):
-            soft[rows] = block(self.input_kernel_, take(X, rows), self.X_fit_, "input_kernel") @ self.coef_
+        for rows in iter_blocks(len(soft), 24 * len(self.coef_)):
+            soft[rows] = to_numpy(self.input_kernel_(take(X, rows), self.X_fit_)) @ self.coef_
         return soft
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from psilearn._backend import require_memory
+from psilearn._backend import NUMPY
 from psilearn._linalg import Array
 from psilearn._utils.samples import Samples
-from psilearn.kernels.kernel import check_rows
+from psilearn.kernels.row_kernel import check_rows
 
 
 def check_numbers(A: Samples, name: str, ensure_2d: bool = False) -> Samples:
@@ -24,5 +24,5 @@ def as_columns(Y: Samples) -> Samples:
 def to_dense(Y: Samples, name: str) -> Array:
     """Return rows as a dense float64 array (n, L), after a check of the memory that it needs."""
     Y = as_columns(Y)
-    require_memory((2, *Y.shape), f"{name} as a dense array", "Train on fewer rows, or on fewer labels.")
+    NUMPY.require_memory((2, *Y.shape), f"{name} as a dense array", "Train on fewer rows, or on fewer labels.")
     return np.asarray(Y.toarray() if sparse.issparse(Y) else Y, dtype=np.float64)

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.exceptions import ConvergenceWarning
 
-from psilearn._backend import require_memory
+from psilearn._backend import NUMPY
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.holdout import Pairs
@@ -105,6 +105,6 @@ class PLS(Baseline):
 def _to_dense_inputs(X: Samples) -> Array:
     """Return inputs as a dense array, after a check of the memory that it needs."""
     if sparse.issparse(X):
-        require_memory(X.shape, "X as a dense array", "PLS has no sparse form: use KRR or RRR, or fewer columns.")
+        NUMPY.require_memory(X.shape, "X as a dense array", "PLS has no sparse form: use KRR or RRR, or fewer columns.")
         X = X.toarray()
     return np.asarray(X)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from psilearn._backend import row_blocks
+from psilearn._backend import iter_blocks
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.holdout import Pairs
@@ -292,7 +292,7 @@ class SPEN(Network):
 
         rows = self.network_.input_rows(X)
         with torch.no_grad():
-            blocks = [self._infer(self.network_.network(rows[p])) for p in row_blocks(len(rows), 1, INFERENCE_ROWS)]
+            blocks = [self._infer(self.network_.network(rows[p])) for p in iter_blocks(len(rows), 1, INFERENCE_ROWS)]
         return np.concatenate(blocks)
 
     def _linear_costs(self, X: Samples) -> Array:

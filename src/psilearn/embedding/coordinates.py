@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psilearn._backend import NUMPY, Compute, is_tensor, to_device, to_numpy
+from psilearn._backend import NUMPY, Compute, to_device, to_numpy
 from psilearn._linalg import Array, NotPositiveSemidefiniteError, pivoted_cholesky, solve_transposed
 from psilearn._utils.progress import stage
 from psilearn._utils.samples import Index, Samples, concat, distinct, n_samples, take
@@ -182,9 +182,10 @@ class OutputCoordinates:
 
 def embedding_in(features: LandmarkFeatures, V: Array | None) -> Embedding:
     """Return y ↦ Vᵀφ(y) for orthonormal directions V (r, p) in landmark coordinates; φ itself if V is None."""
-    if V is None or not is_tensor(V):
-        directions = np.eye(features.rank) if V is None else V
-        basis = solve_transposed(to_numpy(features.triangle), directions)  # L⁻ᵀ V
-    else:
-        basis = solve_transposed(to_device(features.triangle, V.device), V)
+    directions = np.eye(features.rank) if V is None else V
+    if isinstance(directions, np.ndarray):
+        triangle = features.triangle
+        triangle = triangle if isinstance(triangle, np.ndarray) else to_numpy(triangle)
+        return Embedding(features.kernel, features.landmarks, solve_transposed(triangle, directions))  # L⁻ᵀ V
+    basis = solve_transposed(to_device(features.triangle, directions.device), directions)
     return Embedding(features.kernel, features.landmarks, to_numpy(basis))

@@ -63,7 +63,7 @@ class ExactOutputs:
         self.compute = compute
         self.known = KnownOutputs.of(Y, None if unlabeled is None else unlabeled.collect())
         self.outputs = self.known.outputs
-        self._n_spanned = n_samples(self.outputs) if spans_unlabeled else self.known.n_labeled
+        self._n_spanned = len(self.known.frequencies) if spans_unlabeled else self.known.n_labeled
         self.psi = OutputCoordinates(kernel, take(self.outputs, slice(0, self._n_spanned)), compute)
 
     @property
@@ -82,7 +82,7 @@ class ExactOutputs:
     def embed_known(self, V: Array | None, embedding: Embedding) -> Any:
         """Return g(y) for the distinct outputs, (d, p), as a NumPy array."""
         g = to_numpy(self.psi.values if V is None else self.psi.values @ V)
-        if self._n_spanned < n_samples(self.outputs):
+        if self._n_spanned < len(self.known.frequencies):
             beyond = take(self.outputs, slice(self._n_spanned, None))
             g = np.concatenate([g, embedding(beyond, self.compute)])
         return g.astype(self.compute.dtype, copy=False)

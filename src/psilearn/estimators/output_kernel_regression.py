@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilearn._backend import Compute, find_device
-from psilearn._linalg import Array, Moment, Subspace, mixed_moment
+from psilearn._linalg import Array, Subspace, mixed_moment
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples, describe_shape, is_empty, n_columns, n_samples
 from psilearn.decoding import SharedCandidates
@@ -22,6 +22,8 @@ from psilearn.kernels import Kernel, as_kernel, as_output_kernel
 from psilearn.landmarks import Landmarks, as_landmarks
 from psilearn.regression import KernelRidge, NystromRidge, Regression, Regressor, SklearnRegressor
 from psilearn.regression.sklearn_regressor import check_inputs, check_regressor
+
+Continuation = tuple[LandmarkOutputs, Regression | None] | None  # what partial_fit continues from
 
 
 class OutputKernelRegression(OutputKernelPredictor):
@@ -38,7 +40,7 @@ class OutputKernelRegression(OutputKernelPredictor):
     input_landmarks: int | Landmarks | None
     output_landmarks: int | Landmarks | None
     regressor: Any
-    _continuation: tuple[LandmarkOutputs, Regression | None] | None
+    _continuation: Continuation
 
     @property
     def _supervision(self) -> float | None:
@@ -79,19 +81,19 @@ class OutputKernelRegression(OutputKernelPredictor):
         >>> OEL(n_components=3).fit(X, np.hstack([X, X**2])).n_components_
         3
         """
-        self._check_parameters()
+        plan = self._check_parameters()
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         with self._computing(X, y, unlabeled) as compute:
             kernel = as_output_kernel(self.output_kernel, y)
             inputs, input_kernel = self._check_inputs(X)
             Y, stream = check_fit_outputs(kernel, y, unlabeled, n_samples(inputs))
-            psi = self._make_output_side(kernel.fit(Y), Y, stream, compute)
-            regressor = self._make_regressor(input_kernel, inputs, Y, compute)
-            regression = regressor.fit(inputs).regress(psi.labeled, with_moment=self._uses_fitted_values())
+            psi = plan.output_side(kernel.fit(Y), Y, stream, compute)
+            regressor = self._make_regressor(plan, input_kernel, inputs, Y, compute)
+            regression = regressor.fit(inputs).regress(psi.labeled, with_moment=plan.uses_fitted_values)
             del regressor  # and with it the factor of K_x, n² numbers
-            continuation, regression = self._prepare_partial_fit(psi, regression)
-            fitted = _FittedEmbedding.of(psi, regression, self._choose_subspace(psi, regression, compute), compute)
+            continuation, regression = _prepare_partial_fit(plan, psi, regression)
+            fitted = _FittedEmbedding.of(psi, regression, plan.subspace(psi, regression, compute), compute)
             self._remove_fitted_attributes()  # everything has succeeded
             self.output_kernel_ = kernel
             self.input_approximation_error_ = regression.approximation_error
@@ -101,26 +103,22 @@ class OutputKernelRegression(OutputKernelPredictor):
             compute.free_cached_memory()
         return self
 
-    def _check_parameters(self) -> None:
-        validation.check_positive(self.alpha, "alpha")
+    def _check_parameters(self) -> _Plan:
+        """Validate all parameters, and return those that determine the steps of a fit."""
         validation.check_precision(self.dtype, "dtype")
         find_device(self.device)
-        as_landmarks(self.input_landmarks, "input_landmarks", "uniform")
-        as_landmarks(self.output_landmarks, "output_landmarks", "pivoted")
         if self.regressor is not None:
             check_regressor(self.regressor, input_kernel=self.input_kernel, input_landmarks=self.input_landmarks)
         if self.n_components is not None:
             validation.check_count(self.n_components, "n_components")
-        if self._supervision is not None:
-            validation.check_fraction(self._supervision, "supervision")
-
-    def _uses_unlabeled(self) -> bool:
-        """Whether the directions depend on the moment of the unlabeled outputs."""
-        return self._supervision is not None and self._supervision < 1
-
-    def _uses_fitted_values(self) -> bool:
-        """Whether the directions depend on the moment of the fitted values of the regression."""
-        return self._supervision is not None and self._supervision > 0
+        supervision = self._supervision
+        return _Plan(
+            alpha=validation.check_positive(self.alpha, "alpha"),
+            n_components=self.n_components,
+            supervision=None if supervision is None else validation.check_fraction(supervision, "supervision"),
+            input_landmarks=as_landmarks(self.input_landmarks, "input_landmarks", "uniform"),
+            output_landmarks=as_landmarks(self.output_landmarks, "output_landmarks", "pivoted"),
+        )
 
     def _check_inputs(self, X: Samples) -> tuple[Samples, Kernel | None]:
         """Return validated inputs and a copy of the input kernel, which is None with a regressor."""
@@ -129,48 +127,21 @@ class OutputKernelRegression(OutputKernelPredictor):
         kernel = as_kernel(self.input_kernel, "input_kernel")
         return kernel.check(X, "X", allow_1d=False), kernel
 
-    def _make_regressor(self, kernel: Kernel | None, X: Samples, Y: Samples, compute: Compute) -> Regressor:
+    def _make_regressor(
+        self, plan: _Plan, kernel: Kernel | None, X: Samples, Y: Samples, compute: Compute
+    ) -> Regressor:
         if kernel is None:
             return SklearnRegressor(self.regressor)
         kernel.fit(X, Y)
-        landmarks = as_landmarks(self.input_landmarks, "input_landmarks", "uniform")
-        if landmarks is None:
-            return KernelRidge(kernel, float(self.alpha), compute)
-        return NystromRidge(kernel, float(self.alpha), landmarks, compute)
-
-    def _make_output_side(
-        self, kernel: Kernel, Y: Samples, unlabeled: OutputStream | None, compute: Compute
-    ) -> OutputSide:
-        landmarks = as_landmarks(self.output_landmarks, "output_landmarks", "pivoted")
-        if landmarks is None:
-            return ExactOutputs(kernel, Y, unlabeled, self._uses_unlabeled(), compute)
-        return LandmarkOutputs(kernel, Y, unlabeled, self._uses_unlabeled(), landmarks, float(self.alpha), compute)
-
-    def _choose_subspace(self, psi: OutputSide, regression: Regression, compute: Compute) -> Subspace:
-        """Return the leading directions of M_c, or all of them."""
-        if self._supervision is None:
-            return Subspace(np.empty(0), None)
-        moment: Moment = mixed_moment(regression.moment, psi.moment, self._supervision, compute)
-        subspace = moment.top(self.n_components, compute)
-        rank = len(subspace.eigenvalues)
-        if self.n_components is not None and rank < self.n_components:
-            message = f"n_components={self.n_components} exceeds the rank of the output moment: {rank} are used."
-            warnings.warn(message, UserWarning, stacklevel=3)
-        return subspace
-
-    def _prepare_partial_fit(self, psi: OutputSide, regression: Regression) -> tuple[Any, Regression]:
-        """Return what ``partial_fit`` continues from, or None, and the regression in a compact form if it is kept."""
-        outputs = psi.for_partial_fit()
-        if outputs is None or not self._uses_unlabeled():
-            return None if outputs is None else (outputs, None), regression
-        regression = regression.compact()
-        return (outputs, regression), regression
+        if plan.input_landmarks is None:
+            return KernelRidge(kernel, plan.alpha, compute)
+        return NystromRidge(kernel, plan.alpha, plan.input_landmarks, compute)
 
     def _remove_fitted_attributes(self) -> None:
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
 
-    def _store(self, fitted: _FittedEmbedding, continuation: tuple[LandmarkOutputs, Regression | None] | None) -> None:
+    def _store(self, fitted: _FittedEmbedding, continuation: Continuation) -> None:
         self.regression_ = fitted.regression
         self.embedding_ = fitted.candidates.embedding
         self.candidates_ = fitted.candidates
@@ -178,6 +149,54 @@ class OutputKernelRegression(OutputKernelPredictor):
         self.n_components_ = fitted.candidates.embedding.n_components
         self.approximation_error_ = fitted.approximation_error
         self._continuation = continuation
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The validated parameters that determine the steps of a fit."""
+
+    alpha: float
+    n_components: int | None
+    supervision: float | None  # c; None keeps every direction
+    input_landmarks: Landmarks | None
+    output_landmarks: Landmarks | None
+
+    @property
+    def uses_unlabeled(self) -> bool:
+        """Whether the directions depend on the moment of the unlabeled outputs."""
+        return self.supervision is not None and self.supervision < 1
+
+    @property
+    def uses_fitted_values(self) -> bool:
+        """Whether the directions depend on the moment of the fitted values of the regression."""
+        return self.supervision is not None and self.supervision > 0
+
+    def output_side(self, kernel: Kernel, Y: Samples, unlabeled: OutputStream | None, compute: Compute) -> OutputSide:
+        """Return exact output coordinates, or those of landmarks."""
+        if self.output_landmarks is None:
+            return ExactOutputs(kernel, Y, unlabeled, self.uses_unlabeled, compute)
+        return LandmarkOutputs(kernel, Y, unlabeled, self.uses_unlabeled, self.output_landmarks, self.alpha, compute)
+
+    def subspace(self, psi: OutputSide, regression: Regression, compute: Compute) -> Subspace:
+        """Return the leading directions of M_c, or all of them."""
+        if self.supervision is None:
+            return Subspace(np.empty(0), None)
+        moment = mixed_moment(regression.moment, psi.moment, self.supervision, compute)
+        subspace = moment.top(self.n_components, compute)
+        rank = len(subspace.eigenvalues)
+        if self.n_components is not None and rank < self.n_components:
+            message = f"n_components={self.n_components} exceeds the rank of the output moment: {rank} are used."
+            warnings.warn(message, UserWarning, stacklevel=3)
+        return subspace
+
+
+def _prepare_partial_fit(plan: _Plan, psi: OutputSide, regression: Regression) -> tuple[Continuation, Regression]:
+    """Return what ``partial_fit`` continues from, or None, and the regression in a compact form if it is kept."""
+    outputs = psi.for_partial_fit()
+    if outputs is None or not plan.uses_unlabeled:
+        return None if outputs is None else (outputs, None), regression
+    regression = regression.compact()
+    return (outputs, regression), regression
 
 
 def _has_output_landmarks(estimator: Any) -> bool:
@@ -224,10 +243,10 @@ class LearnedEmbeddingRegression(OutputKernelRegression):
         check_is_fitted(self)
         if self._continuation is None:
             raise ValueError("This model was fitted without output_landmarks: fit it again before partial_fit.")
-        self._check_parameters()
+        plan = self._check_parameters()
         outputs, regression = self._continuation
-        if self._uses_unlabeled() == (regression is None) or (
-            regression is not None and self._uses_fitted_values() == (regression.moment is None)
+        if plan.uses_unlabeled == (regression is None) or (
+            regression is not None and plan.uses_fitted_values == (regression.moment is None)
         ):
             raise ValueError("supervision has changed since fit in a way that requires a new fit.")
         with self._computing(unlabeled) as compute:
@@ -238,7 +257,7 @@ class LearnedEmbeddingRegression(OutputKernelRegression):
                 error = outputs.approximation_error
                 fitted = _FittedEmbedding(self.regression_, candidates, self.eigenvalues_, error)
             else:
-                subspace = self._choose_subspace(outputs, regression, compute)
+                subspace = plan.subspace(outputs, regression, compute)
                 fitted = _FittedEmbedding.of(outputs, regression, subspace, compute)
             self._store(fitted, (outputs.for_partial_fit(), regression))
             if hasattr(self, "calibration_scores_"):

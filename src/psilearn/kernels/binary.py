@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn._backend import Compute, array_namespace, is_tensor
+from psilearn._backend import Compute, array_namespace, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.samples import Samples
 from psilearn.kernels.device_rows import intersection_sizes
 from psilearn.kernels.inner_products import (
-    dense,
     gemm_tiles,
     is_on_device,
     paired_inner_products,
@@ -81,8 +80,8 @@ class _SetKernel(RowKernel):
         return np.ones(A.shape[0])
 
     def _paired(self, A: Any, B: Any) -> Any:
-        if is_tensor(A):
-            A, B = A.cpu().numpy(), B.cpu().numpy()
+        if is_on_device(A, B):
+            A, B = to_numpy(A), to_numpy(B)
         sizes, other_sizes = self._sizes(A), self._sizes(B)
         common = self._sizes(A & B) if self.packed else paired_inner_products(A, B)
         values = self._similarity(common, sizes, other_sizes, np.empty(len(sizes)))
@@ -118,7 +117,9 @@ class _SetKernel(RowKernel):
 
     def _bits(self, rows: Any, part: slice, dtype: Any) -> Array:
         """Return a slice of the sets as dense 0/1 rows."""
-        return np.unpackbits(rows[part], axis=1).astype(dtype) if self.packed else dense(rows, part, dtype)
+        if self.packed:
+            return np.unpackbits(rows[part], axis=1).astype(dtype)
+        return rows[part].astype(dtype, copy=False)
 
     def _sizes(self, rows: Any) -> Array:
         """Return the number of members of each set, in float64."""
@@ -247,15 +248,14 @@ def GaussianTanimoto(gamma: float | str = 0.5, packed: bool = False) -> Gaussian
 
 def _non_binary_value(values: Any) -> Any:
     """Return the first value that is neither 0 nor 1, or None; arrays are read a few rows at a time."""
-    if is_tensor(values):
+    if not isinstance(values, np.ndarray):
         other = (values != 0) & (values != 1)
         return values[other][0].item() if bool(other.any()) else None
-    if values.dtype == bool:
+    is_integer = values.dtype.kind in "iu"
+    if values.dtype == bool or not values.size or (is_integer and values.min() >= 0 and values.max() <= 1):
         return None
     for part in strips(len(values), values.itemsize * (values.shape[1] if values.ndim == 2 else 1)):
         rows = values[part]
-        if np.issubdtype(rows.dtype, np.integer) and rows.min() >= 0 and rows.max() <= 1:
-            continue
         other = rows[(rows != 0) & (rows != 1)]
         if other.size:
             return other.flat[0]

@@ -169,7 +169,7 @@ class Aligned(Kernel):
         return self._sum().paired(A, B)
 
     def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
-        return A
+        return A  # the parts validate it
 
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
         for kernel in self.kernels:

@@ -7,7 +7,7 @@ the finished block is ever stored as a whole. Tiles may come from several thread
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,10 +15,9 @@ import numpy as np
 from joblib import cpu_count
 from scipy import sparse
 
-from psilearn._backend import Compute, block_rows, is_tensor, iter_blocks, iter_slices, to_device, to_numpy
-from psilearn._linalg import Array
+from psilearn._backend import Compute, block_rows, iter_blocks, to_device, to_numpy
+from psilearn._linalg import Array, row_products
 from psilearn.kernels import device_rows
-from psilearn.kernels.device_rows import DeviceRows
 
 Finish = Callable[[Array, slice, slice], None]
 Panel = Callable[[slice], Array]
@@ -28,9 +27,13 @@ STRIP_BYTES = 2**19  # of a block: a strip, a temporary of its size and its oper
 MIN_STRIPS_FOR_THREADS = 32
 
 
-def strips(n_rows: int, bytes_per_row: int) -> Iterator[slice]:
+def strips(n_rows: int, bytes_per_row: int) -> list[slice]:
     """Split rows into slices that stay in the cache."""
-    return iter_slices(n_rows, max(1, STRIP_BYTES // max(1, bytes_per_row)))
+    return _slices(n_rows, max(1, STRIP_BYTES // max(1, bytes_per_row)))
+
+
+def _slices(n: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def in_strips(block: Array, change: Callable[[Array, slice], None]) -> Array:
@@ -38,10 +41,10 @@ def in_strips(block: Array, change: Callable[[Array, slice], None]) -> Array:
 
     A tensor is one strip: a GPU gains nothing from small ones.
     """
-    if is_tensor(block) or block.nbytes <= STRIP_BYTES:
+    if not isinstance(block, np.ndarray) or block.nbytes <= STRIP_BYTES:
         change(block, slice(0, len(block)))
         return block
-    parts = list(strips(len(block), block.strides[0]))
+    parts = strips(len(block), block.strides[0])
     each_thread(lambda part: change(block[part], part), parts, len(parts) > MIN_STRIPS_FOR_THREADS)
     return block
 
@@ -121,9 +124,9 @@ def gemm_tiles(left: Panel, right: Panel, shape: tuple[int, int], width: int, fi
     # Few rows take more columns, and few columns more rows: BLAS threads synchronize after each product.
     long = max(TILE, min(TILE**2 // max(1, min(shape)), 2**23 // max(1, width)))
     tall, wide = (min(most, TILE if size == min(shape) else long) for size in shape)
-    for j in iter_slices(shape[1], wide):
+    for j in _slices(shape[1], wide):
         columns = right(j).T
-        for i in iter_slices(shape[0], tall):
+        for i in _slices(shape[0], tall):
             finish(left(i) @ columns, i, j)
 
 
@@ -142,7 +145,7 @@ def _by_panels(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
     def multiply(j: slice) -> None:
         finish(rows @ np.ascontiguousarray(dense(B, j, dtype).T), everything, j)
 
-    each_thread(multiply, list(iter_slices(B.shape[0], width)))
+    each_thread(multiply, _slices(B.shape[0], width))
 
 
 def _by_panels_of_A(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
@@ -157,8 +160,10 @@ def _by_sparse(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
         finish((rows[i] @ columns).toarray(), i, slice(0, B.shape[0]))
 
 
-def paired_inner_products(A: Any, B: Any) -> Array:
-    """Return ⟨aᵢ, bᵢ⟩ for each i in float64, for dense or CSR rows."""
+def paired_inner_products(A: Any, B: Any) -> Any:
+    """Return ⟨aᵢ, bᵢ⟩ for each i in float64, for dense or CSR rows; a tensor for rows on a device."""
+    if is_on_device(A, B):
+        return device_rows.squared_lengths(A) if A is B else row_products(A, B)
     if A is B and sparse.issparse(A) and A.has_canonical_format:
         squares = type(A)((A.data.astype(np.float64) ** 2, A.indices, A.indptr), shape=A.shape)
         return np.asarray(squares.sum(axis=1)).ravel()
@@ -195,38 +200,38 @@ def to_gaussians(products: Array, left: Array, right: Array, gamma: float) -> Ar
         strip *= 2 * gamma
         strip -= column[part]
         strip -= row
-        if is_tensor(strip):
-            strip.clamp_(max=0).exp_()
-        else:
+        if isinstance(strip, np.ndarray):
             np.minimum(strip, 0, out=strip)
             np.exp(strip, out=strip)
+        else:
+            strip.clamp_(max=0).exp_()
 
     return in_strips(products, change)
 
 
 def match_block(numbers: Any, block: Any) -> Any:
     """Return numbers in the dtype and on the device of a block."""
-    if is_tensor(block):
+    if not isinstance(block, np.ndarray):
         return to_device(numbers, block.device).to(block.dtype)
-    return to_numpy(numbers).astype(block.dtype)
+    return (numbers if isinstance(numbers, np.ndarray) else to_numpy(numbers)).astype(block.dtype)
 
 
 def clip_below_zero(strip: Any) -> None:
     """Replace negative numbers by zero, in place."""
-    if is_tensor(strip):
-        strip.clamp_(min=0)
-    else:
+    if isinstance(strip, np.ndarray):
         np.maximum(strip, 0, out=strip)
+    else:
+        strip.clamp_(min=0)
 
 
 def fill_diagonal(block: Any, value: float) -> None:
     """Set the diagonal of a block, in place."""
-    if is_tensor(block):
-        block.fill_diagonal_(value)
-    else:
+    if isinstance(block, np.ndarray):
         np.fill_diagonal(block, value)
+    else:
+        block.fill_diagonal_(value)
 
 
 def is_on_device(*rows: Any) -> bool:
     """Return whether any of the rows are tensors or CSR rows on a device."""
-    return any(isinstance(part, DeviceRows) or is_tensor(part) for part in rows)
+    return any(not isinstance(part, np.ndarray) and not sparse.issparse(part) for part in rows)

@@ -21,7 +21,7 @@ from psilearn._backend import (
 )
 from psilearn._linalg import Array
 from psilearn._utils import validation
-from psilearn._utils.samples import Samples, describe_shape, n_columns, n_samples, take
+from psilearn._utils.samples import Samples, check_not_empty, describe_shape, n_columns, n_samples, take
 from psilearn.kernels.gram_matrix import check_block, check_symmetric_matrix, symmetric_matrix
 from psilearn.kernels.inner_products import fill_diagonal, in_strips, match_block, to_squared_distances
 
@@ -143,16 +143,16 @@ class Kernel(BaseEstimator):
         compute = current_compute(A) if compute is None else compute
         n = n_samples(A)
         compute.require_memory((2, n, n), f"The Gram matrix of {self!r} over {n} objects, with its factor,", remedy)
-        A = self.to_device(A, compute)
+        objects = self.to_device(self.check(A), compute)
 
         def block(rows: slice, columns: slice) -> Array:
-            left = self._prepare(take(A, rows), "A", compute)
-            right = left if columns == rows else self._prepare(take(A, columns), "A", compute)
+            left = self._place(take(objects, rows), compute)
+            right = left if columns == rows else self._place(take(objects, columns), compute)
             return self._evaluate(left, right, compute, rows.start, columns.start)
 
         is_stored = any(getattr(part, "_is_stored", False) for part in (self, *self.get_params().values()))
         K, gap = symmetric_matrix(block, n, compute, is_stored)
-        check_symmetric_matrix(K, gap, self.diag(A), compute.dtype, self)
+        check_symmetric_matrix(K, gap, self._checked_diag(objects), compute.dtype, self)
         return K
 
     def diag(self, A: Samples) -> Array:
@@ -178,14 +178,7 @@ class Kernel(BaseEstimator):
         >>> Linear().diag([[1.0, 2.0], [0.0, 1.0]])
         array([5., 1.])
         """
-        with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are reported below
-            values = np.asarray(to_numpy(self._diag(self._prepare(A, "A", _where(A)))), dtype=np.float64)
-        if values.shape != (n_samples(A),) or not np.isfinite(values.sum()):
-            raise ValueError(
-                f"{self!r}: diag must return one finite number per object; got shape {values.shape} with "
-                f"{int(np.sum(~np.isfinite(values)))} values that are not finite, for {describe_shape(A)}."
-            )
-        return values
+        return self._checked_diag(self.check(A))
 
     def paired(self, A: Samples, B: Samples) -> Array:
         """Compute k(aᵢ, bᵢ) for each i.
@@ -468,8 +461,25 @@ class Kernel(BaseEstimator):
         """Raise if the prepared rows and columns of a block cannot be compared."""
 
     def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
+        """Return a collection, validated and as :meth:`_block` takes it."""
+        return self._place(self.check(A, name), compute)
+
+    def _place(self, A: Samples, compute: Compute) -> Any:
         """Return a validated collection as :meth:`_block` takes it."""
-        return self.check(A, name)
+        return A
+
+    def _checked_diag(self, A: Samples) -> Array:
+        """Return k(a, a) of a validated collection in float64, checked."""
+        compute = NUMPY if isinstance(A, np.ndarray) or not is_tensor(A) else Compute(device=A.device)
+        with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are reported below
+            values = self._diag(self._place(A, compute))
+        values = np.asarray(values if isinstance(values, np.ndarray) else to_numpy(values), dtype=np.float64)
+        if values.shape != (n_samples(A),) or not np.isfinite(values.sum()):
+            raise ValueError(
+                f"{self!r}: diag must return one finite number per object; got shape {values.shape} with "
+                f"{int(np.sum(~np.isfinite(values)))} values that are not finite, for {describe_shape(A)}."
+            )
+        return values
 
     def _evaluate(self, left: Any, right: Any, compute: Compute, row: int = 0, column: int = 0) -> Array:
         """Return the block of prepared collections, checked, in the requested precision and as a new array."""
@@ -495,23 +505,6 @@ class Kernel(BaseEstimator):
         """Return k(a, b) as a block that may be overwritten, k(a, a) and k(b, b), for prepared collections."""
         diagonal = self._diag(left)
         return self._evaluate(left, right, compute), diagonal, diagonal if right is left else self._diag(right)
-
-
-def check_not_empty(A: Samples, name: str) -> None:
-    """Raise unless A is a collection of at least one object."""
-    try:
-        size = n_samples(A)
-    except (TypeError, IndexError):
-        size = -1
-    if size < 0 or (isinstance(A, str | bytes | dict | set | frozenset) and not hasattr(A, "shape")):
-        raise TypeError(f"{name} must be an array or a sequence of objects; got {type(A).__name__}.")
-    if size == 0:
-        raise ValueError(f"{name} is empty: at least one object is needed.")
-
-
-def _where(A: Samples) -> Compute:
-    """Return float64 where the objects are."""
-    return Compute(device=A.device) if is_tensor(A) else NUMPY
 
 
 class _Composite(Kernel):

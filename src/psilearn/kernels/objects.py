@@ -54,8 +54,8 @@ class Precomputed(Kernel):
     def _paired(self, A: Any, B: Any) -> Any:
         return self.matrix[A, B]
 
-    def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
-        return self._index(self.check(A, name), name)
+    def _place(self, A: Samples, compute: Compute) -> Any:
+        return self._index(A, "A")
 
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
         A = np.asarray(super()._check(A, name, allow_1d))

@@ -205,8 +205,8 @@ class RankingKernel(RowKernel):
             values[part] = np.einsum("ij,ij->i", left, right, dtype=np.float64) / self._scale(K)
         return values
 
-    def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
-        return self._ranks(self.check(A, name), name)
+    def _place(self, A: Samples, compute: Compute) -> Any:
+        return self._ranks(A, "A")
 
     def __call__(self, A: Samples, B: Samples | None = None, *, compute: Compute | None = None) -> Array:
         """Compute the block k(A, B); both collections must have the same form and the same items.

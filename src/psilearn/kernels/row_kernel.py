@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_array
 
 from psilearn._backend import Compute, array_namespace, is_tensor, tensor_to_numpy
-from psilearn._utils.samples import Samples
+from psilearn._utils.samples import Samples, check_not_empty
 from psilearn.kernels.device_rows import rows_on_device
-from psilearn.kernels.kernel import Kernel, check_not_empty
+from psilearn.kernels.kernel import Kernel
 
 
 class RowKernel(Kernel):
@@ -48,11 +49,10 @@ class RowKernel(Kernel):
             ensure_all_finite="allow-nan" if self._accepts_nan else True,
         )
 
-    def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
-        rows = self.check(A, name)
-        rows = rows.reshape(-1, 1) if rows.ndim == 1 else rows
+    def _place(self, A: Samples, compute: Compute) -> Any:
+        rows = A.reshape(-1, 1) if A.ndim == 1 else A
         if compute.device is None or not self.supports_torch:
-            return tensor_to_numpy(rows)
+            return rows if isinstance(rows, np.ndarray) else tensor_to_numpy(rows)
         return rows_on_device(rows, compute.device)
 
     def _check_pair(self, A: Any, B: Any) -> None:
@@ -65,9 +65,10 @@ class RowKernel(Kernel):
 
 def check_rows(A: Samples, name: str, problem: str, advice: str = "", **options: Any) -> Samples:
     """Validate rows of numbers with scikit-learn's ``check_array``; errors name the argument."""
-    check_not_empty(A, name)
-    if is_tensor(A):
-        return _check_tensor(A, name, **options)
+    if not isinstance(A, np.ndarray) or 0 in A.shape[:1] or A.ndim == 0:
+        check_not_empty(A, name)
+        if is_tensor(A):
+            return _check_tensor(A, name, **options)
     try:
         return check_array(A, dtype="numeric", input_name=name, **options)
     except (TypeError, ValueError) as error:

@@ -9,17 +9,15 @@ import numpy as np
 from sklearn.metrics.pairwise import manhattan_distances
 
 from psilearn._backend import NUMPY, Compute, array_namespace, is_tensor, iter_slices, to_numpy
-from psilearn._linalg import Array, row_products
+from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples, n_samples, take
-from psilearn.kernels.device_rows import squared_lengths
 from psilearn.kernels.inner_products import (
     TILE,
     each_thread,
     fill_diagonal,
     in_strips,
     inner_products,
-    is_on_device,
     paired_inner_products,
     to_gaussians,
 )
@@ -52,10 +50,10 @@ class Linear(RowKernel):
         return inner_products(A, B, compute)
 
     def _diag(self, A: Any) -> Any:
-        return squared_lengths(A) if is_on_device(A) else paired_inner_products(A, A)
+        return paired_inner_products(A, A)
 
     def _paired(self, A: Any, B: Any) -> Any:
-        return row_products(A, B) if is_tensor(A) and is_tensor(B) else paired_inner_products(A, B)
+        return paired_inner_products(A, B)
 
     def _distance_parts(self, left: Any, right: Any, compute: Compute) -> tuple[Array, Any, Any]:
         """Return the parts of |a − b|²; dense rows are centered first, so that a common offset costs no digits.
@@ -63,10 +61,10 @@ class Linear(RowKernel):
         The center is the mean of ``right``, which stays the same while ``left`` comes in blocks: k(a, b) does not
         depend on the block of a.
         """
-        if is_tensor(left) and is_tensor(right):
-            left, right = _centered_tensors(left, right, compute.dtype)
-        elif isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
             left, right = _centered_arrays(left, right, compute.dtype)
+        elif is_tensor(left) and is_tensor(right):
+            left, right = _centered_tensors(left, right, compute.dtype)
         norms = self._diag(left)
         return inner_products(left, right, compute), norms, norms if right is left else self._diag(right)
 
@@ -274,8 +272,8 @@ class Gaussian(_WidthFromData):
     def _paired(self, A: Any, B: Any) -> Any:
         return np.exp(-self._width() * self._base().paired_squared_distances(A, B))
 
-    def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
-        return self.check(A, name) if self._has_own_distance() else self._base()._prepare(A, name, compute)
+    def _place(self, A: Samples, compute: Compute) -> Any:
+        return A if self._has_own_distance() else self._base()._place(A, compute)
 
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
         return self._base()._check(A, name, allow_1d)

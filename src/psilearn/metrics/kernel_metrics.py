@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from psilearn._utils.samples import Samples
-from psilearn.kernels.blocks import checked
-from psilearn.kernels.kernel import Kernel, as_kernel
+from psilearn.kernels import Kernel, as_kernel
 from psilearn.metrics.mean import Mean, check_same_length
 
 
@@ -45,4 +44,4 @@ def kernel_loss(Y_true: Samples, Y_pred: Samples, kernel: Kernel | Callable[[Any
     check_same_length(Y_true, Y_pred)
     if not isinstance(kernel, Kernel):
         kernel = as_kernel(kernel, "kernel")
-    return Mean(kernel.paired_squared_distances(checked(kernel, Y_true, "Y_true"), checked(kernel, Y_pred, "Y_pred")))
+    return Mean(kernel.paired_squared_distances(kernel.check(Y_true, "Y_true"), kernel.check(Y_pred, "Y_pred")))

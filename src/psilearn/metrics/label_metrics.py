@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psilearn._backend import off_device
+from psilearn._backend import tensor_to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.samples import Samples
 from psilearn.kernels.binary import Dice, Tanimoto
@@ -141,7 +141,7 @@ def _count_wrong_labels(Y_true: Samples, Y_pred: Samples) -> tuple[Array, int]:
     """Return the number of entries that differ in each row, (n,), and the number of columns."""
     check_same_length(Y_true, Y_pred)
     check = Linear().check
-    A, B = (check(off_device(Y), name, allow_1d=False) for Y, name in ((Y_true, "Y_true"), (Y_pred, "Y_pred")))
+    A, B = (check(tensor_to_numpy(Y), name, allow_1d=False) for Y, name in ((Y_true, "Y_true"), (Y_pred, "Y_pred")))
     if A.shape != B.shape:
         raise ValueError(f"Y_true and Y_pred must have the same shape; got {A.shape} and {B.shape}.")
     return np.asarray((A != B).sum(axis=1)).ravel(), int(A.shape[1])

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from psilearn._backend import off_device, row_blocks
+from psilearn._backend import tensor_to_numpy, iter_blocks
 from psilearn._linalg import Array
 from psilearn._utils.rank_checks import check_has_preference, check_ranks
 from psilearn._utils.samples import Samples
@@ -139,7 +139,7 @@ def _compare_rows(compare: SignComparison, Y_true: Samples, Y_pred: Samples) -> 
     """
     A, B = _check_rankings(Y_true, Y_pred)
     values = np.empty(len(A))
-    for rows in row_blocks(len(A), 32 * A.shape[1] ** 2):
+    for rows in iter_blocks(len(A), 32 * A.shape[1] ** 2):
         known = ~(np.isnan(A[rows]) | np.isnan(B[rows]))
         values[rows] = compare(*(pair_signs(np.where(known, ranks[rows], np.nan)) for ranks in (A, B)))
     return values
@@ -148,7 +148,7 @@ def _compare_rows(compare: SignComparison, Y_true: Samples, Y_pred: Samples) -> 
 def _check_rankings(Y_true: Samples, Y_pred: Samples) -> tuple[Array, Array]:
     """Return checked ranks (n, K) of both, NaN where unknown."""
     check_same_length(Y_true, Y_pred)
-    Y_true, Y_pred = off_device(Y_true), off_device(Y_pred)
+    Y_true, Y_pred = tensor_to_numpy(Y_true), tensor_to_numpy(Y_pred)
     if is_orders(Y_true) != is_orders(Y_pred):
         raise ValueError("Y_true and Y_pred must have the same form: both ranks, or both orders such as 'b>c>a'.")
     A, B = _read_orders(Y_true, Y_pred) if is_orders(Y_true) else _read_ranks(Y_true, Y_pred)

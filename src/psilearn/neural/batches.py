@@ -10,7 +10,7 @@ import torch
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from psilearn._backend import block_rows, row_blocks
+from psilearn._backend import block_rows, iter_blocks
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index, Samples
 
@@ -47,7 +47,7 @@ class TensorRows:
         self._tensor: torch.Tensor | None = None
         if block_rows(dtype.itemsize * d, n) == n:
             tensor = torch.empty((n, d), dtype=dtype, device=device)
-            for rows in row_blocks(n, 32 * d):
+            for rows in iter_blocks(n, 32 * d):
                 tensor[rows] = self._to_tensor(A[rows])
             self._tensor = tensor
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch.nn import functional
 
-from psilearn._backend import row_blocks
+from psilearn._backend import iter_blocks
 from psilearn._linalg import Array
 from psilearn._utils.holdout import ErrorMetric, Pairs
 from psilearn._utils.samples import Index, Samples
@@ -112,7 +112,7 @@ def evaluate(network: torch.nn.Module, rows: TensorRows, width: int) -> Array:
     network.eval()
     outputs = np.empty((len(rows), width))
     with torch.no_grad():
-        for block in row_blocks(len(rows), 16 * width, BLOCK_ROWS):
+        for block in iter_blocks(len(rows), 16 * width, BLOCK_ROWS):
             outputs[block] = network(rows[block]).cpu().numpy()
     return outputs
 

@@ -17,8 +17,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 from psilearn._backend import NUMPY, Compute, iter_blocks, like_input, tensor_to_numpy, to_numpy
 from psilearn._linalg import Array, Moment
 from psilearn._utils.progress import stage, track
-from psilearn._utils.samples import Samples, n_samples, take
-from psilearn.kernels.kernel import check_not_empty
+from psilearn._utils.samples import Samples, check_not_empty, n_samples, take
 from psilearn.regression.kernel_regression import Targets
 
 N_FOLDS = 5  # of the out-of-fold values ĥ₋ᵢ(xᵢ)
