@@ -1,0 +1,261 @@
+"""Save and load fitted models without pickle: a JSON manifest and arrays, from which nothing is executed."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from psilearn._utils.encoding import Decoder, Encoder
+from psilearn._utils.folders import FolderFormat
+from psilearn._utils.samples import n_samples
+from psilearn.decoding import SharedCandidates
+from psilearn.embedding import Embedding
+from psilearn.estimators import IOKR, KDE, OEL
+from psilearn.io.codecs import ESTIMATORS
+from psilearn.kernels import Kernel
+from psilearn.regression import KernelRegression
+
+FORMAT = FolderFormat("psilearn.model", 2, "saved model", "Fit the model and save it again.")
+
+
+def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = None) -> None:
+    """Save a fitted model in a new folder.
+
+    The folder contains ``manifest.json``, which is written last, and one .npy file per array. No file is a pickle. The
+    loaded model predicts, ranks and embeds as the saved one does; only ``partial_fit`` requires a new fit.
+
+    Parameters
+    ----------
+    model : IOKR, KDE, OEL or a search over one of them
+        The fitted model without a ``regressor``. Of a search such as :class:`~psilearn.OELCV`, the best estimator is
+        saved. Its kernels must be kernels of :mod:`psilearn.kernels` or of an installed application (no functions and
+        no classes of your own), and its inputs and outputs arrays, CSR matrices, objects of an installed application
+        such as spectra, or lists of texts, numbers, lists and tuples. Tensors are loaded as arrays.
+    path : str or Path
+        The folder: a new or empty one, or one in which saving was interrupted.
+    notes : dict, default=None
+        JSON data to keep with the model, which :func:`read_notes` returns.
+
+    Raises
+    ------
+    FileExistsError
+        If the folder contains anything else.
+    TypeError
+        If the model contains objects that cannot be saved without pickle.
+    ValueError
+        If the model is not fitted.
+
+    See Also
+    --------
+    load_model : Load a saved model.
+    read_notes : Return the notes of a saved model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from psilearn import OEL, load_model, save_model
+    >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+    >>> model = OEL(n_components=3).fit(X, np.hstack([X, X**2]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, Path(folder, "model"))
+    ...     loaded = load_model(Path(folder, "model"))
+    >>> bool(np.all(loaded.predict(X) == model.predict(X)))
+    True
+    """
+    notes = _check_notes(notes)
+    estimator = copy.copy(_fitted_estimator(model))
+    estimator.device = None if estimator.device is None else str(estimator.device)
+    encoder = Encoder()
+    data = encoder.encode(estimator, type(estimator).__name__)
+    writer = FORMAT.claim(Path(path))
+    for name, array in encoder.arrays.items():
+        writer.save_array(name, array)
+    writer.finish({"model": data, "notes": notes})
+
+
+def load_model(path: str | Path) -> IOKR | KDE | OEL:
+    """Load a saved model.
+
+    Folders of unknown origin are safe to load: only numbers, texts, arrays and the names of registered classes are
+    read, and nothing is executed.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder that :func:`save_model` wrote.
+
+    Returns
+    -------
+    IOKR, KDE or OEL
+        The fitted model. Its ``partial_fit`` requires a new fit.
+
+    Raises
+    ------
+    ValueError
+        If the folder is not a saved model of this version, or is damaged; or if it needs an application that is not
+        installed.
+
+    See Also
+    --------
+    save_model : Save a fitted model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from psilearn import IOKR, load_model, save_model
+    >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(IOKR(alpha=1e-3).fit(X, X), Path(folder, "model"))
+    ...     load_model(Path(folder, "model"))
+    IOKR(alpha=0.001)
+    """
+    folder = FORMAT.open(Path(path))
+    with folder.convert_errors():
+        model = Decoder(folder.load_array).decode(folder.content["model"])
+        problems = _find_problems(model)
+    if problems:
+        raise folder.error(f"its contents are not those of a fitted model ({', '.join(problems)})")
+    model._continuation = None  # of partial_fit
+    return model  # type: ignore[no-any-return]
+
+
+def read_notes(path: str | Path) -> dict[str, Any]:
+    """Return the notes of a saved model.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder that :func:`save_model` wrote.
+
+    Returns
+    -------
+    dict
+        The notes, empty if there are none.
+
+    Raises
+    ------
+    ValueError
+        If the folder is not a saved model of this version, or is damaged.
+
+    See Also
+    --------
+    save_model : Save a fitted model with notes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from psilearn import IOKR, save_model
+    >>> from psilearn.io import read_notes
+    >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(IOKR().fit(X, X), Path(folder, "model"), notes={"data": "a line"})
+    ...     read_notes(Path(folder, "model"))
+    {'data': 'a line'}
+    """
+    folder = FORMAT.open(Path(path))
+    notes = folder.content.get("notes")
+    if not isinstance(notes, dict):
+        raise folder.error("its notes are damaged")
+    return notes
+
+
+def _check_notes(notes: dict[str, Any] | None) -> dict[str, Any]:
+    """Return notes that strict JSON can represent."""
+    notes = {} if notes is None else notes
+    try:
+        json.dumps(notes, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"notes must be JSON data: {error}.") from error
+    if not isinstance(notes, dict):
+        raise TypeError(f"notes must be a dict; got {type(notes).__name__}.")
+    return notes
+
+
+def _fitted_estimator(model: Any) -> Any:
+    """Return a fitted estimator that can be saved: the model itself, or the best estimator of a search."""
+    if hasattr(model, "refit"):
+        if not hasattr(model, "best_estimator_"):
+            raise ValueError(
+                f"This {type(model).__name__} has no best estimator to save: fit it with refit=True, or fit and save "
+                f"an estimator with best_params_."
+            )
+        model = model.best_estimator_
+    if type(model) not in ESTIMATORS:
+        names = ", ".join(cls.__name__ for cls in ESTIMATORS)
+        raise TypeError(f"Only {names} and searches over them can be saved; got {type(model).__name__}.")
+    if not hasattr(model, "regression_"):
+        raise ValueError(f"This {type(model).__name__} is not fitted: there is nothing to save.")
+    if model.regressor is not None or not isinstance(model.regression_, KernelRegression):
+        raise TypeError(
+            "A model with a regressor cannot be saved without pickle, because the regressor is an object of another "
+            "library. Use joblib.dump(model, file), and load only files that you trust."
+        )
+    return model
+
+
+def _find_problems(model: Any) -> list[str]:
+    """Return the names of parts of a loaded model that have the wrong kind or do not fit the other parts."""
+    if type(model) not in ESTIMATORS:
+        return [type(model).__name__]
+    p = getattr(model, "n_components_", None)
+    parts = {
+        "regressor": model.regressor is None,
+        "n_components_": type(p) is int,
+        "regression_": _is_regression(getattr(model, "regression_", None), p),
+        "embedding_": _is_embedding(getattr(model, "embedding_", None), p),
+        "candidates_": _is_candidates(getattr(model, "candidates_", None), p),
+        "output_kernel_": isinstance(getattr(model, "output_kernel_", None), Kernel),
+        "eigenvalues_": _is_vector(getattr(model, "eigenvalues_", None)),
+        "approximation_error_": isinstance(getattr(model, "approximation_error_", None), float | int),
+        "input_approximation_error_": isinstance(getattr(model, "input_approximation_error_", None), float | int),
+        "calibration_scores_": _is_vector(getattr(model, "calibration_scores_", np.empty(0))),
+        "n_features_in_": type(getattr(model, "n_features_in_", 0)) is int,
+    }
+    return [name for name, is_valid in parts.items() if not is_valid]
+
+
+def _is_regression(value: Any, p: Any) -> bool:
+    return (
+        isinstance(value, KernelRegression)
+        and isinstance(value.kernel, Kernel)
+        and value.triangle is None
+        and value.moment is None
+        and _is_matrix(value.coefficients, n_samples(value.anchors), p)
+        and isinstance(value.approximation_error, float | int)
+    )
+
+
+def _is_embedding(value: Any, p: Any) -> bool:
+    return (
+        isinstance(value, Embedding)
+        and isinstance(value.kernel, Kernel)
+        and _is_matrix(value.basis, n_samples(value.landmarks), p)
+    )
+
+
+def _is_candidates(value: Any, p: Any) -> bool:
+    return (
+        isinstance(value, SharedCandidates)
+        and _is_embedding(value.embedding, p)
+        and _is_vector(value.squared_norms, n_samples(value.outputs))
+        and (value.g is None or _is_matrix(value.g, n_samples(value.outputs), p))
+    )
+
+
+def _is_matrix(value: Any, n_rows: int, n_columns: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.shape == (n_rows, n_columns)
+
+
+def _is_vector(value: Any, size: int | None = None) -> bool:
+    is_vector = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim == 1
+    return is_vector and size in (None, len(value))
