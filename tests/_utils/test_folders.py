@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -88,8 +89,10 @@ def test_claimed_are_new_empty_and_unfinished_folders_only(tmp_path):
 def test_an_unfinished_folder_is_not_opened(tmp_path):
     writer = BOXES.claim(tmp_path / "box")
     writer.save_array("numbers.npy", NUMBERS)
-    with pytest.raises(FolderError, match=r"box is an unfinished box of numbers: .* Pack the box again\."):
+    with pytest.raises(FolderError, match=r"box is an unfinished box of numbers\. Pack the box again\."):
         BOXES.open(tmp_path / "box")
+    with pytest.raises(FolderError, match=r"box is an unfinished box of numbers\. Pack more\."):
+        replace(BOXES, resume="Pack more.").open(tmp_path / "box")
     with pytest.raises(FolderError, match="box is not a bag"):
         BAGS.open(tmp_path / "box")
     with pytest.raises(FolderError, match=r"absent is not a box of numbers: it has no manifest\.json"):

@@ -52,6 +52,7 @@ class FolderFormat:
     version: int
     noun: str  # such as "saved model"
     remedy: str  # a sentence that says how to get a valid folder
+    resume: str = ""  # a sentence that says how to finish an unfinished folder, if that is not the remedy
 
     def claim(self, path: Path) -> FolderWriter:
         """Create the folder, or take over an empty or unfinished one of this format; reject any other folder.
@@ -71,8 +72,9 @@ class FolderFormat:
     def open(self, path: Path) -> ManifestFolder:
         """Read the manifest, and validate names, sizes, shapes and dtypes of all files that it lists."""
         if not (path / MANIFEST).is_file():
-            state = "an unfinished" if self.is_unfinished(path) else "not a"
-            raise FolderError(f"{path} is {state} {self.noun}: it has no {MANIFEST}. {self.remedy}")
+            if self.is_unfinished(path):
+                raise FolderError(f"{path} is an unfinished {self.noun}. {self.resume or self.remedy}")
+            raise FolderError(f"{path} is not a {self.noun}: it has no {MANIFEST}. {self.remedy}")
         content = self.read_manifest(path / MANIFEST)
         with self.convert_errors(path):
             files = {name: FileEntry.from_json(entry) for name, entry in content.pop("files").items()}
@@ -195,7 +197,7 @@ class FolderWriter:
         """Write an array without pickle."""
         np.save(self.add_file(check_file_name(name, ARRAY_SUFFIX)), array, allow_pickle=False)
 
-    def create_array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    def create_array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> np.memmap[Any, Any]:
         """Create an array on disk, mapped into memory, which the caller fills before :meth:`finish`."""
         path = self.add_file(check_file_name(name, ARRAY_SUFFIX))
         array = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
