@@ -61,8 +61,8 @@ class FolderFormat:
         """
         if path.exists() and not path.is_dir():
             raise FileExistsError(f"{path} is a file: choose a new folder for the {self.noun}.")
-        if (path / MANIFEST).exists():
-            raise FileExistsError(f"{path} already contains a manifest: choose a new folder for the {self.noun}.")
+        if self._wrote(path / MANIFEST):
+            raise FileExistsError(f"{path} already contains a {self.noun}: open it, or choose another folder.")
         if path.is_dir() and any(path.iterdir()) and not self.is_unfinished(path):
             raise FileExistsError(f"{path} contains other files: choose a new or empty folder for the {self.noun}.")
         path.mkdir(parents=True, exist_ok=True)
@@ -84,16 +84,11 @@ class FolderFormat:
 
     def is_unfinished(self, path: Path) -> bool:
         """Return whether a folder of this format was begun and not finished."""
-        if not (path / UNFINISHED).is_file() or (path / MANIFEST).exists():
-            return False
-        try:
-            return bool(read_json(path / UNFINISHED)["format"] == self.name)
-        except _CONTENT_ERRORS:
-            return False
+        return self._wrote(path / UNFINISHED) and not (path / MANIFEST).exists()
 
     def write_manifest(self, file: Path, content: Mapping[str, Any]) -> None:
         """Write a manifest; if the write is interrupted, the previous file stays unchanged."""
-        write_json(file, {"format": self.name, "version": self.version, **content})
+        write_json(file, {"format": self.name, "version": self.version, **content}, indent=1)
 
     def read_manifest(self, file: Path) -> dict[str, Any]:
         """Return what :meth:`write_manifest` was given; reject other formats and versions."""
@@ -114,6 +109,13 @@ class FolderFormat:
     def error(self, path: Path, reason: str) -> FolderError:
         """Return the error for a folder of this format that cannot be used."""
         return FolderError(f"{path} is not a {self.noun} that can be used: {reason.rstrip('.')}. {self.remedy}")
+
+    def _wrote(self, manifest: Path) -> bool:
+        """Return whether a file is a manifest of this format, of any version."""
+        try:
+            return bool(read_json(manifest)["format"] == self.name)
+        except _CONTENT_ERRORS:
+            return False
 
     @contextmanager
     def convert_errors(self, path: Path) -> Iterator[None]:
@@ -275,9 +277,9 @@ def read_json(file: Path) -> Any:
     return json.loads(file.read_text(encoding="utf-8"), parse_constant=_reject_constant)
 
 
-def write_json(file: Path, value: Any) -> None:
+def write_json(file: Path, value: Any, *, indent: int | None = None) -> None:
     """Write a value as strict JSON; if the write is interrupted, the previous file stays unchanged."""
-    write_atomically(file, json.dumps(value, indent=1, allow_nan=False).encode())
+    write_atomically(file, json.dumps(value, indent=indent, allow_nan=False).encode())
 
 
 def open_array(file: Path, *, mapped: bool) -> NDArray[Any]:
