@@ -134,5 +134,9 @@ def test_regression_and_candidates_that_do_not_fit_are_refused(monkeypatch):
     with pytest.raises(MemoryError, match="Nyström regression with 70 landmarks onto 30 output coordinates"):
         OEL(Gaussian(5.0), Gaussian(50.0), input_landmarks=70, output_landmarks=30).fit(X, Y)
     with pytest.raises(MemoryError, match="The embedding of the known outputs"):
-        OEL(Gaussian(5.0), Gaussian(50.0), alpha=1e-3, n_components=8, input_landmarks=20, output_landmarks=30).fit(X, Y, U)
-    OEL(Gaussian(5.0), Gaussian(50.0), alpha=1e-3, n_components=8, input_landmarks=20, output_landmarks=30).fit(X, Y, iter([U]))
+        OEL(Gaussian(5.0), Gaussian(50.0), alpha=1e-3, n_components=8, input_landmarks=20, output_landmarks=30).fit(
+            X, Y, U
+        )
+    OEL(Gaussian(5.0), Gaussian(50.0), alpha=1e-3, n_components=8, input_landmarks=20, output_landmarks=30).fit(
+        X, Y, iter([U])
+    )

@@ -93,13 +93,24 @@ def test_single_precision_is_near(kind, name, dtype, device):
 def test_arrays_in_arrays_out(device):
     problem = make("vectors")
     model = fitted("landmarks", problem, device=device)
-    arrays = [model.regression_.coefficients, model.regression_.anchors, model.embedding_.basis, model.candidates_.g, model.eigenvalues_]
+    arrays = [
+        model.regression_.coefficients,
+        model.regression_.anchors,
+        model.embedding_.basis,
+        model.candidates_.g,
+        model.eigenvalues_,
+    ]
     top = model.predict_topk(problem.X_test, 2)
     arrays += [model.embed(problem.X_test), model.transform_outputs(problem.Y), model.predict(problem.X_test)]
     arrays += [top.indices, top.distances, *top.outputs]
     assert all(isinstance(array, np.ndarray) for array in arrays)
     outputs, regression = model._continuation
-    kept = [outputs.features.triangle, outputs.unlabeled_moment.sum.lower, regression.coefficients, regression.moment.matrix]
+    kept = [
+        outputs.features.triangle,
+        outputs.unlabeled_moment.sum.lower,
+        regression.coefficients,
+        regression.moment.matrix,
+    ]
     assert not any(map(is_tensor, kept))
 
 
@@ -384,7 +395,11 @@ def test_torch_that_is_missing_is_named(monkeypatch):
     ("X", "error", "message"),
     [
         (torch.full((40, 3), torch.nan), ValueError, r"X contains NaN or infinity; shape \(40, 3\)"),
-        (torch.zeros((40, 3, 2)), ValueError, r"X must have two dimensions, one row per object; got shape \(40, 3, 2\)"),
+        (
+            torch.zeros((40, 3, 2)),
+            ValueError,
+            r"X must have two dimensions, one row per object; got shape \(40, 3, 2\)",
+        ),
         (torch.zeros(40), ValueError, r"X must have two dimensions"),
         (torch.zeros((40, 3), dtype=torch.complex64), TypeError, "X must hold real numbers; got torch.complex64"),
         (torch.zeros((40, 3)).to_sparse(), TypeError, "give sparse rows as a SciPy CSR matrix"),

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy.linalg import LinAlgError, eigh
 
 from psilearn._backend import NUMPY, current_compute, to_numpy
-from tests.problems import asarray
 from psilearn._linalg import (
     NotPositiveSemidefiniteError,
     PivotedCholesky,
@@ -21,7 +20,7 @@ from psilearn._linalg import (
 )
 from psilearn._linalg import eigen as linalg
 from psilearn.kernels import Gaussian, Linear, Tanimoto
-from tests.problems import block
+from tests.problems import asarray, block
 
 on_backends = pytest.mark.usefixtures("backend")
 PROPERTY = settings(max_examples=50, deadline=None, derandomize=True)

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from psilearn._utils import samples
-from psilearn._utils.samples import concat, describe, distinct, match, n_columns, n_samples, take
+from psilearn._utils.samples import concat, describe_shape, distinct, match, n_columns, n_samples, take
 
 PROPERTY = settings(max_examples=50, deadline=None, derandomize=True)
 
@@ -221,9 +221,9 @@ def test_objects_that_a_sequence_makes_when_asked_are_not_mixed_up():
 
 def test_what_a_collection_says_of_itself():
     for A in (np.zeros((3, 2)), sparse.csr_matrix((3, 2))):
-        assert (n_samples(A), n_columns(A), describe(A)) == (3, 2, "shape (3, 2)")
-    assert (n_samples(np.zeros(4)), n_columns(np.zeros(4)), describe(np.zeros(4))) == (4, None, "shape (4,)")
-    assert (n_samples(["a", "b"]), n_columns(["a", "b"]), describe(["a", "b"])) == (2, None, "2 objects")
+        assert (n_samples(A), n_columns(A), describe_shape(A)) == (3, 2, "shape (3, 2)")
+    assert (n_samples(np.zeros(4)), n_columns(np.zeros(4)), describe_shape(np.zeros(4))) == (4, None, "shape (4,)")
+    assert (n_samples(["a", "b"]), n_columns(["a", "b"]), describe_shape(["a", "b"])) == (2, None, "2 objects")
 
 
 # Many rows, long rows

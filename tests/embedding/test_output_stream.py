@@ -19,7 +19,9 @@ U = RNG.standard_normal((500, 4)).round(2)
 
 
 def fitted(unlabeled, landmarks=120, supervision=0.3):
-    model = OEL(Gaussian(0.5), Gaussian(0.3), alpha=1e-3, n_components=5, supervision=supervision, output_landmarks=landmarks)
+    model = OEL(
+        Gaussian(0.5), Gaussian(0.3), alpha=1e-3, n_components=5, supervision=supervision, output_landmarks=landmarks
+    )
     return model.fit(X, Y, unlabeled=unlabeled)
 
 
@@ -104,7 +106,7 @@ def test_partial_fit_needs_landmarks():
     assert not hasattr(OEL(), "partial_fit") and not hasattr(IOKR(output_landmarks=5), "partial_fit")
     with pytest.raises(AttributeError, match="partial_fit") as e:
         OEL().partial_fit(U)
-    assert "needs output_landmarks" in str(e.value.__cause__)
+    assert "requires output_landmarks" in str(e.value.__cause__)
     model = KDE(Gaussian(0.5), Gaussian(0.3)).fit(X, Y)
     model.output_landmarks = 10
     with pytest.raises(ValueError, match="fitted without output_landmarks"):
@@ -127,7 +129,7 @@ def test_bad_sources_are_named(tmp_path):
 
 def test_empty_batches_and_empty_iterators_are_nothing():
     np.testing.assert_allclose(products(fitted(iter([U[:0], U, U[:0]]), 1000)), products(fitted(U, 1000)), atol=1e-9)
-    with pytest.warns(UserWarning, match="unlabeled contains no outputs. .An iterator can be read once"):
+    with pytest.warns(UserWarning, match="unlabeled contains no outputs. .An iterator can be read only once"):
         model = fitted(iter([]), 1000)
     np.testing.assert_allclose(products(model), products(fitted(None, 1000)), atol=1e-9)
 
@@ -137,7 +139,9 @@ def test_objects_stream_too(tmp_path):
     kernel = Pairwise(lambda a, b: float(a[0] == b[0]) + float(a[1] == b[1]))
     pq.write_table(pa.table({"word": words}), tmp_path / "words.parquet")
     held, streamed = (
-        OEL(Gaussian(0.5), kernel, alpha=1e-3, n_components=4, supervision=0.3, output_landmarks=100).fit(X[:20], words[:20], unlabeled=unlabeled)
+        OEL(Gaussian(0.5), kernel, alpha=1e-3, n_components=4, supervision=0.3, output_landmarks=100).fit(
+            X[:20], words[:20], unlabeled=unlabeled
+        )
         for unlabeled in (words, tmp_path / "words.parquet")
     )
     np.testing.assert_allclose(held.eigenvalues_, streamed.eigenvalues_, rtol=1e-9)
@@ -148,10 +152,12 @@ def test_a_large_file_is_sampled_evenly(tmp_path, monkeypatch):
     bits = np.repeat(np.eye(6, dtype=np.uint8), 50, axis=0)
     table = pa.table({f"c{j}": bits[:, j] for j in range(6)})
     pq.write_table(table, tmp_path / "bits.parquet")
-    monkeypatch.setattr("psilearn.landmarks.selection.POOL", 40)
-    monkeypatch.setattr("psilearn.embedding.output_stream.BLOCK_ROWS", 16)
+    monkeypatch.setattr("psilearn.landmarks.selection.MIN_POOL", 40)
+    monkeypatch.setattr("psilearn.embedding.output_stream.MAX_BATCH_ROWS", 16)
     tags = take(bits, np.arange(20))
-    model = OEL(Gaussian(0.5), Dice(), alpha=1e-3, n_components=6, supervision=0.0, output_landmarks=6).fit(X[:20], tags, tmp_path / "bits.parquet")
+    model = OEL(Gaussian(0.5), Dice(), alpha=1e-3, n_components=6, supervision=0.0, output_landmarks=6).fit(
+        X[:20], tags, tmp_path / "bits.parquet"
+    )
     assert model.n_components_ == 6
     assert model.approximation_error_ < 1e-12
 
@@ -161,9 +167,12 @@ def test_damaged_files_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"unlabeled = .*u.npy' is not a .npy file of numbers"):
         fitted(tmp_path / "u.npy")
     (tmp_path / "u.parquet").write_bytes(b"not a table")
-    with pytest.raises(ValueError, match=r"u.parquet' is not a Parquet file"):
+    with pytest.raises(ValueError, match=r"u.parquet' is not a readable Parquet file"):
         fitted(tmp_path / "u.parquet")
-    for column, message in (([[1.0, 2.0, 3.0, 4.0], [1.0]], "unequal lengths"), ([[1.0] * 4, None], "has missing values")):
+    for column, message in (
+        ([[1.0, 2.0, 3.0, 4.0], [1.0]], "unequal lengths"),
+        ([[1.0] * 4, None], "has missing values"),
+    ):
         pq.write_table(pa.table({"y": column}), tmp_path / "u.parquet")
         with pytest.raises(ValueError, match=message):
             fitted(tmp_path / "u.parquet")

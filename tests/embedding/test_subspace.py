@@ -64,7 +64,9 @@ def test_algorithm_1_returns_the_embedding_of_its_own_points(problem):
 
 @pytest.mark.parametrize("supervision", [0.0, 0.3, 1.0])
 def test_G_has_orthonormal_rows(problem, supervision):
-    model = OEL(KERNEL_X, problem.kernel, alpha=ALPHA, n_components=3, supervision=supervision).fit(problem.X, problem.Y, problem.unlabeled)
+    model = OEL(KERNEL_X, problem.kernel, alpha=ALPHA, n_components=3, supervision=supervision).fit(
+        problem.X, problem.Y, problem.unlabeled
+    )
     landmarks, basis = model.embedding_.landmarks, model.embedding_.basis
     # G* z = Σ_s (basis z)_s ψ(s), so GG* = basisᵀ k(S, S) basis
     np.testing.assert_allclose(basis.T @ block(problem.kernel, landmarks) @ basis, np.eye(3), atol=1e-8)
@@ -91,13 +93,17 @@ def test_kde_is_uncentred_kernel_pca():
 
 
 def test_unlabeled_outputs_have_no_say_in_a_fully_supervised_embedding(problem):
-    with_them = OEL(KERNEL_X, problem.kernel, alpha=ALPHA, n_components=3, supervision=1.0).fit(problem.X, problem.Y, problem.unlabeled)
+    with_them = OEL(KERNEL_X, problem.kernel, alpha=ALPHA, n_components=3, supervision=1.0).fit(
+        problem.X, problem.Y, problem.unlabeled
+    )
     without = OEL(KERNEL_X, problem.kernel, alpha=ALPHA, n_components=3, supervision=1.0).fit(problem.X, problem.Y)
     np.testing.assert_allclose(with_them.embed(problem.X_test), without.embed(problem.X_test), atol=1e-9)
 
 
 def test_repeating_every_unlabeled_output_changes_nothing(problem):
-    once = OEL(KERNEL_X, problem.kernel, alpha=ALPHA, n_components=3, supervision=0.3).fit(problem.X, problem.Y, problem.unlabeled)
+    once = OEL(KERNEL_X, problem.kernel, alpha=ALPHA, n_components=3, supervision=0.3).fit(
+        problem.X, problem.Y, problem.unlabeled
+    )
     twice = OEL(KERNEL_X, problem.kernel, alpha=ALPHA, n_components=3, supervision=0.3)
     twice.fit(problem.X, problem.Y, concat([problem.unlabeled, problem.unlabeled]))
     np.testing.assert_allclose(once.eigenvalues_, twice.eigenvalues_, rtol=1e-10)
@@ -106,7 +112,9 @@ def test_repeating_every_unlabeled_output_changes_nothing(problem):
 
 def test_order_of_the_training_pairs_does_not_matter(problem):
     order = np.random.default_rng(5).permutation(n_samples(problem.Y))
-    model = OEL(KERNEL_X, problem.kernel, alpha=ALPHA, n_components=3, supervision=0.3).fit(problem.X, problem.Y, problem.unlabeled)
+    model = OEL(KERNEL_X, problem.kernel, alpha=ALPHA, n_components=3, supervision=0.3).fit(
+        problem.X, problem.Y, problem.unlabeled
+    )
     other = OEL(KERNEL_X, problem.kernel, alpha=ALPHA, n_components=3, supervision=0.3)
     other.fit(problem.X[order], take(problem.Y, order), problem.unlabeled)
     a, b = (m.embed(problem.X_test) for m in (model, other))

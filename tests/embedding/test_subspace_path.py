@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from psilearn._backend import to_numpy
-from tests.problems import asarray
+from psilearn._backend import current_compute, to_numpy
 from psilearn.embedding.subspace_path import DiagonalMoment, RitzSpace, SubspacePath
 from psilearn.kernels import Gaussian
 from psilearn.regression import KernelRidge, RidgePath
+from tests.problems import asarray
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -26,7 +26,7 @@ def formed(moment, alpha, c):
 
 
 def test_the_outputs_moment_becomes_diagonal():
-    moment = DiagonalMoment.of(asarray(VALUES), FREQUENCIES)
+    moment = DiagonalMoment.of(asarray(VALUES), FREQUENCIES, current_compute())
     values, sigma = to_numpy(moment.values), to_numpy(moment.sigma)
     np.testing.assert_allclose((values.T * FREQUENCIES) @ values, np.diag(sigma), atol=1e-12)
     np.testing.assert_allclose(values @ values.T, VALUES @ VALUES.T, atol=1e-10)
@@ -37,8 +37,8 @@ def test_the_outputs_moment_becomes_diagonal():
 @pytest.mark.parametrize(("small", "atol"), [(500, 1e-9), (5, 1e-6)], ids=["dense", "iterated"])
 @pytest.mark.parametrize("k", [1, 4, 8])
 def test_every_point_holds_the_leading_eigenvectors(monkeypatch, small, atol, k):
-    monkeypatch.setattr("psilearn.embedding.subspace_path.SMALL", small)
-    moment = DiagonalMoment.of(asarray(VALUES), FREQUENCIES)
+    monkeypatch.setattr("psilearn.embedding.subspace_path.MAX_DENSE_ORDER", small)
+    moment = DiagonalMoment.of(asarray(VALUES), FREQUENCIES, current_compute())
     path = SubspacePath(moment, RidgePath(Gaussian(0.5)).fit(X), moment.values[:30])
     points = list(path.points(ALPHAS, SUPERVISIONS, k))
     assert [(p.alpha, p.supervision) for p in points] == [(a, c) for a in ALPHAS for c in SUPERVISIONS]
@@ -54,11 +54,15 @@ def test_every_point_holds_the_leading_eigenvectors(monkeypatch, small, atol, k)
 
 
 def test_a_smaller_space_holds_the_leading_eigenvectors(monkeypatch):
-    monkeypatch.setattr("psilearn.embedding.subspace_path.SMALL", 10)
+    monkeypatch.setattr("psilearn.embedding.subspace_path.MAX_DENSE_ORDER", 10)
     values = RNG.standard_normal((400, 300)) * np.arange(1, 301) ** -1.5
     frequencies = np.r_[np.zeros(30), np.full(370, 1 / 370)]
     given = asarray(values)
-    whole, part = DiagonalMoment.of(given, frequencies), DiagonalMoment.leading(given, frequencies, 30, 4)
+    compute = current_compute()
+    whole, part = (
+        DiagonalMoment.of(given, frequencies, compute),
+        DiagonalMoment.leading(given, frequencies, 30, 4, compute),
+    )
     kept = to_numpy(part.values)
     assert kept.shape == (400, 8 * 4 + 30)
     np.testing.assert_allclose(kept, values @ to_numpy(part.rotation), atol=1e-12)
@@ -73,22 +77,22 @@ def test_a_smaller_space_holds_the_leading_eigenvectors(monkeypatch):
 
 
 def test_no_smaller_space_where_the_moment_leads_out_of_it_or_little_is_saved(monkeypatch):
-    monkeypatch.setattr("psilearn.embedding.subspace_path.SMALL", 10)
+    monkeypatch.setattr("psilearn.embedding.subspace_path.MAX_DENSE_ORDER", 10)
     flat = asarray(RNG.standard_normal((400, 300)))
-    assert DiagonalMoment.leading(flat, np.full(400, 1 / 400), 30, 4).values.shape == (400, 300)
+    assert DiagonalMoment.leading(flat, np.full(400, 1 / 400), 30, 4, current_compute()).values.shape == (400, 300)
     steep = flat * asarray(np.arange(1, 301) ** -1.5)
-    assert DiagonalMoment.leading(steep, np.full(400, 1 / 400), 130, 4).values.shape == (400, 300)
+    assert DiagonalMoment.leading(steep, np.full(400, 1 / 400), 130, 4, current_compute()).values.shape == (400, 300)
 
 
 def test_more_components_than_pairs_stop_at_the_rank():
-    moment = DiagonalMoment.of(asarray(VALUES), FREQUENCIES)
+    moment = DiagonalMoment.of(asarray(VALUES), FREQUENCIES, current_compute())
     path = SubspacePath(moment, RidgePath(Gaussian(0.5)).fit(X), moment.values[:30])
     supervised, mixed = path.points([1e-3], [1.0, 0.5][::-1], 45)
     assert supervised.directions.shape == (50, 45) and mixed.directions.shape[1] <= 30
 
 
 def test_a_space_keeps_what_it_found():
-    moment = DiagonalMoment.of(asarray(VALUES), FREQUENCIES)
+    moment = DiagonalMoment.of(asarray(VALUES), FREQUENCIES, current_compute())
     path = SubspacePath(moment, RidgePath(Gaussian(0.5)).fit(X), moment.values[:30])
     weights = path.ridge.shrinkage(1e-4) ** 2 / 30
     space = RitzSpace(moment.sigma, path.B, 6, path._supervised(weights, 3)[1])

@@ -79,7 +79,9 @@ def test_sparse_and_dense_give_the_same_answer():
     dense, csr = make("tags"), make("sparse tags")
     X = np.abs(dense.X) * (dense.X > 0)
     a = OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4, supervision=0.3).fit(X, dense.Y, dense.unlabeled)
-    b = OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4, supervision=0.3).fit(sparse.csr_matrix(X), csr.Y, csr.unlabeled)
+    b = OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4, supervision=0.3).fit(
+        sparse.csr_matrix(X), csr.Y, csr.unlabeled
+    )
     np.testing.assert_allclose(a.embed(X), b.embed(sparse.csr_matrix(X)), atol=1e-10)
     np.testing.assert_array_equal(a.predict(X), b.predict(sparse.csr_matrix(X)).toarray())
 
@@ -88,8 +90,16 @@ def test_precomputed_and_direct_kernels_give_the_same_answer():
     problem = make("vectors")
     everything = np.vstack([problem.X, problem.X_test])
     outputs = np.vstack([problem.Y, problem.unlabeled])
-    direct = OEL(KERNEL_X, problem.kernel, alpha=1e-3, n_components=4, supervision=0.3).fit(problem.X, problem.Y, problem.unlabeled)
-    by_index = OEL(Precomputed(block(KERNEL_X, everything)), Precomputed(block(problem.kernel, outputs)), alpha=1e-3, n_components=4, supervision=0.3)
+    direct = OEL(KERNEL_X, problem.kernel, alpha=1e-3, n_components=4, supervision=0.3).fit(
+        problem.X, problem.Y, problem.unlabeled
+    )
+    by_index = OEL(
+        Precomputed(block(KERNEL_X, everything)),
+        Precomputed(block(problem.kernel, outputs)),
+        alpha=1e-3,
+        n_components=4,
+        supervision=0.3,
+    )
     by_index.fit(np.arange(40), np.arange(40), unlabeled=np.arange(40, 70))
     z, w = direct.embed(problem.X_test), by_index.embed(np.arange(40, 55))
     np.testing.assert_allclose(z @ z.T, w @ w.T, atol=1e-9)
@@ -145,7 +155,12 @@ def test_grid_search_in_a_pipeline_with_nested_names_and_unlabeled_outputs():
 def test_precomputed_kernels_cross_validate():
     problem = make("vectors")
     index = np.arange(40)
-    by_index = OEL(Precomputed(block(KERNEL_X, problem.X)), Precomputed(block(problem.kernel, problem.Y)), alpha=1e-3, n_components=4)
+    by_index = OEL(
+        Precomputed(block(KERNEL_X, problem.X)),
+        Precomputed(block(problem.kernel, problem.Y)),
+        alpha=1e-3,
+        n_components=4,
+    )
     direct = OEL(KERNEL_X, problem.kernel, alpha=1e-3, n_components=4)
     np.testing.assert_allclose(
         cross_val_score(by_index, index, index, cv=4), cross_val_score(direct, problem.X, problem.Y, cv=4), atol=1e-9
@@ -197,12 +212,23 @@ def test_no_unlabeled_outputs_is_an_empty_collection_of_them(problem):
 
 def test_predictions_keep_the_form_of_y_whatever_the_form_of_the_unlabeled_outputs():
     dense, csr = make("tags"), make("sparse tags")
-    mixed = OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4, supervision=0.3).fit(dense.X, dense.Y, csr.unlabeled).predict(dense.X)
+    mixed = (
+        OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4, supervision=0.3)
+        .fit(dense.X, dense.Y, csr.unlabeled)
+        .predict(dense.X)
+    )
     assert isinstance(mixed, np.ndarray)
     np.testing.assert_array_equal(
-        mixed, OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4, supervision=0.3).fit(dense.X, dense.Y, dense.unlabeled).predict(dense.X)
+        mixed,
+        OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4, supervision=0.3)
+        .fit(dense.X, dense.Y, dense.unlabeled)
+        .predict(dense.X),
     )
-    assert sparse.issparse(OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4, supervision=0.3).fit(csr.X, csr.Y, dense.unlabeled).predict(csr.X))
+    assert sparse.issparse(
+        OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4, supervision=0.3)
+        .fit(csr.X, csr.Y, dense.unlabeled)
+        .predict(csr.X)
+    )
 
 
 def test_refitting_on_other_inputs_forgets_the_old_columns():

@@ -23,8 +23,8 @@ from psilearn.kernels import (
     Tanimoto,
 )
 from psilearn.kernels import inner_products as products
-from tests.problems import precision
 from tests.kernels.kernel_cases import CASES, PROPERTY, SPARSE_CASES, Stored, sets
+from tests.problems import precision
 
 on_backends = pytest.mark.usefixtures("backend")
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
@@ -158,8 +158,8 @@ def test_csr_rows_times_dense_rows(density):
     A = sparse.random(40, 300, density, "csr", random_state=0)
     B = np.random.default_rng(1).normal(size=(30, 300))
     expected = A.toarray() @ B.T
-    np.testing.assert_allclose(products.inner_products(A, B), expected, atol=1e-12)
-    np.testing.assert_allclose(products.inner_products(B, A), expected.T, atol=1e-12)
+    np.testing.assert_allclose(products.inner_products(A, B, current_compute()), expected, atol=1e-12)
+    np.testing.assert_allclose(products.inner_products(B, A, current_compute()), expected.T, atol=1e-12)
     np.testing.assert_allclose(gathered(products._by_panels, A, B, np.dtype(float)), expected, atol=1e-12)
     np.testing.assert_allclose(gathered(products._by_panels_of_A, B, A, np.dtype(float)), expected.T, atol=1e-12)
 
@@ -264,9 +264,9 @@ def test_packed_bits_come_in_panels(monkeypatch):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (BITS.astype(float), "Y is dtype float64"),
-        (BITS.astype(bool), "Y is dtype bool"),
-        (BITS.tolist(), "Y is dtype int64"),
+        (BITS.astype(float), "Y is of dtype float64"),
+        (BITS.astype(bool), "Y is of dtype bool"),
+        (BITS.tolist(), "Y is of dtype int64"),
         (sparse.csr_matrix(BITS), "Y is a CSR matrix"),
     ],
     ids=["floats", "bools", "lists", "csr"],

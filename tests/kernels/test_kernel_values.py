@@ -385,7 +385,7 @@ def test_pairwise_calls_the_function_on_each_pair():
 
 def test_pairwise_evaluates_a_symmetric_block_once_a_pair():
     calls = []
-    Pairwise(lambda a, b: calls.append((a, b)) or 1.0)("abcd")
+    Pairwise(lambda a, b: calls.append((a, b)) or 1.0)(list("abcd"))
     assert len(calls) == 4 * 5 // 2
     assert {frozenset(call) for call in calls} == {frozenset((a, b)) for a in "abcd" for b in "abcd"}
 

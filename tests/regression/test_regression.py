@@ -3,11 +3,10 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge as SklearnKernelRidge
 
 from psilearn._backend import to_numpy
-from tests.problems import asarray
 from psilearn._linalg import NotPositiveSemidefiniteError
 from psilearn.kernels import Gaussian, Pairwise
 from psilearn.regression import KernelRidge
-from tests.problems import block
+from tests.problems import asarray, block
 
 pytestmark = pytest.mark.usefixtures("backend")
 

@@ -2,13 +2,12 @@ import numpy as np
 import pytest
 
 from psilearn._backend import to_numpy
-from tests.problems import asarray
 from psilearn._linalg import NotPositiveSemidefiniteError
 from psilearn._utils.samples import take
 from psilearn.embedding import OutputCoordinates
 from psilearn.kernels import Gaussian, Pairwise
 from psilearn.regression import KernelRidge, RidgePath
-from tests.problems import block, make
+from tests.problems import asarray, block, make
 
 pytestmark = pytest.mark.usefixtures("backend")
 

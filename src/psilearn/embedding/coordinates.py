@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psilearn._backend import NUMPY, Compute, to_device, to_numpy
+from psilearn._backend import Compute, current_compute, to_device, to_numpy
 from psilearn._linalg import Array, NotPositiveSemidefiniteError, pivoted_cholesky, solve_transposed
 from psilearn._utils.progress import stage
 from psilearn._utils.samples import Index, Samples, concat, distinct, n_samples, take
@@ -102,8 +102,8 @@ class OutputCoordinates:
         The output kernel, fitted.
     outputs : array, CSR matrix or sequence of d outputs
         The outputs D.
-    compute : Compute, default=NUMPY
-        The device. Coordinates are always float64.
+    compute : Compute, default=None
+        The device. Coordinates are always float64. By default as set by :func:`psilearn.computing`.
 
     Attributes
     ----------
@@ -127,8 +127,8 @@ class OutputCoordinates:
            [ 50., 100.]]))
     """
 
-    def __init__(self, kernel: Kernel, outputs: Samples, compute: Compute = NUMPY) -> None:
-        compute = compute.with_dtype(np.float64)
+    def __init__(self, kernel: Kernel, outputs: Samples, compute: Compute | None = None) -> None:
+        compute = (current_compute() if compute is None else compute).with_dtype(np.float64)
         with stage(f"kernel of {n_samples(outputs):,} outputs"):
             remedy = "Set output_landmarks, or give fewer distinct outputs."
             K = kernel.gram(outputs, compute=compute, remedy=remedy)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from psilearn._backend import NUMPY, Compute, array_namespace, take_rows, to_numpy
+from psilearn._backend import Compute, array_namespace, current_compute, take_rows, to_numpy
 from psilearn._linalg import Array, ShiftedCholesky, row_products, solve_lower
 from psilearn._utils import validation
 from psilearn._utils.progress import stage
@@ -74,7 +74,7 @@ class Landmarks(BaseEstimator):
         self.random_state = random_state
 
     def choose(
-        self, kernel: Kernel, A: Samples, *, alpha: float = 1.0, n_labeled: int = 0, compute: Compute = NUMPY
+        self, kernel: Kernel, A: Samples, *, alpha: float = 1.0, n_labeled: int = 0, compute: Compute | None = None
     ) -> Index:
         """Choose landmarks among objects.
 
@@ -88,8 +88,8 @@ class Landmarks(BaseEstimator):
             The ridge parameter λ of leverage scores.
         n_labeled : int, default=0
             The number of labeled outputs, for ``method="labeled"``.
-        compute : Compute, default=NUMPY
-            Precision and device.
+        compute : Compute, default=None
+            Precision and device. By default as set by :func:`psilearn.computing`.
 
         Returns
         -------
@@ -121,7 +121,7 @@ class Landmarks(BaseEstimator):
             others = n_labeled + rng.choice(size - n_labeled, self.n - n_labeled, replace=False)
             return np.concatenate([np.arange(n_labeled), np.sort(others)])
         with stage(f"choice of {self.n:,} landmarks among {size:,}"):
-            return np.sort(self._sample(kernel, A, alpha, compute))
+            return np.sort(self._sample(kernel, A, alpha, current_compute() if compute is None else compute))
 
     def _sample(self, kernel: Kernel, A: Samples, alpha: float, compute: Compute) -> Index:
         size, rng = n_samples(A), check_random_state(self.random_state)

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from psilearn._backend import NUMPY, Compute, array_namespace, row_blocks, stream
+from psilearn._backend import Compute, array_namespace, current_compute, row_blocks, stream
 from psilearn._linalg import (
     Array,
     GramSum,
@@ -44,8 +44,8 @@ class NystromRidge:
         The ridge parameter λ > 0.
     landmarks : Landmarks
         The number of landmarks and how they are chosen.
-    compute : Compute, default=NUMPY
-        Precision of the blocks, and device.
+    compute : Compute, default=None
+        Precision of the blocks, and device. By default as set by :func:`psilearn.computing`.
 
     See Also
     --------
@@ -62,11 +62,11 @@ class NystromRidge:
     array([[5.]])
     """
 
-    def __init__(self, kernel: Kernel, alpha: float, landmarks: Landmarks, compute: Compute = NUMPY) -> None:
+    def __init__(self, kernel: Kernel, alpha: float, landmarks: Landmarks, compute: Compute | None = None) -> None:
         self.kernel = kernel
         self.alpha = alpha
         self.landmarks = landmarks
-        self.compute = compute
+        self.compute = current_compute() if compute is None else compute
 
     def fit(self, X: Samples) -> Self:
         """Choose the landmarks and factor k_x(S, S).

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from psilearn._backend import NUMPY, Compute
+from psilearn._backend import Compute, current_compute
 from psilearn._linalg import Array, Moment, NotPositiveSemidefiniteError, ShiftedCholesky
 from psilearn._utils.progress import stage
 from psilearn._utils.samples import Samples, n_samples
@@ -26,8 +26,8 @@ class KernelRidge:
         The input kernel k_x, fitted if it takes a width from data.
     alpha : float
         The ridge parameter λ > 0.
-    compute : Compute, default=NUMPY
-        The device. The regression is always float64.
+    compute : Compute, default=None
+        The device. The regression is always float64. By default as set by :func:`psilearn.computing`.
 
     See Also
     --------
@@ -44,10 +44,10 @@ class KernelRidge:
     array([[5.]])
     """
 
-    def __init__(self, kernel: Kernel, alpha: float, compute: Compute = NUMPY) -> None:
+    def __init__(self, kernel: Kernel, alpha: float, compute: Compute | None = None) -> None:
         self.kernel = kernel
         self.alpha = alpha
-        self.compute = compute.with_dtype(np.float64)
+        self.compute = (current_compute() if compute is None else compute).with_dtype(np.float64)
 
     def fit(self, X: Samples) -> Self:
         """Factor K_x + nλI.

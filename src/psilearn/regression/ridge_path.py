@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from psilearn._backend import NUMPY, Compute, to_numpy
+from psilearn._backend import Compute, current_compute, to_numpy
 from psilearn._linalg import INDEFINITE, Array, NotPositiveSemidefiniteError, clip_negative, eigh, row_products
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples
@@ -24,8 +24,8 @@ class RidgePath:
     ----------
     kernel : Kernel
         The input kernel k_x, fitted if it takes a width from data.
-    compute : Compute, default=NUMPY
-        The device. The regression is always float64.
+    compute : Compute, default=None
+        The device. The regression is always float64. By default as set by :func:`psilearn.computing`.
 
     Attributes
     ----------
@@ -49,9 +49,9 @@ class RidgePath:
            [1., 1.]])
     """
 
-    def __init__(self, kernel: Kernel, compute: Compute = NUMPY) -> None:
+    def __init__(self, kernel: Kernel, compute: Compute | None = None) -> None:
         self.kernel = kernel
-        self.compute = compute.with_dtype(np.float64)
+        self.compute = (current_compute() if compute is None else compute).with_dtype(np.float64)
 
     def fit(self, X: Samples) -> Self:
         """Decompose K_x.
