@@ -1,13 +1,14 @@
-"""Bad grids are refused before anything long begins; edges are named in words."""
+"""Bad grids are rejected before any long computation; edges of the grid are named."""
 
 import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from psilearn import IOKRCV, OELCV
-from psilearn.kernels import Dice, Gaussian, Laplacian, Tanimoto
+from psilearn import IOKRCV, KDECV, OELCV
+from psilearn.kernels import Dice, Gaussian, Laplacian, Linear, Tanimoto
 from tests.problems import make
 
 PROBLEM = make("vectors")
@@ -37,17 +38,17 @@ def _too_late(*args):
         ({"alphas": [np.nan]}, "each value of alphas"),
         ({"supervisions": [0.5, 1.5]}, r"each value of supervisions must be a number in \[0, 1\]; got 1.5"),
         ({"n_components": [0]}, "each value of n_components must be an integer ≥ 1"),
-        ({"n_components": [2, 500]}, "n_components goes up to 500, but there are 50 known outputs"),
+        ({"output_landmarks": 0}, "output_landmarks must be an integer ≥ 1"),
         ({"output_kernels": [Gaussian(), Laplacian()]}, "cannot be compared"),
-        ({"scoring": "accuracy"}, "scoring must be one of"),
+        ({"scoring": "precise"}, "scoring must be one of"),
         ({"scoring": "top_0"}, "scoring must be one of"),
         ({"scoring": None}, "scoring must be one of"),
         ({"cv": [(np.arange(40), [])]}, "Split 0 of cv has 40 training and 0 validation"),
         ({"cv": [([0, 1], [2]), ([], [1])]}, "Split 1 of cv has 0 training and 1 validation"),
-        ({"cv": [([0, 1], [99])]}, "Split 0 of cv names examples 0 to 99; they go from 0 to 39"),
-        ({"cv": [([0, -1], [2])]}, "Split 0 of cv names examples -1 to 2"),
+        ({"cv": [([0, 1], [99])]}, "Split 0 of cv has the examples 0 to 99; valid numbers are 0 to 39"),
+        ({"cv": [([0, -1], [2])]}, "Split 0 of cv has the examples -1 to 2"),
         ({"cv": [([0.5, 1.0], [2])]}, "integer indices or masks"),
-        ({"cv": []}, "cv gives no split"),
+        ({"cv": []}, "cv contains no split"),
     ],
 )
 def test_bad_grids(parameters, words):
@@ -55,10 +56,35 @@ def test_bad_grids(parameters, words):
         OELCV(**parameters).fit(PROBLEM.X, PROBLEM.Y, PROBLEM.unlabeled)
 
 
-def test_components_beyond_the_rank_of_the_kernel():
-    problem = make("unnormalised")  # five numbers an output
-    with pytest.raises(ValueError, match=r"n_components goes up to 6, but the outputs span 5 dimensions by Linear\(\)"):
-        OELCV(output_kernels=problem.kernel, n_components=[6]).fit(problem.X, problem.Y, problem.unlabeled)
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:The best:UserWarning")
+@pytest.mark.parametrize("with_unlabeled", [False, True])
+def test_components_beyond_the_rank_are_the_rank(with_unlabeled):
+    problem = make("unnormalised")  # five numbers per output
+    search = OELCV(Gaussian(0.2), problem.kernel, alphas=[1e-3, 1e-2], supervisions=[0.0, 0.5, 1.0], cv=2)
+    data = problem.X, problem.Y, problem.unlabeled if with_unlabeled else None
+    with pytest.warns(
+        UserWarning, match=r"n_components=500 exceeds the rank of the outputs with Linear\(\): 5 are used"
+    ):
+        beyond = clone(search).set_params(n_components=[2, 500]).fit(*data)
+    within = clone(search).set_params(n_components=[2, 5]).fit(*data)
+    np.testing.assert_allclose(beyond.cv_results_["mean_test_score"], within.cv_results_["mean_test_score"])
+    assert beyond.ranks_ == [5] and beyond.edges_ == within.edges_
+    assert beyond.best_estimator_.n_components_ == within.best_estimator_.n_components_
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:The best:UserWarning")
+def test_the_default_sizes_serve_output_kernels_of_lower_rank():
+    problem = make("tags")
+    search = OELCV(Gaussian(0.2), [Gaussian(0.5), Linear()], alphas=1e-3, supervisions=[0.5], cv=2, scoring="f1")
+    with pytest.warns(
+        UserWarning, match=r"n_components=\d+ exceeds the rank of the outputs with Linear\(\): 6 are used"
+    ):
+        search.fit(problem.X, problem.Y)
+    assert search.ranks_[0] > 6 == search.ranks_[1]
+    linear = [row for row in search.cv_results_["params"] if isinstance(row["output_kernel"], Linear)]
+    assert max(row["n_components"] for row in linear) > 6
 
 
 def test_what_is_no_kernel():
@@ -79,6 +105,24 @@ def test_bad_data():
         OELCV().best_where(supervision=0.0)
 
 
+def test_an_error_about_y_names_the_kernel_that_rejects_it():
+    real = PROBLEM.Y
+    with pytest.raises(ValueError, match="Dice requires 0/1 rows"):
+        OELCV(output_kernels=[Gaussian(), Dice()], scoring="f1").fit(PROBLEM.X, real)
+    with pytest.raises(ValueError, match="y cannot be used with Kemeny: items of y"):
+        OELCV().fit(PROBLEM.X, ["a", "b"] * 20)
+    with pytest.raises(ValueError, match=r"y cannot be used with Dice: .*y contains NaN"):
+        OELCV(output_kernels=Dice()).fit(PROBLEM.X, np.full((40, 4), np.nan))
+    with pytest.raises(ValueError, match="OELCV requires y to be passed"):
+        OELCV().fit(PROBLEM.X, None)
+
+
+def test_parameters_after_the_kernels_are_keyword_only():
+    for Search in (OELCV, KDECV, IOKRCV):
+        with pytest.raises(TypeError, match="positional argument"):
+            Search(Gaussian(), Gaussian(), [1e-3])
+
+
 @pytest.mark.long
 def test_a_score_that_is_not_finite_is_named():
     with pytest.raises(ValueError, match="score is not finite for the setting"):
@@ -88,7 +132,12 @@ def test_a_score_that_is_not_finite_is_named():
 @pytest.mark.long
 def test_the_edge_of_a_grid_is_named():
     search = OELCV(
-        [Gaussian(1e-9), Gaussian(1e-8)], Gaussian(0.3), [10.0, 1e3], n_components=[1, 2], supervisions=[0.2, 0.4], cv=2
+        [Gaussian(1e-9), Gaussian(1e-8)],
+        Gaussian(0.3),
+        alphas=[10.0, 1e3],
+        n_components=[1, 2],
+        supervisions=[0.2, 0.4],
+        cv=2,
     )
     with pytest.warns(UserWarning) as caught:
         search.fit(PROBLEM.X, PROBLEM.Y)
@@ -110,5 +159,7 @@ def test_no_edge_where_the_grid_cannot_go_further():
     X = (problem.X > 0).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        search = OELCV([Dice(), Tanimoto()], problem.kernel, [1e-2], [1, 5], [0.0, 1.0], cv=2).fit(X, problem.Y)
+        search = OELCV(
+            [Dice(), Tanimoto()], problem.kernel, alphas=[1e-2], n_components=[1, 5], supervisions=[0.0, 1.0], cv=2
+        ).fit(X, problem.Y)
     assert search.best_params_["n_components"] in (1, 5) and search.edges_ == []

@@ -1,4 +1,4 @@
-"""Which setting is the best, of all or of some, and at which edges of the grid it lies."""
+"""The table of results of a search, and the best of all settings or of some of them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,37 @@ from psilearn._utils.samples import Index
 from psilearn.kernels import Kernel
 from psilearn.model_selection import grids
 
+TIE = 1e-12  # relative difference of mean scores that counts as a tie
+
 
 @dataclass(frozen=True)
 class Choice:
-    """The best of some settings of a search.
+    """The best setting among all or some of the settings of a search.
 
-    Attributes
+    Parameters
     ----------
     params : dict
-        the parameters, as in ``best_params_``.
+        The parameters of the setting, as in ``best_params_``.
     score : float
-        their mean score.
+        The mean score of the setting.
     index : int
-        their row of ``cv_results_``.
+        The row of the setting in ``cv_results_``.
     edges : list of str
-        where the best may lie beyond the grid, in words, as in ``edges_``.
+        Descriptions of the parameters whose best value is the first or the last of its grid, as in ``edges_``.
+
+    See Also
+    --------
+    psilearn.OELCV.best_where : Returns a choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn import IOKRCV
+    >>> from psilearn.kernels import Gaussian
+    >>> X = np.linspace(0, 1, 30).reshape(-1, 1)
+    >>> search = IOKRCV(Gaussian(5.0), Gaussian(1.0), alphas=[1e-6, 1e-4, 1e-2], cv=3).fit(X, np.hstack([X, X**2]))
+    >>> search.best_where(alpha=[1e-4, 1e-2]).params["alpha"]
+    0.0001
     """
 
     params: dict[str, Any]
@@ -44,12 +60,12 @@ def results_table(grid: dict[str, list[Any]], scores: dict[str, Array]) -> dict[
     """Return ``cv_results_`` of named scores (settings, splits), settings in the order of ``itertools.product``."""
     settings = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
     results: dict[str, Any] = {"params": settings}
-    results |= {f"param_{name}": _column([setting[name] for setting in settings]) for name in grid}
+    results |= {f"param_{name}": _as_column([setting[name] for setting in settings]) for name in grid}
     for name, table in scores.items():
         mean = table.mean(axis=1)
         if not np.isfinite(mean).all():
-            at = settings[int(np.argmin(np.isfinite(mean)))]
-            raise ValueError(f"The {name} is not finite for the setting {at}.")
+            setting = settings[int(np.argmin(np.isfinite(mean)))]
+            raise ValueError(f"The {name} is not finite for the setting {setting}.")
         results |= {f"split{j}_test_{name}": table[:, j] for j in range(table.shape[1])}
         results |= {
             f"mean_test_{name}": mean,
@@ -59,8 +75,8 @@ def results_table(grid: dict[str, list[Any]], scores: dict[str, Array]) -> dict[
     return results
 
 
-def _column(values: list[Any]) -> Any:
-    """Return an array of numbers, or of objects where they are none."""
+def _as_column(values: list[Any]) -> Array:
+    """Return an array of numbers, or of objects."""
     if isinstance(values[0], int | float):
         return np.array(values)
     column = np.empty(len(values), dtype=object)
@@ -69,10 +85,10 @@ def _column(values: list[Any]) -> Any:
 
 
 def best_row(results: dict[str, Any], score: str, rows: Index, one_standard_error: bool) -> int:
-    """Return the best of these rows; a tie, or what is within one standard error, goes to the simplest model."""
+    """Return the best of these rows; of rows that tie, or are within one standard error, the simplest model."""
     params, mean = results["params"], results[f"mean_test_{score}"]
     best = rows[np.argmax(mean[rows])]
-    slack = 1e-12 * abs(mean[best])
+    slack = TIE * abs(mean[best])
     if one_standard_error:
         splits = split_scores(results, score)[best]
         slack = np.std(splits, ddof=1) / np.sqrt(len(splits)) if len(splits) > 1 else 0.0
@@ -82,29 +98,29 @@ def best_row(results: dict[str, Any], score: str, rows: Index, one_standard_erro
 
 
 def split_scores(results: dict[str, Any], score: str = "score") -> Array:
-    """Return the scores of every setting on every split, shape (settings, splits)."""
-    wanted = re.compile(rf"split\d+_test_{re.escape(score)}")
-    return np.column_stack([values for name, values in results.items() if wanted.fullmatch(name)])
+    """Return the scores of every setting on every split, of shape (settings, splits)."""
+    pattern = re.compile(rf"split\d+_test_{re.escape(score)}")
+    return np.column_stack([values for name, values in results.items() if pattern.fullmatch(name)])
 
 
 def rows_where(grid: dict[str, list[Any]], fixed: dict[str, Any]) -> Index:
-    """Return the rows of ``cv_results_`` that have these values; a list means any of them."""
+    """Return the rows of ``cv_results_`` that have the given values; a list stands for any of its values."""
     for name in fixed:
         if name not in grid:
-            raise ValueError(f"{name} is no parameter of this search; it has {', '.join(grid)}.")
-    places = []  # for each axis of the grid, the allowed positions along it
+            raise ValueError(f"{name} is not a parameter of this search; its parameters are {', '.join(grid)}.")
+    allowed = []  # for each axis of the grid, the allowed positions along it
     for name, values in grid.items():
         wanted = grids.as_list(fixed[name], name) if name in fixed else values
         for value in wanted:
-            if not any(same_value(value, other) for other in values):
+            if not any(is_same_value(value, other) for other in values):
                 raise ValueError(f"{name} = {value!r} was not searched; its grid is {values!r}.")
-        places.append([i for i, value in enumerate(values) if any(same_value(value, other) for other in wanted)])
+        allowed.append([i for i, value in enumerate(values) if any(is_same_value(value, other) for other in wanted)])
     shape = tuple(len(values) for values in grid.values())
-    return np.ravel_multi_index(np.ix_(*places), shape).ravel()
+    return np.ravel_multi_index(np.ix_(*allowed), shape).ravel()
 
 
-def same_value(a: Any, b: Any) -> bool:
-    """Return whether two values of a grid are the same: numbers but for rounding, kernels by kind and parameters."""
+def is_same_value(a: Any, b: Any) -> bool:
+    """Return whether two values of a grid are equal: numbers up to rounding, kernels by class and parameters."""
     if a is b:
         return True
     if isinstance(a, Real) and isinstance(b, Real):
@@ -112,10 +128,10 @@ def same_value(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if isinstance(a, Kernel):
-        ours, theirs = a.get_params(deep=False), b.get_params(deep=False)
-        return all(same_value(value, theirs[name]) for name, value in ours.items())
+        params, other_params = a.get_params(deep=False), b.get_params(deep=False)
+        return all(is_same_value(value, other_params[name]) for name, value in params.items())
     if isinstance(a, list | tuple):
-        return len(a) == len(b) and all(map(same_value, a, b))
-    if hasattr(a, "shape"):  # a matrix that a kernel holds
+        return len(a) == len(b) and all(map(is_same_value, a, b))
+    if hasattr(a, "shape"):  # the matrix of a precomputed kernel
         return content_hash(a) == content_hash(b)
     return bool(a == b)

@@ -1,41 +1,47 @@
-"""What the searches share: score the whole grid, choose, refit the best."""
+"""The fit that the three searches share: score the whole grid, choose the best setting, fit it on all data."""
 
 from __future__ import annotations
 
 import warnings
-from itertools import product
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
-from rich.progress import track
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
-from psilearn._backend import computing, device_for, release, working_device
+from psilearn._backend import Compute, find_device, resolve_compute
 from psilearn._linalg import Array
-from psilearn._utils import validation
-from psilearn._utils.samples import Samples, n_samples
-from psilearn.decoding import CandidateSets, Ranks, TopK, as_candidates
-from psilearn.decoding.all_rankings import LISTED, has_all_rankings
-from psilearn.embedding import KnownOutputs
-from psilearn.estimators.output_kernel_regression import check_outputs_of_fit
-from psilearn.kernels.blocks import checked
+from psilearn._utils.progress import show_progress, track
+from psilearn._utils.samples import Samples
 from psilearn.model_selection import grids
+from psilearn.model_selection.best_estimator import BestEstimatorPredictions
 from psilearn.model_selection.choice import Choice, best_row, results_table, rows_where
-from psilearn.model_selection.scoring import Scoring, as_scorings
-from psilearn.model_selection.split_scores import OutputSide, Task
-from psilearn.rankings import all_rankings
+from psilearn.model_selection.grids import PathGrid
+from psilearn.model_selection.scoring import as_scorings
+from psilearn.model_selection.search_problem import SearchProblem, check_problem
+from psilearn.model_selection.split_outputs import (
+    ExactOutputPath,
+    LandmarkOutputPath,
+    OutputPath,
+    SearchedOutputs,
+)
+from psilearn.model_selection.split_scores import SplitTask
+from psilearn.model_selection.splits import uses_leave_one_out
 
 
-class PathSearch(BaseEstimator):
-    """What the three searches share; they differ in the grid and in the estimator."""
+class PathSearch(BestEstimatorPredictions):
+    """The fit of the searches, which differ in the grid of c and p and in the estimator.
+
+    A subclass defines ``_estimator``, whose parameters are the axes of the grid, and ``_subspace_grid``.
+    """
+
+    _estimator: Any
 
     def __init__(
         self,
         input_kernels: Any,
         output_kernels: Any,
+        *,
         alphas: Any,
         cv: Any,
         scoring: Any,
@@ -58,144 +64,95 @@ class PathSearch(BaseEstimator):
         self.random_state = random_state
         self.device = device
 
-    def fit(
-        self, X: Samples, y: Samples, unlabeled: Samples | None = None, candidates: Any = None, groups: Any = None
-    ) -> Self:
-        """Score every setting of the grid on every split, and fit the best on all data (unless ``refit=False``).
+    def _subspace_grid(self) -> tuple[list[float], list[int] | None]:
+        """Return the grid of c, and that of p: empty for the default, None to keep every direction."""
+        raise TypeError(f"{type(self).__name__} must implement _subspace_grid.")
+
+    def fit(self, X: Samples, y: Samples, unlabeled: Any = None, candidates: Any = None, groups: Any = None) -> Self:
+        """Score every setting of the grid on every split, and fit the best setting on all data if ``refit=True``.
 
         Parameters
         ----------
-        X, y, unlabeled :
-            as in :meth:`psilearn.OEL.fit`. Unlabeled outputs serve in every split.
-        candidates : collection, list of collections or CandidateSets, optional
-            what decoded scores decode to: one set for all, or one an example of X. By default each split decodes to
-            the outputs that its model knows, or to all rankings with a kernel of rankings. Not used by
-            ``scoring="mse"``.
-        groups : array (n,), optional
-            for splitters that keep groups of examples together.
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+        y : array (1-D or 2-D), CSR matrix or sequence of n outputs
+            The outputs.
+        unlabeled : collection, path or iterable of batches, default=None
+            Outputs without inputs, in the form of y, as a path to a .npy or .parquet file, or as an iterator of
+            batches. All of them are used in every split. In KDE, and in OEL with supervision below 1, they replace y in
+            the moment of the outputs. They also become default candidates if they are in memory, or if there are no
+            ``output_landmarks``.
+        candidates : collection, Candidates or list of collections, default=None
+            The candidates of decoded scores: one set for all examples, or one set per example of X as a list of n
+            collections or as :class:`~psilearn.decoding.PerExampleCandidates`. By default each split decodes to the
+            outputs that its model knows, or to all rankings if the output kernel compares rankings. They are not used
+            with ``scoring="mse"``.
+        groups : array of shape (n,), default=None
+            The group of each example, for splitters that keep groups together.
+
+        Returns
+        -------
+        estimator
+            The fitted search itself.
+
+        See Also
+        --------
+        best_where : The best of some of the settings.
+        predict : Predict with the best estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import IOKRCV
+        >>> from psilearn.kernels import Gaussian
+        >>> X = np.linspace(0, 1, 30).reshape(-1, 1)
+        >>> search = IOKRCV(Gaussian(5.0), Gaussian(1.0), alphas=[1e-6, 1e-4, 1e-2, 1.0], cv=3)
+        >>> search.fit(X, np.hstack([X, X**2])).best_params_["alpha"]
+        1e-06
         """
-        device = device_for(self.device, X, y, unlabeled)
-        if device is not None and self.n_jobs not in (None, 1):
-            raise ValueError(f"n_jobs={self.n_jobs!r} starts processes, which cannot share {device}: use n_jobs=None.")
-        with computing(np.float64, device):
-            self._search(X, y, unlabeled, candidates, groups)
-        release(device)
-        self.__dict__.pop("best_estimator_", None)  # of an earlier fit
-        if not self.refit:
-            return self
-        best = self._estimator(device=self.device, **self.best_params_)
-        self.best_estimator_ = best.fit(X, y, unlabeled=unlabeled)
-        if hasattr(self.best_estimator_, "n_features_in_"):
-            self.n_features_in_ = self.best_estimator_.n_features_in_
-        if hasattr(self.best_estimator_, "feature_names_in_"):
-            self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        compute = self._resolve_compute(X, y, unlabeled)
+        with compute.active(), show_progress(self.verbose):
+            problem = check_problem(self, X, y, unlabeled, candidates, groups)
+            paths = self._make_output_paths(problem, compute)
+            grid = self._make_path_grid(problem, paths)
+            tasks = self._make_tasks(problem, paths, grid, compute)
+            scores = self._run(tasks, compute)
+            self._store_results(problem, paths, grid, scores)
+            compute.free_cached_memory()
+        self._choose()
+        self._fit_best(X, y, problem)
         return self
 
-    def _search(self, X: Samples, y: Samples, unlabeled: Any, candidates: Any, groups: Any) -> None:
-        """Score the grid and choose."""
-        scorings = as_scorings(self.scoring)
-        input_kernels = (
-            grids.default_input_kernels(X)
-            if self.input_kernels is None
-            else grids.kernels(self.input_kernels, "input_kernels")
-        )
-        output_kernels = grids.kernels(self.output_kernels, "output_kernels")
-        narrow = next((scoring.name for scoring in scorings if scoring.of_one_kernel), None)
-        if narrow and len(output_kernels) > 1:
-            raise ValueError(
-                f'scoring="{narrow}" is measured in the space of the output kernel, so {len(output_kernels)} '
-                f'output kernels cannot be compared by it: use a decoded metric such as "f1", or one output kernel.'
-            )
-        checked_X = X
-        for kernel in input_kernels:
-            checked_X = checked(kernel, X, "X", allow_1d=False)
-        n = n_samples(checked_X)
-        Y, stream = check_outputs_of_fit(type(self).__name__, output_kernels[0], y, unlabeled, n)
-        U = None if stream is None else stream.collect()
-        alphas = (
-            grids.default_alphas(n)
-            if self.alphas is None
-            else grids.numbers(self.alphas, "alphas", validation.check_positive)
-        )
-        supervisions, sizes = self._subspace_grid()
-        if grids.leaves_one_out(self.cv) and (groups is not None or self.one_standard_error):
-            raise ValueError(
-                'cv="loo" leaves single examples out and has no standard error: with groups or one_standard_error=True '
-                "use splits, such as GroupKFold() or cv=5."
-            )
-        splits = grids.splits_of(self.cv, Y, groups, self.random_state)
-        known = KnownOutputs.of(Y, U)
-        if sizes:
-            grids.check_components(
-                sizes, n_samples(known.outputs), f"there are {n_samples(known.outputs)} known outputs"
-            )
-        given = None
-        if any(scoring.decodes for scoring in scorings):
-            given = self._check_candidates(candidates, output_kernels[0], known.outputs, n)
-            if given is None:
-                given = self._default_candidates(scorings, output_kernels, Y)
-
-        outputs, own_sizes = [], bool(sizes)
-        for kernel in output_kernels:
-            side = OutputSide(kernel.fit(Y), known, U is not None, supervisions)
-            if sizes and own_sizes:
-                grids.check_components(sizes, side.rank, f"the outputs span {side.rank} dimensions by {kernel!r}")
-            side.turn(max(sizes) if sizes and own_sizes else None)
-            if sizes is not None and not sizes:
-                sizes = grids.default_n_components(n, side.spectrum())  # later kernels of lower rank are cut there
-            outputs.append(side)
-        tasks = [
-            Task(outputs, kernel_x, checked_X, Y, train, held, scorings, given, grids.leaves_one_out(self.cv))
-            for kernel_x, (train, held) in product(input_kernels, splits)
-        ]
-        scores = self._run(tasks, alphas, supervisions, sizes)
-        # (input kernels, splits, output kernels, λ, c and p, scorings) → scorings × settings × splits
-        shape = len(input_kernels), len(splits), len(output_kernels), -1, len(scorings)
-        tables = scores.reshape(shape).transpose(4, 2, 0, 3, 1).reshape(len(scorings), -1, len(splits))
-        grid: dict[str, list[Any]] = {
-            "output_kernel": output_kernels,
-            "input_kernel": input_kernels,
-            "alpha": alphas,
-            "supervision": supervisions,
-            "n_components": sizes or [],
-        }
-        self.grid_ = {name: values for name, values in grid.items() if name in self._estimator().get_params()}
-        named = {"score": tables[0]}  # the one that chooses
-        if isinstance(self.scoring, list | tuple):
-            named |= {scoring.name: table for scoring, table in zip(scorings, tables, strict=True)}
-        self.cv_results_ = results_table(self.grid_, named)
-        self.ranks_ = [side.rank for side in outputs]
-        best = self.best_where()
-        self.best_params_, self.best_score_, self.best_index_ = best.params, best.score, best.index
-        self.edges_ = best.edges
-        for edge in self.edges_:
-            warnings.warn(f"The best {edge}. Extend the grid to values beyond it.", UserWarning, stacklevel=3)
-
-    def _run(self, tasks: list[Task], alphas: list[float], supervisions: list[float], sizes: list[int] | None) -> Array:
-        """Evaluate the tasks, in parallel where asked; joblib shares large arrays and limits BLAS threads."""
-        n_jobs = self.n_jobs if working_device() is None else 1  # whatever a surrounding parallel_config says
-        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-        results = parallel(delayed(task.scores)(alphas, supervisions, sizes) for task in tasks)
-        if self.verbose:
-            results = track(results, f"{type(self).__name__}: kernels × splits", total=len(tasks))
-        return np.stack(list(results))
-
     def best_where(self, scoring: str = "score", **fixed: Any) -> Choice:
-        """Return the best of the settings that have these values, by the rule that chose ``best_params_``.
+        """Return the best of the settings that have the given values, by the rule that chose ``best_params_``.
 
         Parameters
         ----------
-        scoring : str
-            where there are several scorings, the name of the one that chooses; by default the first.
-        **fixed :
-            parameters by their names in ``best_params_``, each one value of its grid or a list of them: any of these.
-            Kernels count as equal where their kind and their parameters are. Without any, the best of all.
+        scoring : str, default="score"
+            The name of the score that chooses, if there are several. By default the first one.
+        **fixed : values or lists of values
+            Parameters by their names in ``best_params_``: one value of the grid, or a list for any of its values.
+            Kernels are equal if their class and their parameters are. Without any, the best of all settings.
 
         Returns
         -------
         Choice
-            with ``params``, ``score``, ``index`` (the row of ``cv_results_``) and ``edges``, those of the parameters
-            that were not fixed to one value. ``search.best_where(supervision=0.0).params`` is what KDECV would choose.
+            The best setting, with ``params``, ``score``, ``index`` and the ``edges`` of the parameters that are not
+            fixed to one value.
+
+        See Also
+        --------
+        fit : Computes the scores.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import OELCV
+        >>> from psilearn.kernels import Gaussian
+        >>> X = np.linspace(0, 1, 30).reshape(-1, 1)
+        >>> search = OELCV(Gaussian(5.0), Gaussian(1.0), alphas=1e-4, n_components=1, supervisions=[0.0, 1.0], cv=3)
+        >>> search.fit(X, np.hstack([X, X**2])).best_where(supervision=0.0).params["supervision"]
+        0.0
         """
         check_is_fitted(self, "cv_results_")
         if scoring == as_scorings(self.scoring)[0].name:
@@ -207,87 +164,128 @@ class PathSearch(BaseEstimator):
         searched = {
             name: values for name, values in self.grid_.items() if len(grids.as_list(fixed.get(name, values), name)) > 1
         }
-        edges = grids.edges_of(searched, params, max(self.ranks_))
+        edges = grids.find_edges(searched, params, max(self.ranks_))
         return Choice(dict(params), float(self.cv_results_[f"mean_test_{scoring}"][index]), index, edges)
 
-    def _check_candidates(self, candidates: Any, kernel: Any, known: Samples, n: int) -> Any:
-        if candidates is None:
-            return None
-        candidates = as_candidates(candidates, known)
-
-        def of_kernel(outputs: Samples, name: str) -> Samples:
-            outputs = checked(kernel, outputs, name)
-            if hasattr(outputs, "shape") == hasattr(known, "shape"):  # a list of rows may stand for an array
-                kernel.check_alike(outputs, name, known, "the known outputs")
-            return outputs
-
-        return (
-            candidates.checked(of_kernel, n)
-            if isinstance(candidates, CandidateSets)
-            else of_kernel(candidates, "candidates")
-        )
-
-    def _default_candidates(self, scorings: list[Scoring], kernels: list[Any], Y: Samples) -> Samples | None:
-        """Return all rankings where they must be listed, else None: what each split knows or searches."""
-        of_rankings = [has_all_rankings(kernel) for kernel in kernels]
-        if grids.leaves_one_out(self.cv) and not all(of_rankings):
+    def _resolve_compute(self, *arrays: Any) -> Compute:
+        """Return where to compute; raise if several processes would have to share a device."""
+        find_device(self.device)
+        compute = resolve_compute("float64", self.device, *arrays)
+        if compute.device is not None and self.n_jobs not in (None, 1):
             raise ValueError(
-                'cv="loo" with a decoded scoring needs candidates: the known outputs would hold the one that is left '
-                'out. Give candidates, use scoring="mse", or splits such as cv=5.'
+                f"n_jobs={self.n_jobs!r} starts processes, which cannot share {compute.device}: use n_jobs=None."
             )
-        top = next((scoring.name for scoring in scorings if scoring.top_k is not None), None)
-        if top is None or not any(of_rankings):
-            return None
-        if not all(of_rankings) or kernels[0].n_items(Y) > LISTED:
-            raise ValueError(
-                f"scoring={top!r} counts the candidates nearer than the truth, and all rankings are listed up to "
-                f"{LISTED} items and for kernels of rankings alone: give candidates."
+        return compute
+
+    def _make_output_paths(self, problem: SearchProblem, compute: Compute) -> list[list[OutputPath]]:
+        """Return the coordinates of the outputs for each output kernel."""
+        paths: list[list[OutputPath]] = []
+        for kernel in problem.output_kernels:
+            outputs = SearchedOutputs.of(kernel, problem.Y, problem.known, problem.knows_unlabeled)
+            if problem.landmarks is None:
+                exact = ExactOutputPath(outputs, problem.supervisions, compute)
+                exact.diagonalize(max(problem.sizes) if problem.sizes else None)
+                paths.append([exact])
+            else:
+                alpha = problem.alphas[len(problem.alphas) // 2]  # for leverage scores
+                arguments = problem.supervisions, problem.unlabeled, problem.landmarks, alpha, compute
+                paths.append([*LandmarkOutputPath.of(outputs, *arguments)])
+        return paths
+
+    def _make_path_grid(self, problem: SearchProblem, paths: list[list[OutputPath]]) -> PathGrid:
+        """Return the grid of λ, c and p; the default of p depends on the spectrum with the first output kernel."""
+        sizes = problem.sizes
+        if sizes is not None and not sizes:
+            sizes = grids.default_sizes(problem.n, paths[0][0].spectrum())
+        for kernel, rank in zip(problem.output_kernels, _ranks(paths), strict=True):
+            if sizes and sizes[-1] > rank:
+                message = f"n_components={sizes[-1]} exceeds the rank of the outputs with {kernel!r}: {rank} are used."
+                warnings.warn(message, UserWarning, stacklevel=3)
+        return PathGrid(problem.alphas, problem.supervisions, sizes)
+
+    def _make_tasks(
+        self, problem: SearchProblem, paths: list[list[OutputPath]], grid: PathGrid, compute: Compute
+    ) -> list[SplitTask]:
+        """Return one task per split, or one per split and input kernel if several processes share them."""
+        groups = [problem.input_kernels]
+        if compute.device is None and effective_n_jobs(self.n_jobs) > 1:
+            groups = [[kernel] for kernel in problem.input_kernels]
+        return [
+            SplitTask(
+                paths,
+                kernels,
+                problem.X,
+                problem.Y,
+                train,
+                held,
+                problem.scorings,
+                problem.candidates,
+                grid,
+                compute,
+                uses_leave_one_out(self.cv),
             )
-        kernels[0].check_full(Y, "y")
-        return kernels[0].in_form_of(Y, all_rankings(kernels[0].n_items(Y)))
+            for train, held in problem.splits
+            for kernels in groups
+        ]
 
-    _estimator: Any = None  # its parameters are the axes of the grid; the others have one value
+    def _run(self, tasks: list[SplitTask], compute: Compute) -> Array:
+        """Return the scores of all tasks, computed in parallel if requested, of shape (splits × input kernels, …).
 
-    def _subspace_grid(self) -> tuple[list[float], list[int] | None]:
-        """Return the grid of c, and that of p: empty for the default, None where everything is kept."""
-        raise NotImplementedError
+        joblib shares large arrays between processes and limits the threads of BLAS.
+        """
+        n_jobs = self.n_jobs if compute.device is None else 1  # whatever a surrounding parallel_config sets
+        results = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(task.scores)() for task in tasks)
+        return np.concatenate(list(track(results, f"{type(self).__name__}: splits", total=len(tasks))))
 
-    def predict(self, X: Samples, candidates: Any = None) -> Samples:
-        """Predict with the best estimator; see :meth:`psilearn.OEL.predict`."""
-        return self._best().predict(X, candidates)
+    def _store_results(
+        self, problem: SearchProblem, paths: list[list[OutputPath]], grid: PathGrid, scores: Array
+    ) -> None:
+        """Set ``grid_``, ``cv_results_`` and ``ranks_``."""
+        n_splits, n_inputs, n_outputs = len(problem.splits), len(problem.input_kernels), len(problem.output_kernels)
+        # splits, input kernels, output kernels, λ, c and p, scorings → scorings, settings, splits
+        scores = scores.reshape(n_splits, n_inputs, n_outputs, -1, len(problem.scorings))
+        tables = scores.transpose(4, 2, 1, 3, 0).reshape(len(problem.scorings), -1, n_splits)
+        axes: dict[str, list[Any]] = {
+            "output_kernel": problem.output_kernels,
+            "input_kernel": problem.input_kernels,
+            "alpha": list(grid.alphas),
+            "supervision": list(grid.supervisions),
+            "n_components": list(grid.sizes or []),
+        }
+        parameters = self._estimator().get_params()
+        self.grid_ = {name: values for name, values in axes.items() if name in parameters}
+        named = {"score": tables[0]}  # the one that chooses
+        if isinstance(self.scoring, list | tuple):
+            named |= {scoring.name: table for scoring, table in zip(problem.scorings, tables, strict=True)}
+        self.cv_results_ = results_table(self.grid_, named)
+        self.ranks_ = _ranks(paths)
 
-    def predict_topk(self, X: Samples, k: int = 10, candidates: Any = None) -> TopK:
-        """Return the k nearest candidates; see :meth:`psilearn.OEL.predict_topk`."""
-        return self._best().predict_topk(X, k, candidates)
+    def _choose(self) -> None:
+        """Set the best setting, and warn if it lies at the edge of the grid."""
+        best = self.best_where()
+        self.best_params_, self.best_score_, self.best_index_ = best.params, best.score, best.index
+        self.edges_ = best.edges
+        for edge in self.edges_:
+            warnings.warn(f"The best {edge}. Extend the grid to values beyond it.", UserWarning, stacklevel=3)
 
-    def rank(self, X: Samples, y: Samples, candidates: Any = None) -> Ranks:
-        """Return the rank of the truth; see :meth:`psilearn.OEL.rank`."""
-        return self._best().rank(X, y, candidates)
+    def _fit_best(self, X: Samples, y: Samples, problem: SearchProblem) -> None:
+        """Fit the best setting on all data, and take over what it knows of the columns of X."""
+        for name in ("best_estimator_", "n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        if not self.refit:
+            return
+        best = self._estimator(**self._estimator_parameters(), **self.best_params_)
+        unlabeled = None if problem.unlabeled is None else problem.unlabeled.for_fit()
+        self.best_estimator_ = best.fit(X, y, unlabeled=unlabeled)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.best_estimator_, name):
+                setattr(self, name, getattr(self.best_estimator_, name))
 
-    def embed(self, X: Samples) -> Array:
-        """Return z(x) of the best estimator."""
-        return self._best().embed(X)
+    def _estimator_parameters(self) -> dict[str, Any]:
+        """Return the parameters of the estimator that are not searched."""
+        return {"device": self.device}
 
-    def transform_outputs(self, Y: Samples) -> Array:
-        """Return g(y) of the best estimator."""
-        return self._best().transform_outputs(Y)
 
-    def score(self, X: Samples, y: Samples, candidates: Any = None) -> float:
-        """Return minus the mean output-kernel loss of the best estimator's predictions."""
-        return self._best().score(X, y, candidates)
-
-    def _best(self) -> Any:
-        check_is_fitted(self, "cv_results_")
-        if not hasattr(self, "best_estimator_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} was searched with refit=False, so it has scores and no model: build one "
-                f"from best_params_, or search with refit=True."
-            )
-        return self.best_estimator_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags
+def _ranks(paths: list[list[OutputPath]]) -> list[int]:
+    """Return the largest p that exists for each output kernel."""
+    return [max(path.rank for path in group) for group in paths]

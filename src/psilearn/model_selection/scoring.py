@@ -1,4 +1,4 @@
-"""What makes a setting good: the closed-form squared error, or any metric of decoded predictions. Higher is better."""
+"""Scores of a setting: the squared error in closed form, or any metric of decoded predictions. Higher is better."""
 
 from __future__ import annotations
 
@@ -7,58 +7,170 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.metrics import get_scorer, get_scorer_names
+
 from psilearn import metrics
-from psilearn._utils.samples import Samples
+from psilearn._backend import tensor_to_numpy, to_numpy
+from psilearn._utils.samples import Samples, n_samples
 from psilearn.kernels import Kernel
 
-NAMES = (
-    '"mse", "loss", "f1", "hamming", "kendall_tau", "spearman_rho", "pairwise_accuracy", "top_1" (or another k), '
-    "or a function (y_true, y_pred) → float"
+Metric = Callable[[Samples, Samples, Kernel], float]  # of the true and the predicted outputs and the output kernel
+
+METRICS = {  # name: function of psilearn.metrics, and −1 if lower is better
+    "f1": ("f1_score", 1),
+    "hamming": ("hamming_loss", -1),
+    "jaccard": ("jaccard_score", 1),
+    "kendall_tau": ("kendall_tau", 1),
+    "pairwise_accuracy": ("pairwise_accuracy", 1),
+    "spearman_rho": ("spearman_rho", 1),
+    "subset_accuracy": ("subset_accuracy", 1),
+}
+ALLOWED = (
+    '"mse", "loss", "f1", "hamming", "jaccard", "subset_accuracy", "kendall_tau", "spearman_rho", '
+    '"pairwise_accuracy", "top_1" (or another k), a function (y_true, y_pred) → float, or a scorer of scikit-learn '
+    'based on predictions, such as "f1_samples" or make_scorer(...)'
 )
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """A score, and what it must be computed from."""
+    """A score and what it is computed from."""
 
     name: str
-    top_k: int | None = None  # rank of the truth among the candidates, not the nearest candidate
-    metric: Callable[[Samples, Samples, Kernel], float] | None = None  # of (y, ŷ, output kernel)
-    of_one_kernel: bool = False  # measured in the output kernel's own space
+    top_k: int | None = None  # based on the position of the truth among the candidates
+    metric: Metric | None = None  # based on the nearest candidate
+    needs_one_kernel: bool = False  # measured in the space of the output kernel, so kernels cannot be compared by it
 
     @property
     def decodes(self) -> bool:
         """Whether candidates are searched at all."""
         return self.metric is not None or self.top_k is not None
 
+    def of_model(self, model: Any, X: Samples, y: Samples, candidates: Any = None) -> float:
+        """Return the score of a fitted estimator on examples."""
+        if self.top_k is not None:
+            return float(metrics.top_k_accuracy(model.truth_positions(X, y, candidates), self.top_k))
+        if self.metric is not None:
+            return float(self.metric(y, model.predict(X, candidates), model.output_kernel_))
+        return -squared_error(model, X, y)
+
+
+def squared_error(model: Any, X: Samples, y: Samples) -> float:
+    """Return the mean of |G*z(x) − ψ(y)|² = |z(x)|² − 2⟨z(x), g(y)⟩ + k(y, y) for a fitted estimator."""
+    kernel = model.output_kernel_
+    Z, g = (to_numpy(array).astype(np.float64) for array in (model.embed(X), model.transform_outputs(y)))
+    if len(Z) != len(g):
+        raise ValueError(f"X has {len(Z)} examples, y has {len(g)}.")
+    return float(np.mean(np.sum(Z * (Z - 2 * g), axis=1) + kernel.diag(kernel.check(y, "y"))))
+
 
 def as_scorings(scoring: Any) -> list[Scoring]:
-    """Return what a user's ``scoring``, one or several, means; the first of them chooses."""
+    """Return the scores of the parameter ``scoring``, one or several; the first of them chooses."""
     if not isinstance(scoring, list | tuple):
         return [as_scoring(scoring)]
-    scorings = [as_scoring(one) for one in scoring]
-    names = [one.name for one in scorings]
+    scorings = [as_scoring(entry) for entry in scoring]
+    names = [entry.name for entry in scorings]
     if not names or len(set(names)) < len(names) or "score" in names:
-        raise ValueError(f"scoring must name each score once, and none of them 'score'; got {names}.")
+        raise ValueError(f"scoring must have at least one score, with different names other than 'score'; got {names}.")
     return scorings
 
 
 def as_scoring(scoring: Any) -> Scoring:
-    """Return what a user's ``scoring`` means."""
-    named = {
-        "mse": Scoring("mse", of_one_kernel=True),
-        "loss": Scoring("loss", metric=lambda y, p, k: -metrics.kernel_loss(y, p, k), of_one_kernel=True),
-        "f1": Scoring("f1", metric=lambda y, p, k: metrics.f1_score(y, p)),
-        "hamming": Scoring("hamming", metric=lambda y, p, k: -metrics.hamming_loss(y, p)),
-        "kendall_tau": Scoring("kendall_tau", metric=lambda y, p, k: metrics.kendall_tau(y, p)),
-        "spearman_rho": Scoring("spearman_rho", metric=lambda y, p, k: metrics.spearman_rho(y, p)),
-        "pairwise_accuracy": Scoring("pairwise_accuracy", metric=lambda y, p, k: metrics.pairwise_accuracy(y, p)),
-    }
+    """Return the score of one entry of the parameter ``scoring``."""
+    if isinstance(scoring, _Scorer):
+        return _from_scorer(scoring, _scorer_name(scoring))
     if callable(scoring):
-        return Scoring(getattr(scoring, "__name__", "score"), metric=lambda y, p, k: scoring(y, p))
-    if isinstance(scoring, str) and scoring in named:
-        return named[scoring]
-    top = re.fullmatch(r"top_([1-9]\d*)", scoring) if isinstance(scoring, str) else None
+        return Scoring(getattr(scoring, "__name__", "score"), metric=_FunctionMetric(scoring))
+    if isinstance(scoring, str):
+        return _named_scoring(scoring)
+    raise ValueError(f"scoring must be one of {ALLOWED}; got {scoring!r}.")
+
+
+def _named_scoring(name: str) -> Scoring:
+    if name == "mse":
+        return Scoring(name, needs_one_kernel=True)
+    if name == "loss":
+        return Scoring(name, metric=_minus_kernel_loss, needs_one_kernel=True)
+    if name in METRICS:
+        return Scoring(name, metric=_NamedMetric(*METRICS[name]))
+    top = re.fullmatch(r"top_([1-9]\d*)", name)
     if top:
-        return Scoring(scoring, top_k=int(top[1]))
-    raise ValueError(f"scoring must be one of {NAMES}; got {scoring!r}.")
+        return Scoring(name, top_k=int(top[1]))
+    if name in get_scorer_names():
+        return _from_scorer(get_scorer(name), name)
+    raise ValueError(f"scoring must be one of {ALLOWED}; got {name!r}.")
+
+
+def _minus_kernel_loss(y: Samples, prediction: Samples, kernel: Kernel) -> float:
+    return -float(metrics.kernel_loss(y, prediction, kernel))
+
+
+@dataclass(frozen=True)
+class _NamedMetric:
+    """A metric of psilearn.metrics."""
+
+    function: str
+    sign: int
+
+    def __call__(self, y: Samples, prediction: Samples, kernel: Kernel) -> float:
+        return self.sign * float(getattr(metrics, self.function)(y, prediction))
+
+
+@dataclass(frozen=True)
+class _FunctionMetric:
+    """A user's function of true and predicted outputs."""
+
+    function: Callable[[Samples, Samples], float]
+
+    def __call__(self, y: Samples, prediction: Samples, kernel: Kernel) -> float:
+        return float(self.function(y, prediction))
+
+
+# scikit-learn's scorers take an estimator, X and y, and make predictions themselves: they get an estimator whose
+# predictions are known already, so that signs and keyword arguments are theirs.
+
+_Scorer = type(get_scorer("accuracy"))  # the class of everything that make_scorer returns
+
+
+class _KnownPredictions(BaseEstimator):
+    """An estimator that predicts for X what X is."""
+
+    def fit(self, X: Samples, y: Samples = None) -> _KnownPredictions:
+        """Do nothing."""
+        return self
+
+    def predict(self, X: Samples) -> Samples:
+        """Return X."""
+        return X
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class _ScorerMetric:
+    """A scorer of scikit-learn that is based on predictions."""
+
+    scorer: Any
+
+    def __call__(self, y: Samples, prediction: Samples, kernel: Kernel) -> float:
+        y, prediction = tensor_to_numpy(y), tensor_to_numpy(prediction)
+        if n_samples(y) != n_samples(prediction):
+            raise ValueError(f"y has {n_samples(y)} outputs for {n_samples(prediction)} predictions.")
+        return float(self.scorer(_KnownPredictions(), prediction, y))
+
+
+def _from_scorer(scorer: Any, name: str) -> Scoring:
+    response = getattr(scorer, "_response_method", "predict")
+    if "predict" not in ([response] if isinstance(response, str) else list(response)):
+        raise ValueError(
+            f"scoring={name!r} is based on {response!r}; a search can only use scorers that are based on predictions "
+            f'(response_method="predict").'
+        )
+    return Scoring(name, metric=_ScorerMetric(scorer))
+
+
+def _scorer_name(scorer: Any) -> str:
+    return getattr(getattr(scorer, "_score_func", None), "__name__", "scorer")

@@ -1,0 +1,173 @@
+"""The search for Output Embedding Learning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psilearn._utils import validation
+from psilearn.estimators import OEL
+from psilearn.landmarks import Landmarks
+from psilearn.model_selection import grids
+from psilearn.model_selection.grids import KernelGrid, NumberGrid, SizeGrid
+from psilearn.model_selection.path_search import PathSearch
+
+
+class OELCV(PathSearch):
+    """Output Embedding Learning with λ, p, c and the kernels chosen by validation.
+
+    The scores are those of fitting :class:`~psilearn.OEL` again for every setting and split, at a small part of the
+    cost. K_x is decomposed once per input kernel and split, whatever the number of output kernels (or factored once per
+    λ if there are few λ and the outputs span few dimensions). Every p comes from one set of eigenvectors, which are
+    found for each λ and c by a few steps from those of its neighbors (residual 1e-6). Memory: four matrices of d·r
+    numbers per output kernel, held at the same time, for d distinct known outputs of rank r, one more for decoded
+    scores, and two matrices of n² numbers.
+
+    Parameters
+    ----------
+    input_kernels : Kernel, callable or list of them, default=None
+        The input kernels that are searched. None is five Gaussian kernels with widths around the median heuristic.
+        Kernels that are learned from data are fitted on the training examples of each split.
+    output_kernels : Kernel, callable or list of them, default=None
+        The output kernels that are searched; several can only be compared by a decoded metric. None chooses by the kind
+        of y: Dice for rows of zeros and ones, Kemeny for rankings, a Gaussian kernel with the median width for other
+        outputs. A median width is taken once, from all of y.
+    alphas : float or list of float, default=None
+        The ridge parameters λ that are searched. None is a grid from 1e-5/√n to 10/√n.
+    n_components : int or list of int, default=None
+        The dimensions p that are searched. Where p exceeds the rank of the outputs, the rank is used, with a warning.
+        None is a logarithmic grid up to the rank or 400, and the dimension that the theory suggests.
+    supervisions : float or list of float, default=None
+        The weights c of the fitted values in the mixed moment that are searched. None is 0, 0.2, …, 1.
+    output_landmarks : int, Landmarks or None, default=None
+        None spans every distinct output and stores d² numbers for d of them. With r landmarks (an int: chosen by
+        randomly pivoted Cholesky) the search works in the coordinates of their span, as OEL(output_landmarks=...)
+        does: landmarks are chosen among the training outputs of each split and the unlabeled outputs, which are read
+        once per split, batch by batch. Landmarks by leverage scores use the middle value of ``alphas``.
+    cv : int, splitter, iterable of splits or "loo", default=None
+        The splits. None is five random splits with 80 % training and 20 % validation examples, as in the paper. "loo"
+        leaves one example out at a time in closed form, at the cost of one split: the regression, with the same ridge
+        nλ, does not see it, but kernel widths and the directions of the embedding are learned with it, which
+        favors a small p if little can be predicted. There is then one score and no standard error.
+    scoring : str, callable, scikit-learn scorer, or list of them, default="mse"
+        The score of a setting; higher is better. "mse" is minus the mean of |G*Gĥ(x) − ψ(y)|², in closed form. Decoded
+        metrics are "loss" (minus the output-kernel loss), "f1", "hamming" (minus the loss), "jaccard",
+        "subset_accuracy", "kendall_tau", "spearman_rho", "pairwise_accuracy", "top_1" (or "top_5", …), a function
+        (y_true, y_pred) → float, and the scorers of scikit-learn that are based on predictions: names such as
+        "f1_samples", or ``make_scorer(...)``. Several are computed at once, and the first one chooses.
+    one_standard_error : bool, default=False
+        Whether to choose the simplest setting within one standard error of the best. Simpler means fewer components,
+        then more ridge.
+    refit : bool, default=True
+        Whether to fit the best setting on all data. Without it there are scores only, and ``predict`` raises.
+    n_jobs : int or None, default=None
+        The number of processes that share the input kernels and splits. None is one process, in which all input
+        kernels share the coordinates of the outputs and the kernel values of candidates.
+    verbose : int, default=0
+        1 shows a progress bar on stderr if the search takes longer than a second.
+    random_state : int, RandomState or None, default=None
+        The random seed of the default splits.
+    device : {"cpu", "cuda"}, torch.device or None, default=None
+        The torch device that computes (``pip install 'psilearn[torch]'``), for the search and for the best estimator.
+        None computes with NumPy, or on the device of tensors that are passed instead of arrays. Only one process can
+        use a device.
+
+    Attributes
+    ----------
+    best_estimator_ : OEL
+        The estimator with ``best_params_``, fitted on all data. It does not exist with ``refit=False``.
+    best_params_ : dict
+        The parameters of the best setting.
+    best_score_ : float
+        The mean score of the best setting.
+    best_index_ : int
+        The row of the best setting in ``cv_results_``.
+    edges_ : list of str
+        Descriptions of the parameters whose best value is the first or the last of its grid; warnings say the same.
+    grid_ : dict of lists
+        The values that were searched, by the names of the parameters of :class:`~psilearn.OEL`.
+    ranks_ : list of int
+        The number of dimensions that the outputs span with each output kernel: the largest p that exists. With
+        landmarks it is a bound, their number.
+    cv_results_ : dict of arrays
+        ``params``, ``param_*``, ``split*_test_score``, ``mean_test_score``, ``std_test_score``, ``rank_test_score``,
+        and the same with the name of each scoring if there are several; ready for ``pandas.DataFrame``.
+    n_features_in_ : int
+        The number of columns of X, if X has rows and ``refit=True``.
+
+    See Also
+    --------
+    OEL : The estimator.
+    KDECV : The same without supervision of the embedding.
+    IOKRCV : The same without a learned embedding.
+
+    References
+    ----------
+    Brogat-Motte, Rudi, Brouard, Rousu and d'Alché-Buc, *Learning Output Embeddings in Structured Prediction*, 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn import OELCV
+    >>> from psilearn.kernels import Gaussian
+    >>> X = np.linspace(0, 1, 60).reshape(-1, 1)
+    >>> Y = np.hstack([np.sin(6 * X), np.cos(6 * X)])
+    >>> search = OELCV(
+    ...     [Gaussian(gamma) for gamma in (1.0, 10.0, 100.0)],
+    ...     Gaussian(1.0),
+    ...     alphas=[1e-8, 1e-6, 1e-4, 1e-2],
+    ...     n_components=[2, 4, 8],
+    ...     supervisions=[0.0, 0.5, 1.0],
+    ...     random_state=0,
+    ... ).fit(X, Y)
+    >>> len(search.cv_results_["params"])
+    108
+    >>> search.best_params_["n_components"]
+    8
+    >>> search.best_where(supervision=0.0, n_components=[2, 4]).params["n_components"]
+    4
+    """
+
+    _estimator = OEL
+
+    def __init__(
+        self,
+        input_kernels: KernelGrid = None,
+        output_kernels: KernelGrid = None,
+        *,
+        alphas: NumberGrid = None,
+        n_components: SizeGrid = None,
+        supervisions: NumberGrid = None,
+        output_landmarks: int | Landmarks | None = None,
+        cv: Any = None,
+        scoring: Any = "mse",
+        one_standard_error: bool = False,
+        refit: bool = True,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+        device: Any = None,
+    ) -> None:
+        super().__init__(
+            input_kernels,
+            output_kernels,
+            alphas=alphas,
+            cv=cv,
+            scoring=scoring,
+            one_standard_error=one_standard_error,
+            refit=refit,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            random_state=random_state,
+            device=device,
+        )
+        self.n_components = n_components
+        self.supervisions = supervisions
+        self.output_landmarks = output_landmarks
+
+    def _subspace_grid(self) -> tuple[list[float], list[int] | None]:
+        supervisions = grids.SUPERVISIONS if self.supervisions is None else self.supervisions
+        values = grids.number_grid(supervisions, "supervisions", validation.check_fraction)
+        return values, grids.size_grid(self.n_components)
+
+    def _estimator_parameters(self) -> dict[str, Any]:
+        return {**super()._estimator_parameters(), "output_landmarks": self.output_landmarks}

@@ -1,0 +1,148 @@
+"""The validated data and grids of a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from psilearn._utils.samples import Samples, n_samples
+from psilearn.decoding import Candidates, as_candidates
+from psilearn.decoding.all_rankings import MAX_LISTED_ITEMS, has_all_rankings
+from psilearn.embedding import KnownOutputs
+from psilearn.estimators.output_kernel_regression import check_fit_outputs
+from psilearn.kernels import Kernel
+from psilearn.landmarks import Landmarks, as_landmarks
+from psilearn.model_selection import grids
+from psilearn.model_selection.scoring import Scoring, as_scorings
+from psilearn.model_selection.splits import Split, make_splits, uses_leave_one_out
+from psilearn.model_selection.unlabeled_outputs import UnlabeledOutputs
+
+
+@dataclass(frozen=True)
+class SearchProblem:
+    """What a search is computed from, except for the default grid of p, which depends on the outputs' spectrum."""
+
+    X: Samples
+    Y: Samples
+    unlabeled: UnlabeledOutputs | None
+    known: KnownOutputs  # the distinct outputs in memory
+    input_kernels: list[Kernel]
+    output_kernels: list[Kernel]
+    alphas: list[float]
+    supervisions: list[float]
+    sizes: list[int] | None  # empty for the default, None to keep every direction
+    landmarks: Landmarks | None
+    scorings: list[Scoring]
+    splits: list[Split]
+    candidates: Candidates | None
+
+    @property
+    def n(self) -> int:
+        """The number of examples."""
+        return n_samples(self.Y)
+
+    @property
+    def knows_unlabeled(self) -> bool:
+        """Whether there are unlabeled outputs among the known ones."""
+        return self.unlabeled is not None and self.unlabeled.in_memory is not None
+
+
+def check_problem(search: Any, X: Samples, y: Samples, unlabeled: Any, candidates: Any, groups: Any) -> SearchProblem:
+    """Validate the parameters of a search and its data, before any long computation starts."""
+    if y is None:
+        raise ValueError(f"{type(search).__name__} requires y to be passed, but the target y is None.")
+    scorings = as_scorings(search.scoring)
+    supervisions, sizes = search._subspace_grid()
+    landmarks = as_landmarks(getattr(search, "output_landmarks", None), "output_landmarks", "pivoted")
+    input_kernels = grids.input_kernel_grid(search.input_kernels, X)
+    output_kernels = grids.output_kernel_grid(search.output_kernels, y)
+    _check_comparable(scorings, output_kernels)
+    for kernel in input_kernels:
+        inputs = kernel.check(X, "X", allow_1d=False)
+    for kernel in output_kernels:
+        _check_outputs(kernel, y)
+    Y, stream = check_fit_outputs(output_kernels[0], y, unlabeled, n_samples(inputs))
+    alphas = grids.alpha_grid(search.alphas, n_samples(inputs))
+    _check_leave_one_out(search, groups)
+    splits = make_splits(search.cv, Y, groups, search.random_state)
+    others = UnlabeledOutputs.of(stream, unlabeled, stores_all=landmarks is None)
+    known = KnownOutputs.of(Y, None if others is None else others.in_memory)
+    given = None
+    if any(scoring.decodes for scoring in scorings):
+        given = _check_candidates(candidates, output_kernels, known.outputs, n_samples(Y))
+        if given is None:
+            _check_default_candidates(scorings, output_kernels, Y, uses_leave_one_out(search.cv))
+    return SearchProblem(
+        inputs,
+        Y,
+        others,
+        known,
+        input_kernels,
+        output_kernels,
+        alphas,
+        supervisions,
+        sizes,
+        landmarks,
+        scorings,
+        splits,
+        given,
+    )
+
+
+def _check_outputs(kernel: Kernel, y: Samples) -> None:
+    """Validate y; an error names the kernel."""
+    try:
+        kernel.check(y, "y")
+    except (TypeError, ValueError) as error:
+        name = type(kernel).__name__
+        if name in str(error):
+            raise
+        raise type(error)(f"y cannot be used with {name}: {error}") from error
+
+
+def _check_comparable(scorings: list[Scoring], output_kernels: list[Kernel]) -> None:
+    name = next((scoring.name for scoring in scorings if scoring.needs_one_kernel), None)
+    if name and len(output_kernels) > 1:
+        raise ValueError(
+            f'scoring="{name}" is measured in the space of the output kernel, so {len(output_kernels)} output kernels '
+            f'cannot be compared by it: use a decoded metric such as "f1", or one output kernel.'
+        )
+
+
+def _check_leave_one_out(search: Any, groups: Any) -> None:
+    if uses_leave_one_out(search.cv) and (groups is not None or search.one_standard_error):
+        raise ValueError(
+            'cv="loo" leaves single examples out and has no standard error: with groups or one_standard_error=True '
+            "use splits, such as GroupKFold() or cv=5."
+        )
+
+
+def _check_candidates(candidates: Any, kernels: list[Kernel], known: Samples, n: int) -> Candidates | None:
+    if candidates is None:
+        return None
+
+    def check(outputs: Samples, name: str) -> Samples:
+        for kernel in reversed(kernels):  # the form of the first kernel is kept
+            checked = kernel.check(outputs, name)
+            kernel.check_same_kind(checked, name, known, "the known outputs")
+        return checked
+
+    return as_candidates(candidates, known, check, n)
+
+
+def _check_default_candidates(scorings: list[Scoring], kernels: list[Any], Y: Samples, is_loo: bool) -> None:
+    """Raise if the default candidates contain the output that is left out, or cannot be listed."""
+    of_rankings = [kernel for kernel in kernels if has_all_rankings(kernel)]
+    if is_loo and len(of_rankings) < len(kernels):
+        raise ValueError(
+            'cv="loo" with a decoded scoring needs candidates: the known outputs contain the one that is left out. '
+            'Give candidates, use scoring="mse", or splits such as cv=5.'
+        )
+    top = next((scoring.name for scoring in scorings if scoring.top_k is not None), None)
+    for kernel in of_rankings if top else []:
+        kernel.check_full(Y, "y")
+        if kernel.n_items(Y) > MAX_LISTED_ITEMS:
+            raise ValueError(
+                f"scoring={top!r} counts the candidates that are nearer than the truth, and all rankings are listed up "
+                f"to {MAX_LISTED_ITEMS} items only: give candidates."
+            )
