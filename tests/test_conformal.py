@@ -1,4 +1,4 @@
-"""Conformal sets: their coverage, and what they are made of."""
+"""Conformal sets: their coverage, and their members."""
 
 import itertools
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from psilearn import IOKR, KDE, OEL, CandidateSets
+from psilearn import IOKR, KDE, OEL, PerExampleCandidates
 from psilearn.conformal import threshold
 from psilearn.kernels import Gaussian, Kemeny, Linear
 from psilearn.rankings import all_rankings
@@ -21,14 +21,14 @@ def problem(n, seed):
     for y in Y:
         others = rng.uniform(-2.5, 2.5, (rng.integers(0, 25), 2))
         sets.append(np.insert(others, rng.integers(0, len(others) + 1), y, axis=0))
-    return X, Y, CandidateSets(sets)
+    return X, Y, PerExampleCandidates(sets)
 
 
-def holds(found, Y):
+def contains_truth(sets, Y):
     return np.array(
         [
-            bool((np.abs(one - y).max(axis=1) < 1e-12).any()) if len(one) else False
-            for one, y in zip(found, Y, strict=True)
+            bool((np.abs(outputs - y).max(axis=1) < 1e-12).any()) if len(outputs) else False
+            for outputs, y in zip(sets, Y, strict=True)
         ]
     )
 
@@ -45,7 +45,7 @@ def test_coverage(coverage):
     for seed in range(60):
         A, B = problem(n, 2 * seed + 1), problem(200, 2 * seed + 2)
         model.calibrate(A[0], A[1], A[2])
-        rates.append(holds(model.predict_set(B[0], coverage, B[2]).outputs, B[1]).mean())
+        rates.append(contains_truth(model.predict_set(B[0], coverage, B[2]).outputs, B[1]).mean())
     error = np.std(rates) / np.sqrt(len(rates))
     assert np.mean(rates) >= coverage - 3 * error
     if coverage >= 0.8:
@@ -54,7 +54,9 @@ def test_coverage(coverage):
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("model", [IOKR(Gaussian(1.0), Linear(), 1e-2), KDE(Gaussian(1.0), Linear(), 1e-2, 1)])
+@pytest.mark.parametrize(
+    "model", [IOKR(Gaussian(1.0), Linear(), alpha=1e-2), KDE(Gaussian(1.0), Linear(), alpha=1e-2, n_components=1)]
+)
 def test_sets_are_the_nearest_candidates_within_the_threshold(model):
     X, Y, _sets = problem(60, 0)
     model.fit(X, Y)
@@ -65,7 +67,7 @@ def test_sets_are_the_nearest_candidates_within_the_threshold(model):
     top = model.predict_topk(B[0], 100, B[2])
     own = []
     for i in range(40):  # by hand
-        D = model.predict_topk(A[0][i : i + 1], 100, CandidateSets([A[2].sets[i]]))
+        D = model.predict_topk(A[0][i : i + 1], 100, PerExampleCandidates([A[2].sets[i]]))
         place = list(D.indices[0]).index(int(np.flatnonzero((A[2].sets[i] == A[1][i]).all(axis=1))[0]))
         own.append((place + 1) * np.sqrt(D.distances[0][place] - D.distances[0, 0]))  # no two tie here
     limit = np.sort(own)[int(np.ceil(41 * 0.8)) - 1]
@@ -79,7 +81,7 @@ def test_sets_are_the_nearest_candidates_within_the_threshold(model):
 @pytest.mark.usefixtures("backend")
 def test_more_coverage_needs_more_candidates():
     X, Y, sets = problem(60, 0)
-    model = IOKR(Gaussian(1.0), Linear(), 1e-2).fit(X, Y).calibrate(*problem(50, 1))
+    model = IOKR(Gaussian(1.0), Linear(), alpha=1e-2).fit(X, Y).calibrate(*problem(50, 1))
     sizes = [model.predict_set(X, coverage, sets).sizes for coverage in (0.0, 0.3, 0.6, 0.9, 0.98, 1.0)]
     assert all((a <= b).all() for a, b in itertools.pairwise(sizes))
     assert not sizes[0].any()
@@ -89,11 +91,11 @@ def test_more_coverage_needs_more_candidates():
 @pytest.mark.usefixtures("backend")
 def test_shared_candidates():
     X, Y, _ = problem(60, 0)
-    model = IOKR(Gaussian(1.0), Linear(), 1e-2).fit(X, Y)
+    model = IOKR(Gaussian(1.0), Linear(), alpha=1e-2).fit(X, Y)
     everything = np.concatenate([Y, problem(80, 5)[1]])
     model.calibrate(X[:30], Y[:30], everything)
     found = model.predict_set(X, 0.9, everything)
-    assert holds(found.outputs, Y)[:30].mean() >= 0.9 - 1e-9
+    assert contains_truth(found.outputs, Y)[:30].mean() >= 0.9 - 1e-9
 
 
 @pytest.mark.usefixtures("backend")
@@ -101,28 +103,28 @@ def test_rankings_are_listed():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
     Y = np.argsort(np.argsort(X @ rng.standard_normal((3, 4)), axis=1), axis=1) + 1
-    model = IOKR(Gaussian(0.2), Kemeny(), 1e-3).fit(X[:30], Y[:30]).calibrate(X[30:], Y[30:])
+    model = IOKR(Gaussian(0.2), Kemeny(), alpha=1e-3).fit(X[:30], Y[:30]).calibrate(X[30:], Y[30:])
     found = model.predict_set(X[30:], 0.9)
-    assert holds(found.outputs, Y[30:]).mean() >= 0.9
+    assert contains_truth(found.outputs, Y[30:]).mean() >= 0.9
     assert found.sizes.max() <= len(all_rankings(4))
 
 
 @pytest.mark.usefixtures("backend")
-def test_a_truth_that_is_no_candidate_counts_as_infinitely_far():
+def test_a_truth_that_is_not_a_candidate_counts_as_infinitely_far():
     X, Y, sets = problem(40, 0)
-    model = IOKR(Gaussian(1.0), Linear(), 1e-2).fit(X, Y)
-    half = CandidateSets([one if i % 2 else one + 9.0 for i, one in enumerate(sets.sets)])
+    model = IOKR(Gaussian(1.0), Linear(), alpha=1e-2).fit(X, Y)
+    half = PerExampleCandidates([one if i % 2 else one + 9.0 for i, one in enumerate(sets.sets)])
     model.calibrate(X, Y, half)
     assert np.isinf(model.calibration_scores_).sum() == 20
     assert np.isinf(model.predict_set(X[:2], 0.9, sets.sets[:2]).threshold)
     with pytest.raises(ValueError, match="nothing to calibrate on"):
-        model.calibrate(X, Y, CandidateSets([one + 9.0 for one in sets.sets]))
+        model.calibrate(X, Y, PerExampleCandidates([one + 9.0 for one in sets.sets]))
 
 
 @pytest.mark.usefixtures("backend")
 def test_a_new_fit_forgets_the_calibration():
     X, Y, sets = problem(40, 0)
-    model = OEL(Gaussian(1.0), Linear(), 1e-2, 2, output_landmarks=20).fit(X, Y)
+    model = OEL(Gaussian(1.0), Linear(), alpha=1e-2, n_components=2, output_landmarks=20).fit(X, Y)
     with pytest.raises(NotFittedError, match="calibrate"):
         model.predict_set(X, 0.9, sets)
     model.calibrate(X, Y, sets).predict_set(X, 0.9, sets)
@@ -146,8 +148,8 @@ def test_bad_coverage(bad):
 def test_candidates_that_tie_are_in_together():
     """The truth occurs twice: both copies are in, or none."""
     X, Y, sets = problem(60, 0)
-    doubled = CandidateSets([np.concatenate([one, one]) for one in sets.sets])
-    model = IOKR(Gaussian(1.0), Linear(), 1e-2).fit(X, Y).calibrate(X, Y, doubled)
+    doubled = PerExampleCandidates([np.concatenate([one, one]) for one in sets.sets])
+    model = IOKR(Gaussian(1.0), Linear(), alpha=1e-2).fit(X, Y).calibrate(X, Y, doubled)
     found = model.predict_set(X, 0.7, doubled)
     assert (found.sizes % 2 == 0).all()
     assert 0 < np.mean(found.sizes) < np.mean([len(one) for one in doubled.sets])

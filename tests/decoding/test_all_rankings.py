@@ -12,18 +12,19 @@ from psilearn.decoding import kemeny
 from psilearn.decoding.all_rankings import SOLVERS, best_hamming
 from psilearn.decoding.kemeny import best_kemeny, order_by_integers, order_by_programming
 from psilearn.kernels import Gaussian, Hamming, Kemeny, Lehmer, Product
-from psilearn.metrics import kendall_tau, kernel_loss
+from psilearn.metrics import kendall_tau, kernel_loss, top_k_accuracy
 from psilearn.rankings import all_rankings, ranks_from_item_numbers, to_orders
 from tests.kernels.kernel_cases import PROPERTY
 
 KERNELS = [Kemeny(), Hamming(), Lehmer()]
 NAN = float("nan")
+GRID = {"alphas": [1e-2], "n_components": [2], "supervisions": [1.0]}
 
 pytestmark = pytest.mark.filterwarnings("ignore:The best:UserWarning")
 
 
 def objective(kernel, W, ranks):
-    """2⟨w, ψ(σ)⟩ − |ψ(σ)|², which the nearest ranking maximises."""
+    """2⟨w, ψ(σ)⟩ − |ψ(σ)|², which the nearest ranking maximizes."""
     psi = kernel.features(ranks)
     return 2 * np.sum(W * psi, axis=1) - np.sum(psi**2, axis=1)
 
@@ -86,8 +87,8 @@ def test_dynamic_and_integer_programming_agree(case):
 def test_components_lose_nothing(programmed, case):
     W = draw(Kemeny(), *case)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kemeny, "DIRECT", 1)
-        patch.setattr(kemeny, "PROGRAMMED", programmed)
+        patch.setattr(kemeny, "MAX_ITEMS_AT_ONCE", 1)
+        patch.setattr(kemeny, "MAX_ITEMS_OF_SETS", programmed)
         ranks = best_kemeny(W)
     np.testing.assert_allclose(objective(Kemeny(), W, ranks), greatest(Kemeny(), W), atol=1e-10)
 
@@ -99,7 +100,7 @@ def test_many_items_by_components_are_as_good_as_all_at_once(K, monkeypatch):
     u = rng.standard_normal((3, K))
     W = u[:, i] - u[:, j] + 0.5 * rng.standard_normal((3, len(i)))
     ranks = best_kemeny(W)
-    monkeypatch.setattr(kemeny, "DIRECT", K if K < 16 else 0)
+    monkeypatch.setattr(kemeny, "MAX_ITEMS_AT_ONCE", K if K < 16 else 0)
     other = best_kemeny(W) if K < 16 else ranks_from_item_numbers(np.stack([*map(order_by_integers, gains(W))]))
     np.testing.assert_allclose(objective(Kemeny(), W, ranks), objective(Kemeny(), W, other), atol=1e-9)
 
@@ -114,7 +115,7 @@ def test_items_that_nothing_tells_apart_stay_in_their_order(K):
     np.testing.assert_array_equal(ranks[1], [2, 1, *range(3, K + 1)])
 
 
-def test_an_integer_programme_that_fails_says_so(monkeypatch):
+def test_an_integer_program_that_fails_raises(monkeypatch):
     class Failed:
         x, status, message = None, 1, "Time is up."
 
@@ -188,15 +189,15 @@ def test_no_listed_candidate_is_nearer_with_many_items():
     with pytest.raises(ValueError, match=r"All rankings of 9 items are too many to list.*model\.candidates_"):
         model.predict_topk(X_new, 2)
     with pytest.raises(ValueError, match="too many to list"):
-        model.rank(X_new, Y_new)
+        model.truth_positions(X_new, Y_new)
 
 
 def test_ranks_of_the_truth_among_all_rankings():
     X, Y, X_new, Y_new = task()
     model = IOKR(Gaussian(0.2), Kemeny(), alpha=1e-2).fit(X, Y)
-    ranks = model.rank(X_new, Y_new)
-    listed = model.rank(X_new, Y_new, candidates=all_rankings(4))
-    np.testing.assert_array_equal(ranks.nearer, listed.nearer)
+    positions = model.truth_positions(X_new, Y_new)
+    listed = model.truth_positions(X_new, Y_new, candidates=all_rankings(4))
+    np.testing.assert_array_equal(positions.nearer, listed.nearer)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -212,10 +213,10 @@ def test_orders_in_orders_out(kernel):
     assert set(chosen) <= {"uni>toro>ebi>maguro", "ebi>maguro>toro>uni"}
     for other in (["a>b>c>d"], Y):
         for call in (by_name.transform_outputs, lambda Y: by_name.predict(X_new, candidates=Y)):
-            with pytest.raises(ValueError, match="must be rankings of one form and of the same items"):
+            with pytest.raises(ValueError, match="must be rankings of the same form and of the same items"):
                 call(other)
     for composed in (kernel, 2 * kernel, kernel.normalized(), kernel + kernel, Gaussian(1.0, base=kernel)):
-        with pytest.raises(ValueError, match="unlabeled and y must be rankings of one form"):
+        with pytest.raises(ValueError, match="unlabeled and y must be rankings of the same form"):
             by_rank.set_params(output_kernel=composed).fit(X, Y, unlabeled=["a>b>c>d"])
 
 
@@ -246,14 +247,14 @@ def test_partial_orders_train_too():
     np.testing.assert_array_equal(predicted, to_orders(expected, items))
 
 
-def test_a_partial_truth_has_no_place_among_full_rankings():
+def test_a_partial_truth_has_no_position_among_full_rankings():
     X, Y, X_new, Y_new = task()
     model = IOKR(Gaussian(0.2), Kemeny(partial=True), alpha=1e-2).fit(X, Y)
     truth = Y_new.astype(float)
     truth[3, 1] = NAN
-    with pytest.raises(ValueError, match="y in row 3 is a partial ranking, which has no place among all full ones"):
-        model.rank(X_new, truth)
-    model.rank(X_new, truth, candidates=truth)
+    with pytest.raises(ValueError, match="y in row 3 is a partial ranking, which is not among the full rankings"):
+        model.truth_positions(X_new, truth)
+    model.truth_positions(X_new, truth, candidates=truth)
 
 
 def test_a_subclass_with_the_same_embedding_is_searched_the_same_way():
@@ -272,14 +273,11 @@ def test_a_subclass_with_the_same_embedding_is_searched_the_same_way():
     class Mallows(Kemeny):
         """A kernel on the embedding of another."""
 
-        def __call__(self, A, B=None):
-            return np.exp(super().__call__(A, B))
+        def _block(self, A, B, compute):
+            return np.exp(super()._block(A, B, compute))
 
-        def diag(self, A):
-            return np.exp(super().diag(A))
-
-        def paired(self, A, B):
-            return np.exp(super().paired(A, B))
+        def _paired(self, A, B):  # of the diagonal too
+            return np.exp(super()._paired(A, B))
 
     X, Y, X_new, _ = task(K=5, n=20)
     expected = IOKR(Gaussian(0.2), Kemeny(), alpha=1e-2).fit(X, Y).predict(X_new)
@@ -300,9 +298,9 @@ def test_blocks_of_memory_change_nothing():
     np.testing.assert_allclose(parts.distances, whole.distances, atol=1e-12)
 
 
-def test_circles_of_too_many_items_are_refused(monkeypatch):
-    monkeypatch.setattr(kemeny, "MOST", 2)
-    with pytest.raises(ValueError, match="The preferences of 3 items run in circles"):
+def test_cyclic_preferences_of_too_many_items_are_rejected(monkeypatch):
+    monkeypatch.setattr(kemeny, "MAX_ITEMS_OF_INTEGERS", 2)
+    with pytest.raises(ValueError, match="The preferences of 3 items are cyclic"):
         order_by_integers(gains(np.array([[1.0, -1.0, 1.0]]))[0])
 
 
@@ -316,14 +314,14 @@ def test_kernels_made_of_rankings_know_the_known_outputs_only():
     IOKR(Gaussian(0.2), Product(Kemeny(), Hamming()), alpha=1e-2).fit(X, Y).predict(X_new)
 
 
-def test_estimators_refuse_what_is_no_ranking_and_change_nothing():
+def test_estimators_reject_rows_that_are_not_rankings_and_stay_unchanged():
     X, Y, _, _ = task()
     model = OEL(Gaussian(0.2), Kemeny(), alpha=1e-2).fit(X, Y)
-    before = model.dual_coef_
+    before = model.regression_
     for bad, message in ((Y - 1, "Ranks begin with 1"), (np.minimum(Y, 2), "y in row 0 is not a ranking")):
         with pytest.raises(ValueError, match=message):
             model.fit(X, bad)
-    assert model.dual_coef_ is before
+    assert model.regression_ is before
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -344,15 +342,19 @@ def test_searches_score_what_the_model_of_each_split_predicts(kernel):
 
 def test_searches_count_candidates_where_they_can_be_listed():
     X, Y, _, _ = task()
-    search = OELCV(Gaussian(0.2), Kemeny(), alphas=[1e-2], n_components=[2], supervisions=[1.0], scoring="top_5", random_state=0)
+    search = OELCV(Gaussian(0.2), Kemeny(), **GRID, scoring="top_5", random_state=0)
     listed = clone(search).fit(X, Y, candidates=all_rankings(4)).best_score_
     assert search.fit(X, Y).best_score_ == listed > 0
     X, Y, _, _ = task(K=9)
     with pytest.raises(ValueError, match=r"top_5.*up to 8 items.*give candidates"):
         search.fit(X, Y)
-    mixed = OELCV(Gaussian(0.2), [Kemeny(), Gaussian(1.0, base=Kemeny())], alphas=[1e-2], n_components=[2], supervisions=[1.0], scoring="top_5")
-    with pytest.raises(ValueError, match="kernels of rankings alone"):
-        mixed.fit(*task()[:2])
+    X, Y, _, _ = task()
+    train, held = np.arange(40), np.arange(40, 60)
+    kernels = [Kemeny(), Gaussian(1.0, base=Kemeny())]  # all rankings, and those that the model knows
+    mixed = OELCV(Gaussian(0.2), kernels, **GRID, scoring="top_5", cv=[(train, held)], refit=False).fit(X, Y)
+    for row, params in enumerate(mixed.cv_results_["params"]):
+        positions = OEL(**params).fit(X[train], Y[train]).truth_positions(X[held], Y[held])
+        assert mixed.cv_results_["mean_test_score"][row] == pytest.approx(float(top_k_accuracy(positions, 5)))
 
 
 def test_hamming_assigns_each_item_one_rank():

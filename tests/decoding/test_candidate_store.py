@@ -1,4 +1,4 @@
-"""Kept and saved candidate sets: saved and loaded is as built; what is not a whole set of this model is refused."""
+"""Saved candidates: loaded ones are as built, and incomplete folders and those of other models are rejected."""
 
 import json
 import subprocess
@@ -10,9 +10,9 @@ import sklearn
 from scipy import sparse
 
 from psilearn import KDE
-from psilearn._backend import precision
+from psilearn._backend import Compute
 from psilearn._utils.hashing import content_hash
-from psilearn.decoding import CandidateSet, nearest
+from psilearn.decoding import SharedCandidates
 from psilearn.decoding import candidate_store as store_module
 from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Gaussian, Linear, Pairwise, Precomputed
@@ -24,15 +24,15 @@ Z = RNG.standard_normal((6, 3))
 E = Embedding(Linear(), np.eye(5), np.eye(5)[:, :3])
 
 
-def same(a, b, embedding=E, queries=Z):
-    x, y = (nearest(queries, one, embedding, 4) for one in (a, b))
+def same(a, b, queries=Z):
+    x, y = (candidates.nearest(queries, 4) for candidates in (a, b))
     np.testing.assert_array_equal(x.indices, y.indices)
     np.testing.assert_array_equal(x.distances, y.distances)
 
 
 @pytest.fixture
 def saved(tmp_path):
-    CandidateSet.build(Y, E).save(tmp_path / "set")
+    SharedCandidates.build(Y, E).save(tmp_path / "set")
     return tmp_path / "set"
 
 
@@ -43,12 +43,12 @@ def test_saved_and_loaded_is_as_built(tmp_path, form, working_memory):
     given = outputs if form is list else None
     kernel = Embedding(Linear(), np.eye(5), E.basis)
     with sklearn.config_context(working_memory=working_memory):
-        built = CandidateSet.build(outputs, kernel)
-        mapped = CandidateSet.build(outputs, kernel, tmp_path / "mapped")
+        built = SharedCandidates.build(outputs, kernel)
+        mapped = SharedCandidates.build(outputs, kernel, tmp_path / "mapped")
         built.save(tmp_path / "saved")
-        loaded = [CandidateSet.load(tmp_path / name, kernel, given) for name in ("mapped", "saved")]
+        loaded = [SharedCandidates.load(tmp_path / name, kernel, given) for name in ("mapped", "saved")]
     assert isinstance(mapped.g, np.memmap) and isinstance(loaded[0].g, np.memmap)
-    for other in (mapped, *loaded, CandidateSet(outputs, kernel, built.squared_norms)):
+    for other in (mapped, *loaded, SharedCandidates(outputs, kernel, built.squared_norms)):
         same(built, other)
         assert other.hash == built.hash and len(other) == 40
     if form is not list:
@@ -60,24 +60,24 @@ def test_saved_and_loaded_is_as_built(tmp_path, form, working_memory):
 
 
 def test_every_kind_of_output_is_kept(problem, tmp_path):
-    model = KDE(Gaussian(0.5), problem.kernel, 1e-3, 3).fit(problem.X, problem.Y)
+    model = KDE(Gaussian(0.5), problem.kernel, alpha=1e-3, n_components=3).fit(problem.X, problem.Y)
     queries = model.embed(problem.X_test)
-    built = CandidateSet.build(problem.candidates, model.embedding_, tmp_path / "set")
+    built = SharedCandidates.build(problem.candidates, model.embedding_, tmp_path / "set")
     given = problem.candidates if isinstance(problem.candidates, list) else None
-    loaded = CandidateSet.load(tmp_path / "set", model.embedding_, given)
-    same(built, loaded, model.embedding_, queries)
-    found = nearest(queries, loaded, model.embedding_, 1).nearest
+    loaded = SharedCandidates.load(tmp_path / "set", model.embedding_, given)
+    same(built, loaded, queries)
+    found = loaded.nearest(queries, 1).nearest
     np.testing.assert_allclose(
         problem.kernel.paired(found, found), problem.kernel.diag(model.predict(problem.X_test, problem.candidates))
     )
 
 
-def test_the_working_precision_is_stored(tmp_path):
-    with precision(np.float32):
-        built = CandidateSet.build(Y, E, tmp_path / "set")
-        assert E(Y).dtype == CandidateSet.build(Y, E).g.dtype == np.float32
-    loaded = CandidateSet.load(tmp_path / "set", E)
-    assert loaded.g.dtype == np.float32 and E(Y).dtype == np.float64
+def test_the_requested_precision_is_stored(tmp_path):
+    single = Compute(np.dtype(np.float32))
+    built = SharedCandidates.build(Y, E, tmp_path / "set", compute=single)
+    assert SharedCandidates.build(Y, E, compute=single).g.dtype == np.float32
+    loaded = SharedCandidates.load(tmp_path / "set", E)
+    assert loaded.g.dtype == np.float32 and SharedCandidates.build(Y, E).g.dtype == np.float64
     same(built, loaded)
     np.testing.assert_allclose(loaded.g, E(Y), rtol=1e-6)
 
@@ -85,103 +85,103 @@ def test_the_working_precision_is_stored(tmp_path):
 @pytest.mark.parametrize("outputs", [np.zeros((1, 5)), sparse.csr_matrix((3, 5))])
 def test_empty_embeddings_and_matrices(tmp_path, outputs):
     nothing = Embedding(Linear(), np.zeros((0, 5)), np.zeros((0, 0)))
-    CandidateSet.build(outputs, nothing, tmp_path / "set")
-    loaded = CandidateSet.load(tmp_path / "set", nothing)
+    SharedCandidates.build(outputs, nothing, tmp_path / "set")
+    loaded = SharedCandidates.load(tmp_path / "set", nothing)
     assert loaded.g.shape == (outputs.shape[0], 0)
-    np.testing.assert_array_equal(nearest(np.zeros((2, 0)), loaded, nothing, 1).indices, 0)
+    np.testing.assert_array_equal(loaded.nearest(np.zeros((2, 0)), 1).indices, 0)
 
 
 def test_outputs_that_are_not_stored_must_be_given(tmp_path):
     words = ["abc", "abd", "xyz", "abc"]
     kernel = Embedding(Pairwise(lambda a, b: float(len(set(a) & set(b)))), words[:3], np.eye(3))
-    CandidateSet.build(words, kernel, tmp_path / "set")
+    SharedCandidates.build(words, kernel, tmp_path / "set")
     with pytest.raises(ValueError, match=r"were not stored.*outputs="):
-        CandidateSet.load(tmp_path / "set", kernel)
-    assert CandidateSet.load(tmp_path / "set", kernel, tuple(words)).outputs == tuple(words)
+        SharedCandidates.load(tmp_path / "set", kernel)
+    assert SharedCandidates.load(tmp_path / "set", kernel, tuple(words)).outputs == tuple(words)
     for other in (words[::-1], words[:3]):
         with pytest.raises(ValueError, match="The given outputs are not those of"):
-            CandidateSet.load(tmp_path / "set", kernel, other)
+            SharedCandidates.load(tmp_path / "set", kernel, other)
 
 
-def test_a_set_of_another_model_is_refused(saved):
+def test_a_set_of_another_model_is_rejected(saved):
     with pytest.raises(ValueError, match="embedded by another model"):
-        CandidateSet.load(saved, Embedding(Linear(), np.eye(5), -np.eye(5)[:, :3]))
+        SharedCandidates.load(saved, Embedding(Linear(), np.eye(5), -np.eye(5)[:, :3]))
 
 
 @pytest.mark.parametrize("name", ["g.npy", "squared_norms.npy", "outputs.npy"])
-def test_damaged_files_are_refused(saved, name):
+def test_damaged_files_are_rejected(saved, name):
     whole = (saved / name).read_bytes()
     (saved / name).write_bytes(whole[:-8])
-    with pytest.raises(ValueError, match=f"{name} has .* bytes instead of .*: it was cut off"):
-        CandidateSet.load(saved, E)
+    with pytest.raises(ValueError, match=f"{name} has .* bytes instead of .*: it was truncated"):
+        SharedCandidates.load(saved, E)
     (saved / name).write_bytes(b"x" * len(whole))
     with pytest.raises(ValueError, match=f"{name} is not a readable .npy file"):
-        CandidateSet.load(saved, E)
+        SharedCandidates.load(saved, E)
     array = np.load(saved.parent / "set" / "squared_norms.npy") if name == "g.npy" else None
     np.save(saved / name, np.zeros((2, 2)) if array is None else array)
-    with pytest.raises(ValueError, match="cut off or changed"):
-        CandidateSet.load(saved, E)
+    with pytest.raises(ValueError, match="truncated or changed"):
+        SharedCandidates.load(saved, E)
     (saved / name).unlink()
     with pytest.raises(ValueError, match=f"{name} is missing"):
-        CandidateSet.load(saved, E)
+        SharedCandidates.load(saved, E)
 
 
-def test_changed_outputs_are_refused(saved):
+def test_changed_outputs_are_rejected(saved):
     outputs = np.load(saved / "outputs.npy")
     np.save(saved / "outputs.npy", outputs + 1)
     with pytest.raises(ValueError, match=r"outputs stored in .* were changed"):
-        CandidateSet.load(saved, E)
+        SharedCandidates.load(saved, E)
     np.save(saved / "outputs.npy", np.ascontiguousarray(outputs.reshape(5, 40)))
     with pytest.raises(ValueError, match=r"holds shape \(5, 40\)"):
-        CandidateSet.load(saved, E)
+        SharedCandidates.load(saved, E)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"version": 2}, "version 2 of the format"),
-        ({"format": "something"}, "holds 'something', not a CandidateSet"),
+        ({"format": "something"}, "holds 'something', not saved candidates"),
         ({"files": {}}, "damaged"),
         ({"outputs": {"kind": "array", "shape": [3, 5]}}, "contradicts itself"),
         (None, "not the manifest"),
     ],
 )
-def test_other_manifests_are_refused(saved, change, message):
+def test_other_manifests_are_rejected(saved, change, message):
     manifest = json.loads((saved / "manifest.json").read_text())
     text = "[1, 2" if change is None else json.dumps({**manifest, **change})
     (saved / "manifest.json").write_text(text)
     with pytest.raises(ValueError, match=message):
-        CandidateSet.load(saved, E)
+        SharedCandidates.load(saved, E)
 
 
-def test_no_folder_is_overwritten_and_no_half_is_taken_for_a_whole(saved, tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match="no saved CandidateSet"):
-        CandidateSet.load(tmp_path, E)
+def test_no_folder_is_overwritten_and_unfinished_ones_are_rejected(saved, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="no saved candidates"):
+        SharedCandidates.load(tmp_path, E)
     with pytest.raises(FileExistsError, match="already"):
-        CandidateSet.build(Y, E, saved)
+        SharedCandidates.build(Y, E, saved)
     with pytest.raises(FileExistsError, match="other files"):
-        CandidateSet.build(Y, E, tmp_path)
+        SharedCandidates.build(Y, E, tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(FileExistsError, match="is a file"):
-        CandidateSet.build(Y, E, tmp_path / "file")
+        SharedCandidates.build(Y, E, tmp_path / "file")
 
     class Broken(Linear):
-        def __call__(self, A, B=None):
+        def _block(self, A, B, compute):
             if broken:
                 raise RuntimeError("stop")
-            return super().__call__(A, B)
+            return super()._block(A, B, compute)
 
     broken, half = True, Embedding(Broken(), np.eye(5), E.basis)
     with pytest.raises(RuntimeError):
-        CandidateSet.build(Y, half, tmp_path / "half")
-    with pytest.raises(ValueError, match="unfinished CandidateSet"):
-        CandidateSet.load(tmp_path / "half", half)
+        SharedCandidates.build(Y, half, tmp_path / "half")
+    with pytest.raises(ValueError, match="unfinished candidates"):
+        SharedCandidates.load(tmp_path / "half", half)
     broken = False
-    same(CandidateSet.build(Y, half, tmp_path / "half"), CandidateSet.load(tmp_path / "half", half), half)
+    same(SharedCandidates.build(Y, half, tmp_path / "half"), SharedCandidates.load(tmp_path / "half", half))
     full = type("", (), {"free": 10})
     monkeypatch.setattr(store_module.shutil, "disk_usage", lambda _: full)
     with pytest.raises(OSError, match="only 10 are free"):
-        CandidateSet.build(Y, E, tmp_path / "large")
+        SharedCandidates.build(Y, E, tmp_path / "large")
 
 
 def test_a_hash_is_of_contents_alone():
@@ -256,6 +256,6 @@ def test_a_model_keeps_its_fingerprint_through_a_pickle():
     import pickle
 
     problem = make("vectors")
-    model = KDE(Gaussian(0.5), problem.kernel, 1e-3, 3).fit(problem.X, problem.Y)
-    candidates = CandidateSet.build(problem.candidates, model.embedding_)
-    candidates.require(pickle.loads(pickle.dumps(model)).embedding_)
+    model = KDE(Gaussian(0.5), problem.kernel, alpha=1e-3, n_components=3).fit(problem.X, problem.Y)
+    candidates = SharedCandidates.build(problem.candidates, model.embedding_)
+    candidates.require_embedding(pickle.loads(pickle.dumps(model)).embedding_)

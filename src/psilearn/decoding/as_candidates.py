@@ -14,6 +14,7 @@ from psilearn.decoding.all_rankings import AllRankings, has_all_rankings
 from psilearn.decoding.candidates import Candidates
 from psilearn.decoding.per_example import PerExampleCandidates
 from psilearn.decoding.shared import SharedCandidates
+from psilearn.kernels import RankingKernel
 
 
 def as_candidates(
@@ -63,9 +64,9 @@ def as_candidates(
     known = known if isinstance(known, SharedCandidates) else SharedCandidates(known)
     embedding = known.embedding
     if candidates is None:
-        if embedding is None or not has_all_rankings(embedding.kernel):
+        if embedding is None or not isinstance(embedding.kernel, RankingKernel):
             return known
-        return AllRankings(embedding, known.outputs)
+        return AllRankings(embedding, known.outputs) if has_all_rankings(embedding.kernel) else known
     converted: Candidates
     if isinstance(candidates, Candidates):
         converted = candidates

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from psilearn._backend import Compute, array_namespace, block_rows, halve_if_needed, iter_slices, to_numpy
+from psilearn._backend import Compute, array_namespace, halve_if_needed, iter_slices, to_numpy, working_bytes
 from psilearn._linalg import Array, argsmallest, clip_negative, nonzero_pairs
 from psilearn._utils.progress import track
 from psilearn._utils.samples import Index
@@ -61,11 +61,11 @@ def search_nearest(Z: Any, blocks: Blocks, squared_norms: Array, k: int, compute
     """
     indices, distances = np.full((len(Z), k), -1, dtype=np.intp), np.full((len(Z), k), np.inf)
     slacks = np.zeros((len(Z), k))
-    select = _pairs_within_reach if compute.device is None else _pairs_within_reach_on_device
+    select_pairs = _pairs_within_reach if compute.device is None else _pairs_within_reach_on_device
 
     def keep_nearest(block: BoundBlock) -> None:
         best: tuple[Any, ...] = tuple(part[block.queries] for part in (distances, slacks, indices))
-        for i, j in select(block, best[0][:, -1], k):
+        for i, j in select_pairs(block, best[0][:, -1], k):
             _merge(best, i, j + (block.bounds.start + block.columns.start), *block.distances(i, j))
 
     _scan(keep_nearest, Queries(Z), blocks(compute), squared_norms, k, compute)
@@ -118,10 +118,10 @@ def _scan(
     blas, n_products = _blas(), n * n_candidates * (p + 2)
     n_threads = max((library["num_threads"] for library in blas.info()), default=1)
     n_threads = min(n_threads, n, 1 + n_products // PRODUCTS_PER_THREAD)
-    area = block_rows(BYTES_PER_BOUND * n_threads, MAX_BLOCK_BOUNDS)
+    bytes_per_thread = working_bytes() // n_threads
+    area = max(1, min(MAX_BLOCK_BOUNDS, bytes_per_thread // BYTES_PER_BOUND))
     width = min(max(BLOCK_COLUMNS, k), area, n_candidates)
-    height = min(area // max(width, k), block_rows(20 * (p + 2) * n_threads, area), -(-n // n_threads))
-    height = max(1, height)
+    height = max(1, min(area // max(width, k), bytes_per_thread // (20 * (p + 2)), -(-n // n_threads)))
     tops = range(0, n, height)
     parts = [tops[i * len(tops) // n_threads : (i + 1) * len(tops) // n_threads] for i in range(n_threads)]
     is_short = n_products < PRODUCTS_PER_THREAD

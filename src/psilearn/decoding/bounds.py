@@ -23,6 +23,7 @@ from psilearn.decoding.distances import tie_tolerance, to_distances
 
 TF32_ERROR = 1.1 * 2.0**-9  # of a product whose factors lose their last 13 bits, relative to it
 MAX_CACHED_PAIRS = 1024  # pairs whose rows stay in the cache
+SMALL_BYTES = 2**14  # of pairs for which memory is not considered
 MAX_PAIR_NUMBERS = 2**27  # numbers in the rows of the pairs whose distances a device computes together
 FLOAT32_RANGE = 1e-30, 1e37  # scores in this range neither underflow nor overflow in float32
 
@@ -61,7 +62,7 @@ class Bounds:
         self.tolerance = tie_tolerance(queries.Z, g)
         unit = float(rounding.eps) / (2 if compute.device is None else 1)
         self.gamma = (p + 16) * (unit + 2.0**-53) + 2 * self.tolerance
-        if is_single and compute.uses_tf32:
+        if is_single and compute.device is not None and compute.uses_tf32:
             self.gamma += TF32_ERROR
         self.tiny = (p + 16) * float(rounding.tiny) * (1 + z + 2 * length)  # what underflow may take away
         self._right = xp.empty((len(g), p + 2), dtype=getattr(xp, self.dtype.name), device=device(g))
@@ -112,7 +113,9 @@ class Bounds:
         """Return the distances and slacks of pairs in float64, pair by pair, as NumPy arrays."""
         if self.compute.device is not None:
             return self._distances_on_device(rows, columns)
-        products, step = np.empty(len(rows)), block_rows(32 * max(1, self.g.shape[1]), MAX_CACHED_PAIRS)
+        products, bytes_per_pair = np.empty(len(rows)), 32 * max(1, self.g.shape[1])
+        is_small = len(rows) * bytes_per_pair <= SMALL_BYTES
+        step = len(rows) or 1 if is_small else block_rows(bytes_per_pair, MAX_CACHED_PAIRS)
         for start in range(0, len(rows), step):
             pairs = slice(start, start + step)
             left, right = self.queries.Z[rows[pairs]], self.g[columns[pairs]]

@@ -92,7 +92,7 @@ class Candidates(ABC):
         array, CSR matrix or sequence of q outputs
             The candidates, in the form in which they were given.
         """
-        return self._take(to_numpy(indices))
+        return self._take(indices if isinstance(indices, np.ndarray) else to_numpy(indices))
 
     def restrict(self, examples: slice | Index) -> Candidates:
         """Return the candidates of some of the examples.

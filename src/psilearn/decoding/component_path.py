@@ -37,10 +37,12 @@ class ComponentPathDecoder(PathDecoder):
         truth: Index | None,
     ) -> None:
         super().__init__(candidates, sizes, compute, truth)
-        is_embedded = outputs.embedding is embedding and outputs.g is not None
-        norms = outputs.squared_norms if outputs.embedding is embedding else None
-        self._values = compute.asarray(outputs.g if is_embedded else embedding(outputs.outputs, compute))  # (c, r)
-        self._norms = compute.asarray(compute_squared_norms(outputs.outputs, embedding) if norms is None else norms)
+        if outputs.embedding is embedding and outputs.g is not None:
+            g, norms = outputs.g, outputs.squared_norms
+        else:  # equal outputs get equal coordinates, so that rounding does not tell them apart
+            unique, inverse = outputs._unique.outputs, outputs._repetitions.inverse
+            g, norms = embedding(unique, compute)[inverse], compute_squared_norms(unique, embedding)[inverse]
+        self._values, self._norms = compute.asarray(g), compute.asarray(norms)  # (c, r), (c,)
 
     def _add(self, V: Any, Z: Any, sizes: list[int]) -> None:
         g = self._values if V is None else self._values @ V  # (c, p_max)

@@ -65,7 +65,7 @@ class OutputSet:
         """Yield consecutive rows and their embeddings on the device, in blocks that fit into its memory."""
         g, (r, p) = self.g, embedding.basis.shape
         if g is not None and compute.device is None:
-            step = block_rows(compute.itemsize * 2 * p, min(len(g), MAX_BLOCK_ROWS))
+            step = block_rows(compute.dtype.itemsize * 2 * p, min(len(g), MAX_BLOCK_ROWS))
             for start in range(0, len(g), step):
                 rows = slice(start, min(start + step, len(g)))
                 yield rows, np.asarray(g[rows])

@@ -274,9 +274,14 @@ class SharedCandidates(OutputSet, Candidates):
 
     def _known_norms(self) -> Array:
         """Return k(y, y), (c,); raise if there is no embedding."""
-        self._known_embedding()
-        assert self.squared_norms is not None  # computed with the embedding
-        return self.squared_norms
+        if self.embedding is None:
+            self._known_embedding()
+        norms: Any = self.squared_norms  # computed as soon as there is an embedding
+        return np.asarray(norms)
+
+    def _search_blocks(self, compute: Compute) -> Iterator[tuple[slice, Any]]:
+        embedding: Any = self.embedding
+        return self._embedded_blocks(embedding, compute)
 
     def _max_size(self) -> int:
         return len(self)
@@ -304,10 +309,10 @@ class SharedCandidates(OutputSet, Candidates):
 
     def _nearest(self, Z: Any, k: int, compute: Compute) -> TopK:
         norms = self._known_norms()
-        return TopK(*search_nearest(Z, self.blocks, norms, min(k, len(norms)), compute), self)
+        return TopK(*search_nearest(Z, self._search_blocks, norms, min(k, len(norms)), compute), self)
 
     def _positions(self, Z: Any, truth: Index, compute: Compute) -> tuple[Array, Array]:
-        return search_positions(Z, self.blocks, self._known_norms(), truth, compute)
+        return search_positions(Z, self._search_blocks, self._known_norms(), truth, compute)
 
     def _path_decoder(
         self, embedding: Embedding, sizes: Sequence[int] | None, compute: Compute, truth: Index | None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from psilearn._backend import is_tensor, to_device, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index, Samples, take
@@ -72,7 +74,7 @@ class TopK:
         TopK
             The result in the form of the inputs.
         """
-        if not is_tensor(X):
+        if isinstance(X, np.ndarray) or not is_tensor(X):
             return self
         return TopK(to_device(self.indices, X.device), to_device(self.distances, X.device), self.candidates)
 
