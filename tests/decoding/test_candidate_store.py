@@ -11,9 +11,9 @@ from scipy import sparse
 
 from psilearn import KDE
 from psilearn._backend import Compute
+from psilearn._utils import folders
 from psilearn._utils.hashing import content_hash
 from psilearn.decoding import SharedCandidates
-from psilearn.decoding import candidate_store as store_module
 from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Gaussian, Linear, Pairwise, Precomputed
 from tests.problems import make
@@ -132,16 +132,24 @@ def test_changed_outputs_are_rejected(saved):
     with pytest.raises(ValueError, match=r"outputs stored in .* were changed"):
         SharedCandidates.load(saved, E)
     np.save(saved / "outputs.npy", np.ascontiguousarray(outputs.reshape(5, 40)))
-    with pytest.raises(ValueError, match=r"holds shape \(5, 40\)"):
+    with pytest.raises(ValueError, match=r"has shape \(5, 40\)"):
         SharedCandidates.load(saved, E)
+
+
+def test_indices_out_of_range_are_rejected(tmp_path):
+    SharedCandidates.build(sparse.csr_matrix(Y), E, tmp_path / "set")
+    indices = np.load(tmp_path / "set" / "outputs_indices.npy")
+    np.save(tmp_path / "set" / "outputs_indices.npy", indices + 10**6)
+    with pytest.raises(ValueError, match=r"that can be used: .*ind"):
+        SharedCandidates.load(tmp_path / "set", E)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "version 2 of the format"),
-        ({"format": "something"}, "holds 'something', not saved candidates"),
-        ({"files": {}}, "damaged"),
+        ({"version": 1}, "version 1 of the format"),
+        ({"format": "something"}, "contains 'something', not a set of candidates"),
+        ({"files": {}}, "that can be used: KeyError"),
         ({"outputs": {"kind": "array", "shape": [3, 5]}}, "contradicts itself"),
         (None, "not the manifest"),
     ],
@@ -155,7 +163,7 @@ def test_other_manifests_are_rejected(saved, change, message):
 
 
 def test_no_folder_is_overwritten_and_unfinished_ones_are_rejected(saved, tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match="no saved candidates"):
+    with pytest.raises(ValueError, match=r"is not a set of candidates: it has no manifest\.json"):
         SharedCandidates.load(tmp_path, E)
     with pytest.raises(FileExistsError, match="already"):
         SharedCandidates.build(Y, E, saved)
@@ -174,12 +182,12 @@ def test_no_folder_is_overwritten_and_unfinished_ones_are_rejected(saved, tmp_pa
     broken, half = True, Embedding(Broken(), np.eye(5), E.basis)
     with pytest.raises(RuntimeError):
         SharedCandidates.build(Y, half, tmp_path / "half")
-    with pytest.raises(ValueError, match="unfinished candidates"):
+    with pytest.raises(ValueError, match="unfinished set of candidates"):
         SharedCandidates.load(tmp_path / "half", half)
     broken = False
     same(SharedCandidates.build(Y, half, tmp_path / "half"), SharedCandidates.load(tmp_path / "half", half))
     full = type("", (), {"free": 10})
-    monkeypatch.setattr(store_module.shutil, "disk_usage", lambda _: full)
+    monkeypatch.setattr(folders.shutil, "disk_usage", lambda _: full)
     with pytest.raises(OSError, match="only 10 are free"):
         SharedCandidates.build(Y, E, tmp_path / "large")
 

@@ -108,7 +108,8 @@ class SharedCandidates(OutputSet, Candidates):
             return cls(outputs, embedding, g=embedding(outputs, compute))
         candidates = cls(outputs, embedding)
         candidates.save(path, keep_outputs=keep_outputs, compute=compute)
-        return cls(outputs, embedding, candidates.squared_norms, candidate_store.open_array(Path(path), "g.npy"))
+        folder = candidate_store.read(Path(path), embedding.fingerprint, embedding.n_components)
+        return cls(outputs, embedding, candidates.squared_norms, folder.load_array("g.npy", mapped=True))
 
     def save(self, path: str | Path, *, keep_outputs: bool = True, compute: Compute | None = None) -> None:
         """Write the candidates to a new folder, and embed them block by block if they are not embedded.
@@ -166,15 +167,15 @@ class SharedCandidates(OutputSet, Candidates):
             If the folder does not hold complete candidates of this version, if files are missing, truncated or have
             another shape, if another model embedded them, or if stored or given outputs have another hash.
         """
-        manifest = candidate_store.read(Path(path), embedding.fingerprint, embedding.n_components)
+        folder = candidate_store.read(Path(path), embedding.fingerprint, embedding.n_components)
         candidates = cls(
-            candidate_store.open_outputs(Path(path), manifest) if outputs is None else outputs,
+            candidate_store.open_outputs(folder) if outputs is None else outputs,
             embedding,
-            np.array(candidate_store.open_array(Path(path), "squared_norms.npy")),
-            candidate_store.open_array(Path(path), "g.npy"),
+            folder.load_array("squared_norms.npy"),
+            folder.load_array("g.npy", mapped=True),
         )
         if n_samples(candidates.outputs) != len(candidates._known_norms()) or (
-            candidates.hash != manifest["outputs_sha256"]
+            candidates.hash != folder.content["outputs_sha256"]
         ):
             if outputs is None:
                 raise ValueError(f"The outputs stored in {path} were changed: their hash differs.")
@@ -203,7 +204,7 @@ class SharedCandidates(OutputSet, Candidates):
             Their embeddings, on the device.
         """
         compute = current_compute(self.outputs) if compute is None else compute
-        return self._embedded_blocks(self._known_embedding(), compute)
+        yield from self._embedded_blocks(self._known_embedding(), compute)
 
     def points(self, compute: Compute | None = None) -> Array:
         """Compute the points [g(y), r(y)], among which the nearest one to [z(x), 0] is the prediction.
