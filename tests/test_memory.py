@@ -37,7 +37,7 @@ def bits(n):
     return (rng.random((n, 60), dtype=np.float32) < 0.3).astype(np.uint8)
 
 def model(**options):
-    return OEL(Gaussian(3.0), Gaussian(0.1), 1e-3, task["n_components"], 0.5, **options)
+    return OEL(Gaussian(3.0), Gaussian(0.1), alpha=1e-3, n_components=task["n_components"], supervision=0.5, **options)
 
 options = task["options"]
 model(**{name: 50 if "landmarks" in name else value for name, value in options.items()}).fit(
@@ -109,12 +109,12 @@ def test_a_prediction_takes_what_the_formula_says():
 @pytest.mark.parametrize(
     ("options", "what", "remedy"),
     [
-        ({}, "The Gram matrix of output_kernel over 300 objects", "Set output_landmarks"),
-        ({"output_landmarks": 10}, "The Gram matrix of input_kernel over 300 objects", "Set input_landmarks"),
-        ({"output_landmarks": 10, "input_landmarks": 200}, "The Gram matrix of input_kernel", "Lower input_landmarks"),
+        ({}, "The Gram matrix of Gaussian\(\) over 300 objects", "Set output_landmarks"),
+        ({"output_landmarks": 10}, "The Gram matrix of Gaussian\(\) over 300 objects", "Set input_landmarks"),
+        ({"output_landmarks": 10, "input_landmarks": 200}, "The Gram matrix of Gaussian", "Lower input_landmarks"),
         (
             {"output_landmarks": 200, "input_landmarks": 10},
-            "The Gram matrix of output_kernel",
+            "The Gram matrix of Gaussian",
             "Lower output_landmarks",
         ),
     ],

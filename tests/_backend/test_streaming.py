@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from psilearn import OEL  # noqa: E402
+from psilearn import OEL, Landmarks  # noqa: E402
 from psilearn._backend import (  # noqa: E402
     NUMPY,
     computing,
@@ -93,7 +93,7 @@ def test_every_form_arrives(form, device, tmp_path):
 @pytest.mark.parametrize("size", [1, 5, 13])
 def test_a_fit_and_its_predictions_go_on_where_memory_runs_out(size, device, monkeypatch):
     problem = make("fingerprints")
-    options = {"n_components": 4, "input_landmarks": 15, "output_landmarks": 12}
+    options = {"n_components": 4, "input_landmarks": 15, "output_landmarks": Landmarks(12)}
     expected = OEL(None, problem.kernel, **options).fit(problem.X, problem.Y, unlabeled=problem.unlabeled)
     answers = expected.predict_topk(problem.X_test, 3, problem.candidates)
     whole = Kernel.__call__

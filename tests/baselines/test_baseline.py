@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import NearestNeighbors
 
-from psilearn import CandidateSets
+from psilearn import PerExampleCandidates
 from psilearn._utils.holdout import hold_out
 from psilearn.baselines import Baseline, apply_threshold
 from psilearn.metrics import f1_score, top_k_accuracy
@@ -95,7 +95,7 @@ def test_candidates_by_brute_force(name: str, fitted: dict[str, Baseline]) -> No
     assert np.all(positions.tied >= 1)
     assert float(top_k_accuracy(positions, 1)) > 0.6
 
-    sets = CandidateSets([all_sets[: 4 + i % 5] for i in range(len(X))])
+    sets = PerExampleCandidates([all_sets[: 4 + i % 5] for i in range(len(X))])
     for i, row in enumerate(baseline.predict_topk(X, 1, sets).indices[:, 0]):
         assert row == np.argmin(costs[i, : 4 + i % 5])
     within = baseline.truth_positions(X, Y, sets)
@@ -159,7 +159,7 @@ def test_errors_of_a_fitted_model_name_the_bad_input(name: str, fitted: dict[str
     baseline = learned(fitted, name)
     with pytest.raises(ValueError, match="2 features"):
         baseline.predict(X[:, :2])
-    with pytest.raises(ValueError, match="candidates must be of the same width"):
+    with pytest.raises(ValueError, match="candidates must have the same width"):
         baseline.predict(X, Y[:, :2])
     with pytest.raises(ValueError, match="candidates is empty"):
         baseline.predict(X, Y[:0])

@@ -20,7 +20,7 @@ def test_krr_is_iokr_with_a_linear_output_kernel() -> None:
     soft = direct.predict_soft(X_test)
     assert np.allclose(((soft - C) ** 2).sum(axis=1), paired_distances(model, X_test, C))
     assert np.array_equal(direct.predict(X_test, C), model.predict(X_test, C))
-    assert np.array_equal(direct.truth_positions(X_test, C, C).nearer, model.rank(X_test, C, C).nearer)
+    assert np.array_equal(direct.truth_positions(X_test, C, C).nearer, model.truth_positions(X_test, C, C).nearer)
 
 
 @pytest.mark.parametrize("p", [1, 2])

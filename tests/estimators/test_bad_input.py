@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from psilearn import IOKR, KDE, OEL, CandidateSets
+from psilearn import IOKR, KDE, OEL, PerExampleCandidates
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear, Pairwise, Polynomial, Precomputed
 from psilearn.metrics import top_k_accuracy
 
@@ -92,8 +92,8 @@ def test_n_components_must_be_a_count(n_components):
 
 @pytest.mark.parametrize("Estimator", [KDE, OEL])
 def test_more_components_than_the_rank_are_cut_with_a_warning(Estimator):
-    with pytest.warns(UserWarning, match="n_components=9 is exceeds the rank of the output moment: 4 components"):
-        model = Estimator(Gaussian(0.5), Linear(), 1e-3, 9).fit(X, Y)
+    with pytest.warns(UserWarning, match="n_components=9 exceeds the rank of the output moment: 4 are used"):
+        model = Estimator(Gaussian(0.5), Linear(), alpha=1e-3, n_components=9).fit(X, Y)
     assert model.n_components_ == 4 and model.embed(X).shape == (20, 4)
 
 
@@ -204,7 +204,7 @@ def test_a_rank_without_any_truth_is_warned_of(model):
 
 def test_memory_that_would_not_suffice(monkeypatch):
     monkeypatch.setattr("psilearn._backend.compute.host_available_bytes", lambda: 1000)
-    with pytest.raises(MemoryError, match=r"Gram matrix of output_kernel .* needs 6,400 bytes .* output_landmarks"):
+    with pytest.raises(MemoryError, match=r"Gram matrix of Gaussian.* needs 6,400 bytes .* output_landmarks"):
         OEL().fit(X, Y)
 
 
@@ -218,4 +218,4 @@ def test_a_failed_fit_changes_nothing(model):
 
 
 def test_candidate_sets_say_how_many_they_are():
-    assert len(CandidateSets([Y, Y])) == 2
+    assert len(PerExampleCandidates([Y, Y])) == 2

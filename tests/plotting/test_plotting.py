@@ -52,7 +52,9 @@ def test_components_draw_the_best_score_of_each_p(searches):
 
 def test_a_score_that_is_not_a_loss_keeps_its_sign():
     tags = make("tags")
-    search = OELCV(Gaussian(0.5), tags.kernel, alphas=[1e-3], n_components=[1, 3], supervisions=[0.5], cv=2, scoring="f1").fit(tags.X, tags.Y)
+    search = OELCV(
+        Gaussian(0.5), tags.kernel, alphas=[1e-3], n_components=[1, 3], supervisions=[0.5], cv=2, scoring="f1"
+    ).fit(tags.X, tags.Y)
     assert plot_components(search).containers[0].lines[0].get_ydata().max() == pytest.approx(search.best_score_)
 
 

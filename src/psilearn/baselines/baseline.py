@@ -16,7 +16,7 @@ from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.holdout import Pairs, hold_out
 from psilearn._utils.progress import show_progress
-from psilearn._utils.samples import Samples, describe, distinct, n_columns, n_samples, take
+from psilearn._utils.samples import Samples, describe_shape, distinct, n_columns, n_samples, take
 from psilearn._utils.validation import RandomStateLike
 from psilearn.baselines.candidate_choice import CandidateChoice, CandidatesLike
 from psilearn.baselines.output_rows import as_columns, check_numbers, to_dense
@@ -105,7 +105,7 @@ class Baseline(CandidateChoice, BaseEstimator):
         y = check_numbers(y, "y")
         if n_samples(X) != n_samples(y):
             raise ValueError(
-                f"X and y must have one row per example: X has {n_samples(X)}, y has {n_samples(y)} ({describe(y)})."
+                f"X and y must have one row per example: X has {n_samples(X)}, y has {n_samples(y)} ({describe_shape(y)})."
             )
         Y = to_dense(y, "y")
         learner = self._unfitted_copy()  # so that a fit that fails changes nothing

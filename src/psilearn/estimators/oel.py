@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from psilearn._utils import validation
 from psilearn.estimators.output_kernel_regression import LearnedEmbeddingRegression
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
@@ -140,4 +141,4 @@ class OEL(LearnedEmbeddingRegression):
 
     @property
     def _supervision(self) -> float | None:
-        return self.supervision
+        return validation.check_fraction(self.supervision, "supervision")

@@ -111,11 +111,10 @@ class OutputKernelRegression(OutputKernelPredictor):
             check_regressor(self.regressor, input_kernel=self.input_kernel, input_landmarks=self.input_landmarks)
         if self.n_components is not None:
             validation.check_count(self.n_components, "n_components")
-        supervision = self._supervision
         return _Plan(
             alpha=validation.check_positive(self.alpha, "alpha"),
             n_components=self.n_components,
-            supervision=None if supervision is None else validation.check_fraction(supervision, "supervision"),
+            supervision=self._supervision,
             input_landmarks=as_landmarks(self.input_landmarks, "input_landmarks", "uniform"),
             output_landmarks=as_landmarks(self.output_landmarks, "output_landmarks", "pivoted"),
         )

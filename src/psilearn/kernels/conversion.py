@@ -95,7 +95,7 @@ def as_output_kernel(kernel: Any, y: Samples, name: str = "output_kernel") -> Ke
         return as_kernel(kernel, name)
     y = tensor_to_numpy(y)
     if is_orders(y):
-        return Kemeny()
+        return Kemeny() if all(isinstance(order, str) and ">" in order for order in y) else Gaussian()
     if sparse.issparse(y):
         return Dice() if _is_binary(y.data) and y.shape[1] > 1 else Gaussian()
     rows = _numeric_rows(y)

@@ -27,7 +27,7 @@ def require_torch(name: str) -> None:
 
 def resolve_device(device: DeviceLike) -> torch.device:
     """Return the torch device of this name; None is the CPU."""
-    resolved: torch.device = find_device("cpu" if device is None else device, others=True)
+    resolved: torch.device = find_device("cpu" if device is None else device, any_type=True)
     return resolved
 
 

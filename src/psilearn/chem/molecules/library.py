@@ -20,7 +20,7 @@ from psilearn.chem.molecules.fingerprints import Bits, Fingerprints
 from psilearn.chem.molecules.formulas import Formula
 from psilearn.chem.molecules.library_folder import CHUNKS, MANIFEST, MOLECULES, LibraryManifest
 from psilearn.chem.molecules.molecule_files import MoleculeList, read_molecules
-from psilearn.decoding import CandidateSet
+from psilearn.decoding import SharedCandidates
 
 if TYPE_CHECKING:
     import pyarrow
@@ -271,7 +271,7 @@ class CandidateLibrary:
         index = np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows, dtype=np.intp)
         return [self.formulas[i] for i in np.searchsorted(self.starts, index, side="right") - 1]
 
-    def embedded(self, model: OutputKernelRegression, *, build: bool = False) -> CandidateSet | None:
+    def embedded(self, model: OutputKernelRegression, *, build: bool = False) -> SharedCandidates | None:
         """Return all molecules as embedded by a model, mapped from the disk.
 
         Parameters
@@ -284,14 +284,14 @@ class CandidateLibrary:
 
         Returns
         -------
-        CandidateSet or None
+        SharedCandidates or None
             The embedded molecules. None if they are not embedded yet and ``build=False``.
         """
         embedding = model.embedding_
         folder = self.path / EMBEDDINGS / embedding.fingerprint[:16]
         if (folder / MANIFEST).is_file():
-            return CandidateSet.load(folder, embedding, self.bits)
-        return CandidateSet.build(self.bits, embedding, folder, keep_outputs=False) if build else None
+            return SharedCandidates.load(folder, embedding, self.bits)
+        return SharedCandidates.build(self.bits, embedding, folder, keep_outputs=False) if build else None
 
     @cached_property
     def _formula_positions(self) -> dict[str, int]:
