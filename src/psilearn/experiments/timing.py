@@ -103,7 +103,7 @@ def _load(context: Context, name: str) -> tuple[Data, Kernel]:
     config = context.config
     if name == "usps":
         return usps.load(config)[0], Gaussian(config["output_gamma"])
-    data = multilabel.load(name, context.seed).split(config["pairs"], tests=config["tests"])
+    data = multilabel.load(name, context.seed).split(config["pairs"], n_tests=config["tests"])
     return data, multilabel.make_output_kernels(data.Y, "Gaussian")["Gaussian"][0]
 
 

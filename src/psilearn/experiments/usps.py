@@ -113,9 +113,9 @@ QUICK = {
 def load(config: Config) -> tuple[Data, Array]:
     """Return pairs from the first training images, lower halves of the last ones, test images, and the test digits."""
     usps = load_usps()
-    pairs, alone = usps.train[: config["pairs"]], usps.train[-config["alone"] :]
+    pairs, others = usps.train[: config["pairs"]], usps.train[-config["alone"] :]
     test = usps.test[: config["tests"]]
-    data = Data(usps.X[pairs], usps.Y[pairs], usps.X[test], usps.Y[test], usps.Y[alone])
+    data = Data(usps.X[pairs], usps.Y[pairs], usps.X[test], usps.Y[test], usps.Y[others])
     return data, usps.digits[test]
 
 
