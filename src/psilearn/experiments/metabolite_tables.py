@@ -11,12 +11,11 @@ import numpy.typing as npt
 
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index
-from psilearn.decoding import Ranks
 from psilearn.experiments.competitors import NETWORKS
 from psilearn.experiments.experiment import CaptionedFigures, figure_of
 from psilearn.experiments.protocol import quote_name
 from psilearn.experiments.record import Metric, Row
-from psilearn.metrics import Mean, top_k_accuracy
+from psilearn.metrics import Mean, TruthPositions, top_k_accuracy
 from psilearn.plotting import plot_curves
 
 LOSS = Metric("Gaussian-Tanimoto loss", "lower", 3)
@@ -71,7 +70,7 @@ class Results:
         value = self.values[name]
         if "nearer" not in value:
             return Mean(np.minimum(k, self.n_candidates) / self.n_candidates)
-        return top_k_accuracy(Ranks(value["nearer"], value["tied"]), k)
+        return top_k_accuracy(TruthPositions(value["nearer"], value["tied"]), k)
 
     def rows(self) -> list[Row]:
         """Return the rows over all spectra and over those with many candidates."""
@@ -164,7 +163,7 @@ class Results:
         return f"{100 * np.mean(self.top_k(name, 1).values[selected]):.1f}"
 
     def _ties_note(self, name: str) -> str:
-        positions = Ranks(self.values[name]["nearer"], self.values[name]["tied"])
+        positions = TruthPositions(self.values[name]["nearer"], self.values[name]["tied"])
         first, last = (100 * float(top_k_accuracy(positions, 1, ties)) for ties in ("optimistic", "pessimistic"))
         return (
             f"Molecules at the same distance are counted in random order (expected position). If the truth always came "
