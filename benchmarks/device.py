@@ -10,8 +10,8 @@ from time import perf_counter
 
 import numpy as np
 
-from psilearn import OEL
-from psilearn._backend import computing, find_device
+from psilearn import OEL, computing
+from psilearn._backend import find_device
 
 __all__ = ["compute_on", "find_device", "measure_peak_rates", "synchronize", "warm_up"]
 

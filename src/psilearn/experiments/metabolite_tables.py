@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from psilearn._linalg import Array
 from psilearn._utils.samples import Index
 from psilearn.experiments.competitors import NETWORKS
-from psilearn.experiments.experiment import CaptionedFigures, figure_of
+from psilearn.experiments.experiment import Array, CaptionedFigures, figure_of
 from psilearn.experiments.protocol import quote_name
 from psilearn.experiments.record import Metric, Row
 from psilearn.metrics import Mean, TruthPositions, top_k_accuracy

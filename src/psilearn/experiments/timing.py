@@ -8,8 +8,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from psilearn import IOKR, OEL
-from psilearn._backend import computing
+from psilearn import IOKR, OEL, computing
 from psilearn.experiments import multilabel, usps
 from psilearn.experiments.experiment import Config, Context, Experiment, Outcome, Part
 from psilearn.experiments.protocol import Data, describe_parameters

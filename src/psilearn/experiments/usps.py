@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from psilearn import IOKR, KDE, OEL
-from psilearn._linalg import Array
 from psilearn.baselines import SPEN
 from psilearn.datasets import load_usps
 from psilearn.experiments.competitors import (
@@ -21,7 +20,16 @@ from psilearn.experiments.competitors import (
     fit_neural_oel,
     has_torch,
 )
-from psilearn.experiments.experiment import CaptionedFigures, Config, Context, Experiment, Outcome, Part, figure_of
+from psilearn.experiments.experiment import (
+    Array,
+    CaptionedFigures,
+    Config,
+    Context,
+    Experiment,
+    Outcome,
+    Part,
+    figure_of,
+)
 from psilearn.experiments.protocol import (
     Choice,
     Data,
