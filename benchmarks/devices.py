@@ -48,8 +48,8 @@ class Problem:
             "output_kernel": self.output_kernel,
             "alpha": self.alpha,
         }
-        size = {"n_components": self.n_components}
-        landmarks = {"input_landmarks": n_landmarks, "output_landmarks": n_landmarks}
+        size: dict[str, Any] = {"n_components": self.n_components}
+        landmarks: dict[str, Any] = {"input_landmarks": n_landmarks, "output_landmarks": n_landmarks}
         return {
             "IOKR": IOKR(**base),
             "KDE": KDE(**base, **size),
