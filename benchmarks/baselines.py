@@ -1,6 +1,6 @@
 """Baselines next to OEL₀ on Bibtex: seconds to fit and to predict at fixed parameters, and how they grow with n.
 
-Parameters are fixed and not chosen: the F1 that is shown only tells that the methods work, not how good they can be.
+Parameters are fixed and not chosen: the F1 only shows that the methods work, not how good they can be.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def make_models(quick: bool) -> dict[str, Baseline | OEL]:
 
 def fit_and_predict(model: Baseline | OEL, source: Multilabel, n: int, n_tests: int, clock: Clock) -> float:
     """Fit on n pairs and predict; return the F1."""
-    data = source.split(n, tests=n_tests)
+    data = source.split(n, n_tests=n_tests)
     with clock("fit"):
         model.fit(data.X, data.Y)
     with clock("predict"):

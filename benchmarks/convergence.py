@@ -50,8 +50,8 @@ def load_problem(quick: bool) -> Problem:
     """Return USPS halves, or scikit-learn's digits for quick runs and without USPS."""
     if (data_home() / "usps/usps.h5").exists() and not quick:
         usps = load_usps()
-        pairs, alone, test = usps.train[:1000], usps.train[-2000:], usps.test
-        arrays = usps.X[pairs], usps.Y[pairs], usps.Y[alone], usps.X[test], usps.Y[test]
+        pairs, others, test = usps.train[:1000], usps.train[-2000:], usps.test
+        arrays = usps.X[pairs], usps.Y[pairs], usps.Y[others], usps.X[test], usps.Y[test]
         return Problem("USPS", (Gaussian(0.04), Gaussian(0.05)), 98, *arrays)
     pixels = load_digits().data / 16
     train, test = train_test_split(pixels, test_size=400, random_state=0)

@@ -10,13 +10,13 @@ from time import perf_counter
 
 import numpy as np
 
-from psilearn import OEL
-from psilearn._backend import computing, find_device
+from psilearn import OEL, computing
+from psilearn._backend import find_device
 
 __all__ = ["compute_on", "find_device", "measure_peak_rates", "synchronize", "warm_up"]
 
 
-def compute_on(device: str | None, dtype: str = "float64") -> AbstractContextManager[None]:
+def compute_on(device: str | None, dtype: str = "float64") -> AbstractContextManager[object]:
     """Let psilearn compute on a device of torch, or in NumPy for None, inside the ``with`` block."""
     return computing(dtype, find_device(device, "--device"))
 

@@ -48,8 +48,8 @@ class Problem:
             "output_kernel": self.output_kernel,
             "alpha": self.alpha,
         }
-        size = {"n_components": self.n_components}
-        landmarks = {"input_landmarks": n_landmarks, "output_landmarks": n_landmarks}
+        size: dict[str, Any] = {"n_components": self.n_components}
+        landmarks: dict[str, Any] = {"input_landmarks": n_landmarks, "output_landmarks": n_landmarks}
         return {
             "IOKR": IOKR(**base),
             "KDE": KDE(**base, **size),
@@ -71,8 +71,8 @@ def load_problems(run: Run) -> dict[str, Problem]:
     """Return both problems."""
     usps, bibtex = load_usps(), load_bibtex()
     n, m, q = run.select((1000, 6000, None), (150, 300, 100))
-    pairs, alone, test = usps.train[:n], usps.train[-m:], usps.test[:q]
-    usps_data = usps.X[pairs], usps.Y[pairs], usps.Y[alone], usps.X[test]
+    pairs, others, test = usps.train[:n], usps.train[-m:], usps.test[:q]
+    usps_data = usps.X[pairs], usps.Y[pairs], usps.Y[others], usps.X[test]
     X = normalize(bibtex.X)
     train = bibtex.train[: run.select(None, 300)]
     bibtex_data = X[train], bibtex.Y[train], None, X[bibtex.test[:q]]

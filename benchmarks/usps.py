@@ -46,10 +46,10 @@ def run_dense_algorithm_1(clock: Clock, X: Array, Y: Array, U: Array, X_test: Ar
 def measure(run: Run) -> Figures:
     """Print and return seconds, ratios and test losses."""
     usps = load_usps()
-    pairs, alone = usps.train[: run.select(1000, 150)], usps.train[-run.select(6000, 600) :]
+    pairs, others = usps.train[: run.select(1000, 150)], usps.train[-run.select(6000, 600) :]
     test = usps.test[: run.select(None, 200)]
     p = run.select(98, 30)
-    X, Y, U = usps.X[pairs], usps.Y[pairs], usps.Y[alone]
+    X, Y, U = usps.X[pairs], usps.Y[pairs], usps.Y[others]
     methods = _make_methods(X, Y, U, usps.X[test], p, run.select((500, 1000, 2000), (50, 100, 200)))
     timings = time_in_turns(methods, run.repeats)
     dense_seconds = timings["Algorithm 1, dense"].seconds["fit"]

@@ -28,8 +28,8 @@ SUPERVISIONS = [0.0, 0.15, 0.3, 0.5, 0.75, 1.0]
 def measure(run: Run) -> Figures:
     """Print and return seconds, and how far apart the scores of both are."""
     usps = load_usps()
-    pairs, alone = usps.train[: run.select(1000, 100)], usps.train[-run.select(6000, 300) :]
-    X, Y, U = usps.X[pairs], usps.Y[pairs], usps.Y[alone]
+    pairs, others = usps.train[: run.select(1000, 100)], usps.train[-run.select(6000, 300) :]
+    X, Y, U = usps.X[pairs], usps.Y[pairs], usps.Y[others]
 
     def run_search() -> tuple[OELCV, float]:
         search = OELCV(

@@ -45,8 +45,8 @@ class Halves:
 def main() -> None:
     """Search the grid, compare its cost with single fits, and test the chosen parameters."""
     console, usps = Console(), load_usps()
-    pairs, alone = usps.train[:1000], usps.train[-6000:]
-    halves = Halves(usps.X[pairs], usps.Y[pairs], usps.Y[alone])
+    pairs, others = usps.train[:1000], usps.train[-6000:]
+    halves = Halves(usps.X[pairs], usps.Y[pairs], usps.Y[others])
     search, grid_seconds = run_search(halves)
     n_settings = len(search.cv_results_["params"]) * N_SPLITS
     singles, difference = fit_typical_setting(search, halves)

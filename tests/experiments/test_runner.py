@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from psilearn._utils import files
 from psilearn.experiments import FailedError, MissingDataError, Outcome, Record, Row, load_records, run, runner
 from tests.experiments.toys import LOSS, Counted, experiment, failing, missing_data, part
 
@@ -182,10 +181,3 @@ def test_a_nan_fails_and_names_the_row(tmp_path):
     toys = experiment(part(lambda context: Outcome([Row("Toy", "OEL", LOSS, float("nan"))])))
     (failed,) = run(toys, tmp_path, log=quiet)
     assert isinstance(failed, FailedError) and "Toy, OEL: value must be a finite number" in str(failed)
-
-
-def test_an_atomic_write_leaves_no_draft(tmp_path):
-    with pytest.raises(OSError):
-        files.write_atomically(tmp_path / "nowhere" / "file", b"")
-    files.write_atomically(tmp_path / "file", b"content")
-    assert files_of(tmp_path) == {Path("file"): b"content"}

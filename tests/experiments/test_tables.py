@@ -93,8 +93,8 @@ def test_a_shortfall_is_given_in_standard_errors(value, error, words):
 
 
 def test_a_trial_run_has_no_verdicts():
-    assert line(TABLE[3], judged=False).verdict == line(TABLE[3], judged=False).kind == ""
-    assert line(TABLE[0], judged=False).verdict == "quoted"
+    assert line(TABLE[3], with_verdicts=False).verdict == line(TABLE[3], with_verdicts=False).kind == ""
+    assert line(TABLE[0], with_verdicts=False).verdict == "quoted"
 
 
 @pytest.mark.parametrize(

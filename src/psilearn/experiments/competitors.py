@@ -25,6 +25,7 @@ from psilearn.experiments.protocol import (
     Score,
     difference_note,
     fit_and_evaluate,
+    quote_name,
     select_by_holdout,
 )
 from psilearn.experiments.record import Metric, Row
@@ -95,7 +96,7 @@ def available_competitors(config: Config) -> dict[str, ParameterValues]:
 def fit_competitor(key: str, grid: ParameterValues, data: Data, context: Context) -> Competitor:
     """Fit a baseline with every setting of its grid; return the one with the smallest error on held-out examples.
 
-    ``gamma`` in a grid stands for a Gaussian input kernel of that width. The parameter that the baseline chooses itself
+    ``gamma`` in a grid is the parameter of a Gaussian input kernel. The parameter that the baseline chooses itself
     is passed to it as a list.
     """
     start = perf_counter()
@@ -159,9 +160,12 @@ def comparison_note(results: Mapping[str, Evaluation], metric: Metric, scale: fl
     best = max(ours, key=lambda name: sign * results[name].score)
     better = [name for name in results if name not in ours and sign * results[name].score > sign * results[best].score]
     if not better:
-        return f"No competitor is better than {best}."
+        return f"No competitor is better than {quote_name(best)}."
     differences = " ".join(difference_note(results, name, best, scale, digits) for name in better)
-    return f"Better than {best}, the best of IOKR, KDE and OEL with kernels on the test examples: {differences}"
+    return (
+        f"Better than {quote_name(best)}, the best of IOKR, KDE and OEL with kernels on the test examples: "
+        f"{differences}"
+    )
 
 
 def _make_baseline(key: str, setting: Mapping[str, Any], seed: int) -> Baseline:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from psilearn import IOKRCV, KDECV, OELCV
-from psilearn._linalg import Array
+from psilearn.experiments.experiment import Array, Log
 from psilearn.kernels import Gaussian
 from psilearn.metrics import Mean, kernel_loss
 
@@ -73,7 +73,7 @@ def load_halves(seed: int) -> DigitHalves:
     )
 
 
-def run(digits: DigitHalves, seed: int, log: Callable[[str], None]) -> Iterator[DemoResult]:
+def run(digits: DigitHalves, seed: int, log: Log) -> Iterator[DemoResult]:
     """Choose each method's parameters by validation on the labeled pairs, fit, and decode the test images once."""
     sizes = [p for p in SIZES if p <= N_LABELED]
     searches = {

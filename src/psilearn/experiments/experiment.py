@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Array: TypeAlias = npt.NDArray[np.float64]
 Config: TypeAlias = Mapping[str, Any]  # values are JSON data: numbers, strings, lists and dicts
 Log: TypeAlias = Callable[[str], None]
 CaptionedFigures: TypeAlias = "dict[str, tuple[Figure, str]]"  # name → figure and caption

@@ -16,9 +16,8 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import MinMaxScaler
 
 from psilearn import IOKR, OEL, OELCV, datasets
-from psilearn._linalg import Array
 from psilearn._utils.samples import Index
-from psilearn.experiments.experiment import Config, Context, Experiment, Outcome, Part
+from psilearn.experiments.experiment import Array, Config, Context, Experiment, Outcome, Part
 from psilearn.experiments.record import Metric, Row
 from psilearn.kernels import Gaussian, Kemeny
 from psilearn.metrics import Mean, kendall_tau

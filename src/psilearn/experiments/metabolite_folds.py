@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from psilearn import IOKR, OEL
-from psilearn._linalg import Array
 from psilearn._utils.samples import Index
 from psilearn.chem.metabolites.parameter_choice import (
     Grid,
@@ -28,7 +27,7 @@ from psilearn.conformal import conformal_scores, threshold, tied_runs, within
 from psilearn.decoding import CandidateSets
 from psilearn.decoding.expansions import Expansions, distances_in_sets, rank_in_sets
 from psilearn.experiments.competitors import has_torch
-from psilearn.experiments.experiment import Config, Context
+from psilearn.experiments.experiment import Array, Config, Context
 from psilearn.experiments.metabolite_networks import insert_networks, run_networks
 from psilearn.experiments.metabolite_task import Task
 from psilearn.kernels import Kernel

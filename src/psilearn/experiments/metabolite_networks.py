@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.decomposition import KernelPCA
 
-from psilearn._linalg import Array
 from psilearn._utils.samples import Index
 from psilearn.baselines import Baseline
 from psilearn.chem.metabolites.parameter_choice import Examples
 from psilearn.decoding import CandidateSets
 from psilearn.decoding.expansions import RankedInSets, place_truth
 from psilearn.experiments.competitors import fit_competitor
-from psilearn.experiments.experiment import Context, Log
+from psilearn.experiments.experiment import Array, Context, Log
 from psilearn.experiments.protocol import Data
 from psilearn.kernels import Kernel
 

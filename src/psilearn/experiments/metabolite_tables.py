@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from psilearn._linalg import Array
 from psilearn._utils.samples import Index
-from psilearn.decoding import Ranks
 from psilearn.experiments.competitors import NETWORKS
-from psilearn.experiments.experiment import CaptionedFigures, figure_of
+from psilearn.experiments.experiment import Array, CaptionedFigures, figure_of
+from psilearn.experiments.protocol import quote_name
 from psilearn.experiments.record import Metric, Row
-from psilearn.metrics import Mean, top_k_accuracy
+from psilearn.metrics import Mean, TruthPositions, top_k_accuracy
 from psilearn.plotting import plot_curves
 
 LOSS = Metric("Gaussian-Tanimoto loss", "lower", 3)
@@ -27,7 +26,7 @@ PAPER = {  # other data: 6974 spectra, 7593 bits, PubChem
 }
 CURVE_K = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
 CURVE_TICKS = (1, 2, 5, 10, 20, 50, 100)
-MIN_CANDIDATES = 20  # spectra with at least so many candidates have rows of their own
+MIN_CANDIDATES = 20  # spectra with at least so many candidates have separate rows
 ALL_SPECTRA = "all spectra"
 
 
@@ -52,7 +51,7 @@ class Results:
     ) -> Results:
         """Join the results of the folds.
 
-        ``n_candidates`` is given for all spectra; ``known_formulas`` tells for each fold which spectra have a formula
+        ``n_candidates`` is given for all spectra; ``known_formulas`` states for each fold which spectra have a formula
         of its training molecules.
         """
         names = [str(name) for name in folds[0]["methods"]]
@@ -70,7 +69,7 @@ class Results:
         value = self.values[name]
         if "nearer" not in value:
             return Mean(np.minimum(k, self.n_candidates) / self.n_candidates)
-        return top_k_accuracy(Ranks(value["nearer"], value["tied"]), k)
+        return top_k_accuracy(TruthPositions(value["nearer"], value["tied"]), k)
 
     def rows(self) -> list[Row]:
         """Return the rows over all spectra and over those with many candidates."""
@@ -137,8 +136,8 @@ class Results:
         loss = Mean(self.values[name]["loss"] - self.values[reference]["loss"])
         top_1 = Mean(100 * (self.top_k(name, 1).values - self.top_k(reference, 1).values))
         return (
-            f"{name} minus {reference}, paired over {len(self.n_candidates)} spectra: loss {loss:+.4f} ± "
-            f"{loss.standard_error:.4f}, top-1 {top_1:+.2f} ± {top_1.standard_error:.2f} points."
+            f"{quote_name(name)} minus {quote_name(reference)}, paired over {len(self.n_candidates)} spectra: "
+            f"loss {loss:+.4f} ± {loss.standard_error:.4f}, top-1 {top_1:+.2f} ± {top_1.standard_error:.2f} points."
         )
 
     def _subset_notes(self) -> list[str]:
@@ -163,11 +162,11 @@ class Results:
         return f"{100 * np.mean(self.top_k(name, 1).values[selected]):.1f}"
 
     def _ties_note(self, name: str) -> str:
-        positions = Ranks(self.values[name]["nearer"], self.values[name]["tied"])
+        positions = TruthPositions(self.values[name]["nearer"], self.values[name]["tied"])
         first, last = (100 * float(top_k_accuracy(positions, 1, ties)) for ties in ("optimistic", "pessimistic"))
         return (
             f"Molecules at the same distance are counted in random order (expected position). If the truth always came "
-            f"first among them, top-1 of {name} would be {first:.1f}; if it always came last, {last:.1f}."
+            f"first among them, top-1 of {quote_name(name)} would be {first:.1f}; if it always came last, {last:.1f}."
         )
 
     def _coverage_note(self, name: str, coverages: Sequence[float]) -> str:
@@ -177,8 +176,8 @@ class Results:
             for coverage, (actual, size, middle) in zip(coverages, measured, strict=True)
         )
         return (
-            f"Conformal sets of {name}, calibrated on every other test spectrum of a fold and checked on the others: "
-            f"{sentences}."
+            f"Conformal sets of {quote_name(name)}, calibrated on every other test spectrum of a fold and "
+            f"checked on the others: {sentences}."
         )
 
     def _edge_notes(self) -> list[str]:
@@ -187,7 +186,7 @@ class Results:
             edges = [(n, str(fold["edges"][i])) for n, fold in zip(self.fold_numbers, self.folds, strict=True)]
             texts = [f"fold {n}: {edge}" for n, edge in edges if edge]
             if texts:
-                notes.append(f"{name}, parameters at an end of their grids: {'; '.join(texts)}.")
+                notes.append(f"{quote_name(name)}, parameters at an end of their grids: {'; '.join(texts)}.")
         return notes
 
     def figures(self) -> CaptionedFigures:

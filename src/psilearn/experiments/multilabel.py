@@ -37,10 +37,10 @@ class Multilabel:
     train: Index
     test: Index
 
-    def split(self, pairs: int | None, alone: int | None = 0, tests: int | None = None) -> Data:
-        """Return so many training pairs, the tags of the next ``alone`` rows, and ``tests`` test rows; None for all."""
-        labeled, rest = self.train[:pairs], self.train[len(self.train[:pairs]) :]
-        others, test = rest[:alone], self.test[:tests]
+    def split(self, n_pairs: int | None, n_unlabeled: int | None = 0, n_tests: int | None = None) -> Data:
+        """Return training pairs, the tags of the next ``n_unlabeled`` rows, and test rows; None for all."""
+        labeled, rest = self.train[:n_pairs], self.train[len(self.train[:n_pairs]) :]
+        others, test = rest[:n_unlabeled], self.test[:n_tests]
         X, Y = self.X, self.Y
         return Data(X[labeled], Y[labeled], X[test], Y[test], Y[others] if len(others) else None)
 

@@ -140,9 +140,9 @@ def run(context: Context, name: str) -> Outcome:
     """Choose, fit and test IOKR and OEL₀ with both kinds of output kernel, and the competitors, on one dataset."""
     config = context.config
     source = load(name, context.seed)
-    data = source.split(config["pairs"], tests=config["tests"])
+    data = source.split(config["pairs"], n_tests=config["tests"])
     kernels = make_output_kernels(data.Y, "Gaussian", "Dice")
-    validation_data = source.split(config["select"], tests=0)
+    validation_data = source.split(config["select"], n_tests=0)
     choices = choose_parameters(validation_data, kernels, make_grid(config), METHODS, context)
     rows: list[Row] = []
     results: dict[str, Evaluation] = {}

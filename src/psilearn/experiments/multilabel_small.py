@@ -34,7 +34,7 @@ CONFIG: dict[str, Any] = {
     "supervisions": [0.25, 0.5, 0.75, 1.0],
     "splits": 5,
 }
-ALONE = {"bibtex": 2880, "corel5k": 2500, "bookmarks": 4000}
+N_UNLABELED = {"bibtex": 2880, "corel5k": 2500, "bookmarks": 4000}
 TESTS = {"bookmarks": 2500}
 QUICK = {
     "pairs": 100,
@@ -81,11 +81,11 @@ EXPERIMENT = Experiment(
     parts=tuple(
         Part(
             name,
-            f"{TITLES[name]}, n = 2000, m = {alone}",
+            f"{TITLES[name]}, n = 2000, m = {n_unlabeled}",
             partial(run, name=name),
-            {**CONFIG, "alone": alone, "tests": TESTS.get(name)},
+            {**CONFIG, "alone": n_unlabeled, "tests": TESTS.get(name)},
             QUICK,
         )
-        for name, alone in ALONE.items()
+        for name, n_unlabeled in N_UNLABELED.items()
     ),
 )

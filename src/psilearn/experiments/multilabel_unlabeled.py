@@ -91,7 +91,7 @@ def run(context: Context, name: str) -> Outcome:
     """Choose with a limited number of outputs without inputs, then fit with more and more of them."""
     config = context.config
     source, sizes = load(name, context.seed), config["alone"]
-    choices = _choose(source.split(config["pairs"], min(config["select"], sizes[-1]), tests=0), context)
+    choices = _choose(source.split(config["pairs"], min(config["select"], sizes[-1]), n_tests=0), context)
     everything = source.split(config["pairs"], sizes[-1], config["tests"])
     known = concat([everything.Y, everything.unlabeled])
     curve = Curve(TITLES[name], source, take(known, distinct(known).first), context)

@@ -42,7 +42,7 @@ class MissingDataError(PartError):
     part : Part
         The part without a record.
     reason : str
-        The message, which says which files to put where.
+        The message, with the missing files and their places.
 
     See Also
     --------

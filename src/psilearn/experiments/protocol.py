@@ -234,6 +234,11 @@ def difference_note(
     """Return a note with the difference of two methods on the same test examples and its paired standard error."""
     difference = Mean(results[method].score.values - results[reference].score.values)
     return (
-        f"{method} minus {reference}: {scale * difference:+.{digits}f} ± "
+        f"{quote_name(method)} minus {quote_name(reference)}: {scale * difference:+.{digits}f} ± "
         f"{scale * difference.standard_error:.{digits}f} (paired over the test examples)."
     )
+
+
+def quote_name(name: str) -> str:
+    """Return the name of a row for a sentence, in quotation marks if it contains a comma."""
+    return f"“{name}”" if "," in name else name

@@ -38,7 +38,7 @@ class Chapter:
     folder: Path  # of the pictures
 
     @property
-    def judged_rows(self) -> list[Row]:
+    def compared_rows(self) -> list[Row]:
         """The rows that are compared with the paper: those of trial runs are not."""
         return [row for record in self.records if not record.trial for row in record.rows]
 
@@ -91,7 +91,7 @@ def _overview(chapters: Sequence[Chapter]) -> str:
     if not records:
         headline = "No experiment has a result yet. The reasons are given below."
         return f'<p class="headline">{headline}</p>\n{_navigation(chapters)}'
-    rows = [row for chapter in chapters for row in chapter.judged_rows]
+    rows = [row for chapter in chapters for row in chapter.compared_rows]
     has_trials = any(record.trial for record in records)
     trial = f'<p class="trial" role="note"><strong>{TRIAL_WARNING}</strong></p>' if has_trials else ""
     all_trials = all(record.trial for record in records)
@@ -105,7 +105,7 @@ def _shortfalls(chapters: Sequence[Chapter]) -> str:
         f'<li><a href="#{chapter.anchor}">{escape(row.dataset)}, {escape(row.method)}</a>: {escape(row.metric.name)} '
         f"{escape(line.ours)}, paper {escape(line.paper)} ({escape(line.difference)}, {escape(line.verdict)})</li>\n"
         for chapter in chapters
-        for row in chapter.judged_rows
+        for row in chapter.compared_rows
         if row.verdict == "falls short"
         for line in make_tables([row])[0].lines
     )
@@ -124,7 +124,7 @@ def _state(chapter: Chapter) -> str:
     if not chapter.records:
         return "no result"
     has_trials = any(record.trial for record in chapter.records)
-    state = "trial run" if has_trials else escape(summarize(chapter.judged_rows))
+    state = "trial run" if has_trials else escape(summarize(chapter.compared_rows))
     missing = f"; {len(chapter.missing)} of {len(chapter.experiment.parts)} parts without result"
     return state + (missing if chapter.missing else "")
 
@@ -162,7 +162,7 @@ def _part(record: Record, chapter: Chapter) -> str:
             f"<h3>{escape(record.title)}</h3>",
             f'<p class="trial"><strong>{TRIAL_WARNING}</strong></p>' if record.trial else "",
             "" if is_current(record, chapter.experiment) else outdated,
-            *(_table(table) for table in make_tables(record.rows, judged=not record.trial)),
+            *(_table(table) for table in make_tables(record.rows, with_verdicts=not record.trial)),
             f'<ul class="notes">\n{notes}</ul>' if notes else "",
             *(_figure(chapter.folder / name, caption) for name, caption in record.figures.items()),
             _provenance(record, command),

@@ -137,7 +137,7 @@ class Reproduction:
     def _show_record(self, record: Record) -> None:
         if record.trial:
             self._print(f"{TRIAL_WARNING}\n", "bold yellow")
-        self.console.print(render_tables(record.rows, judged=not record.trial))
+        self.console.print(render_tables(record.rows, with_verdicts=not record.trial))
         for note in record.notes:
             self._print(f"- {note}")
 
@@ -196,8 +196,8 @@ class Reproduction:
 
 def _summary(records: Sequence[Record]) -> str:
     """Return one sentence about all results."""
-    judged = [row for record in records if not record.trial for row in record.rows]
-    text = f"{summarize(judged)}." if judged else TRIAL_WARNING
+    compared = [row for record in records if not record.trial for row in record.rows]
+    text = f"{summarize(compared)}." if compared else TRIAL_WARNING
     return f"{text[:1].upper()}{text[1:]}"
 
 

@@ -71,10 +71,10 @@ class ResultTable:
         return f"{self.dataset} · {self.metric.name}, {self.metric.better} is better"
 
 
-def make_tables(rows: Iterable[Row], judged: bool = True) -> list[ResultTable]:
+def make_tables(rows: Iterable[Row], with_verdicts: bool = True) -> list[ResultTable]:
     """Return one table per dataset and metric, in the order of their first rows.
 
-    ``judged`` tells whether verdicts are given: those of a trial run would be misleading.
+    ``with_verdicts`` is False for a trial run, whose verdicts would be misleading.
     """
     groups: dict[str, dict[Metric, list[Row]]] = {}
     for row in rows:
@@ -83,7 +83,7 @@ def make_tables(rows: Iterable[Row], judged: bool = True) -> list[ResultTable]:
     for dataset, metrics in groups.items():
         for metric, members in metrics.items():
             best = _best(metric, [row.value for row in members]), _best(metric, [row.paper for row in members])
-            tables.append(ResultTable(dataset, metric, tuple(_make_line(row, best, judged) for row in members)))
+            tables.append(ResultTable(dataset, metric, tuple(_make_line(row, best, with_verdicts) for row in members)))
     return tables
 
 
@@ -105,9 +105,9 @@ def summarize(rows: Iterable[Row]) -> str:
     return f"{text}; {n_short} {'falls' if n_short == 1 else 'fall'} short" if n_short else text
 
 
-def render_tables(rows: Iterable[Row], judged: bool = True) -> RenderableType:
+def render_tables(rows: Iterable[Row], with_verdicts: bool = True) -> RenderableType:
     """Return tables for a terminal of 80 or more columns; below each, chosen parameters and times."""
-    tables = make_tables(rows, judged)
+    tables = make_tables(rows, with_verdicts)
     lines = [cells for table in tables for cells in (table.headings, *(line.cells for line in table.lines))]
     widths = [max(len(cells[i]) for cells in lines) for i in range(len(HEADINGS))] if lines else []
     return Group(*(part for table in tables for part in (_render_table(table, widths), _render_details(table))))
@@ -148,15 +148,15 @@ def format_seconds(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def _make_line(row: Row, best: tuple[float | None, float | None], judged: bool) -> TableLine:
+def _make_line(row: Row, best: tuple[float | None, float | None], with_verdicts: bool) -> TableLine:
     digits = row.metric.digits
     return TableLine(
         method=row.method,
         ours="" if row.value is None else f"{row.value:.{digits}f}" + _format_error(row.error, digits),
         paper="" if row.paper is None else f"{row.paper:.{digits}f}" + _format_error(row.paper_error, digits),
         difference="" if row.difference is None else _format_difference(row.difference, digits),
-        verdict=_format_verdict(row) if judged or row.quoted else "",
-        kind=row.verdict if judged or row.quoted else "",
+        verdict=_format_verdict(row) if with_verdicts or row.quoted else "",
+        kind=row.verdict if with_verdicts or row.quoted else "",
         parameters=format_parameters(row.parameters),
         seconds=", ".join(f"{name} {format_seconds(value)}" for name, value in row.seconds.items()),
         source=row.source,

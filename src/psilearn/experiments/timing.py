@@ -8,8 +8,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from psilearn import IOKR, OEL
-from psilearn._backend import computing
+from psilearn import IOKR, OEL, computing
 from psilearn.experiments import multilabel, usps
 from psilearn.experiments.experiment import Config, Context, Experiment, Outcome, Part
 from psilearn.experiments.protocol import Data, describe_parameters
@@ -103,7 +102,7 @@ def _load(context: Context, name: str) -> tuple[Data, Kernel]:
     config = context.config
     if name == "usps":
         return usps.load(config)[0], Gaussian(config["output_gamma"])
-    data = multilabel.load(name, context.seed).split(config["pairs"], tests=config["tests"])
+    data = multilabel.load(name, context.seed).split(config["pairs"], n_tests=config["tests"])
     return data, multilabel.make_output_kernels(data.Y, "Gaussian")["Gaussian"][0]
 
 

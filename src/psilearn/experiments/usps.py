@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from psilearn import IOKR, KDE, OEL
-from psilearn._linalg import Array
 from psilearn.baselines import SPEN
 from psilearn.datasets import load_usps
 from psilearn.experiments.competitors import (
@@ -21,7 +20,16 @@ from psilearn.experiments.competitors import (
     fit_neural_oel,
     has_torch,
 )
-from psilearn.experiments.experiment import CaptionedFigures, Config, Context, Experiment, Outcome, Part, figure_of
+from psilearn.experiments.experiment import (
+    Array,
+    CaptionedFigures,
+    Config,
+    Context,
+    Experiment,
+    Outcome,
+    Part,
+    figure_of,
+)
 from psilearn.experiments.protocol import (
     Choice,
     Data,
@@ -113,9 +121,9 @@ QUICK = {
 def load(config: Config) -> tuple[Data, Array]:
     """Return pairs from the first training images, lower halves of the last ones, test images, and the test digits."""
     usps = load_usps()
-    pairs, alone = usps.train[: config["pairs"]], usps.train[-config["alone"] :]
+    pairs, others = usps.train[: config["pairs"]], usps.train[-config["alone"] :]
     test = usps.test[: config["tests"]]
-    data = Data(usps.X[pairs], usps.Y[pairs], usps.X[test], usps.Y[test], usps.Y[alone])
+    data = Data(usps.X[pairs], usps.Y[pairs], usps.X[test], usps.Y[test], usps.Y[others])
     return data, usps.digits[test]
 
 

@@ -1,0 +1,48 @@
+"""Files are written completely or not at all, and values become strict JSON."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from psilearn._utils.files import to_json_value, write_atomically
+from psilearn.kernels import Gaussian
+
+
+def test_an_atomic_write_leaves_no_draft(tmp_path):
+    with pytest.raises(OSError):
+        write_atomically(tmp_path / "missing" / "file", b"")
+    write_atomically(tmp_path / "file", b"content")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"file": b"content"}
+
+
+def test_an_interrupted_write_keeps_the_previous_file(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_atomically(path, b"previous")
+
+    def write_half(draft, content):
+        with draft.open("wb") as file:
+            file.write(content[: len(content) // 2])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_bytes", write_half)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, b"next")
+    assert [other.name for other in tmp_path.iterdir()] == ["file"] and path.read_bytes() == b"previous"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.float64(0.5), 0.5),
+        (np.array([[1, 2]]), [[1, 2]]),
+        (np.array([1.0, np.nan]), [1.0, "nan"]),
+        (float("-inf"), "-inf"),
+        ({5: (1, True, None)}, {"5": [1, True, None]}),
+        (Gaussian(0.5), "Gaussian(gamma=0.5)"),
+    ],
+)
+def test_values_become_strict_json(value, expected):
+    assert to_json_value(value) == expected
+    json.dumps(to_json_value(value), allow_nan=False)
