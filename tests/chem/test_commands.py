@@ -143,7 +143,7 @@ def test_a_library_is_embedded_and_shown(folder):
         (["candidates", "build", "{w}/molecules.smi", "-o", "{w}/new", "--fingerprints", "x"], "kinds must be"),
         (["candidates", "show", "{w}"], "not a library of candidates"),
         (["candidates", "embed", "{w}/lib", "--model", "{w}/lib"], "reads psilearn.model"),
-        (["candidates", "embed", "{w}/lib", "--model", "{w}/model", "--device", "x"], "--device must be None, 'cpu'"),
+        (["candidates", "embed", "{w}/lib", "--model", "{w}/model", "--device", "x"], "device must be None, 'cpu'"),
         (["metabolites", "train", "{w}/train.parquet", "--candidates", "{w}", "-o", "{w}/m2"], "not a library"),
         (
             ["metabolites", "train", "{w}/train.parquet", "--candidates", "{w}/lib", "-o", "{w}/lib"],

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psilearn._backend import precision
+from psilearn import computing
 from psilearn.chem import PrecursorMass, ProbabilityProduct, spectrum_kernel
 from psilearn.chem import spectrum_kernels as module
 from psilearn.chem.spectra import Spectrum
@@ -66,7 +66,7 @@ def test_threads_and_block_sizes_do_not_change_the_kernel(of, monkeypatch):
         monkeypatch.setattr(module, "MAX_PRODUCTS", n_products)
         monkeypatch.setattr(module, "MAX_RUN_PRODUCTS", n_run_products)
         monkeypatch.setattr(module, "MIN_THREADED_WORK", min_work)
-        monkeypatch.setattr(module, "threads", lambda n_threads=n_threads: n_threads)
+        monkeypatch.setattr(module, "n_threads", lambda n_threads=n_threads: n_threads)
         np.testing.assert_allclose(kernel(A, B), expected, rtol=1e-12, atol=1e-14)
 
 
@@ -77,7 +77,7 @@ def test_one_peak_each_is_the_gaussian_of_the_paper():
 
 def test_single_precision_blocks():
     A = random_spectra(20)
-    with precision(np.float32):
+    with computing("float32"):
         K = spectrum_kernel()(A)
     assert K.dtype == np.float32
     np.testing.assert_allclose(K, spectrum_kernel()(A), rtol=1e-4)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import is_torch_array
+from numpy.typing import NDArray
 
 TORCH_DTYPE_CHARS = "?bhilBefd"  # NumPy dtype characters, in native byte order, that torch has an equivalent of
 
@@ -35,12 +36,13 @@ def to_device(array: Any, device: Any, dtype: Any = None) -> Any:
     return array.detach().to(device, None if dtype is None else getattr(torch, np.dtype(dtype).name))
 
 
-def to_numpy(array: Any) -> Any:
+def to_numpy(array: Any) -> NDArray[Any]:
     """Return the values of an array or tensor as a NumPy array; bfloat16 becomes float32."""
     if not is_tensor(array):
         return np.asarray(array)
     array = array.detach().cpu()
-    return (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()
+    values: NDArray[Any] = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()
+    return values
 
 
 def tensor_to_numpy(A: Any) -> Any:

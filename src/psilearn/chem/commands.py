@@ -219,9 +219,9 @@ def rank_candidates(
 @contextmanager
 def _compute_on(device: str | None) -> Iterator[None]:
     """Compute in double precision on a device of torch, or in NumPy."""
-    from psilearn._backend import computing, find_device
+    from psilearn import computing
 
-    with computing("float64", find_device(device, "--device")):
+    with computing("float64", device):
         yield
 
 
