@@ -109,8 +109,8 @@ def test_a_prediction_takes_what_the_formula_says():
 @pytest.mark.parametrize(
     ("options", "what", "remedy"),
     [
-        ({}, "The Gram matrix of Gaussian\(\) over 300 objects", "Set output_landmarks"),
-        ({"output_landmarks": 10}, "The Gram matrix of Gaussian\(\) over 300 objects", "Set input_landmarks"),
+        ({}, r"The Gram matrix of Gaussian\(\) over 300 objects", "Set output_landmarks"),
+        ({"output_landmarks": 10}, r"The Gram matrix of Gaussian\(\) over 300 objects", "Set input_landmarks"),
         ({"output_landmarks": 10, "input_landmarks": 200}, "The Gram matrix of Gaussian", "Lower input_landmarks"),
         (
             {"output_landmarks": 200, "input_landmarks": 10},

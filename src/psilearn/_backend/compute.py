@@ -21,6 +21,7 @@ from psilearn._backend.budget import (
 from psilearn._backend.device_arrays import device_of, to_device, to_numpy
 from psilearn._backend.torch_precision import full_precision, tensor_cores
 
+FLOAT64 = np.dtype(np.float64)
 TF32 = "tf32"  # float32 whose matrix products may use the tensor cores of a GPU where that changes no answer
 GPU_SHARE = 4  # a block takes at most one part in four of the free memory of a GPU,
 MAX_GPU_BLOCK_BYTES = 2**34  # at most 16 GiB,
@@ -35,7 +36,7 @@ class Compute:
     and eigenvectors are float64 whatever the dtype is.
     """
 
-    dtype: np.dtype[Any] = np.dtype(np.float64)
+    dtype: np.dtype[Any] = FLOAT64
     device: Any = None  # torch.device; None computes with NumPy
     tf32: bool = False
 

@@ -71,42 +71,53 @@ def halve_if_needed(rows: slice, work: Callable[[slice], Result], compute: Compu
 
 def _copy_ahead(blocks: Iterable[Block], compute: Compute) -> Iterator[Block]:
     """Yield the blocks with dense rows on the device, each copied while the work on the one before continues."""
-    device = compute.device
     if not compute.on_gpu:
         for rows, block in blocks:
-            yield rows, to_device(block, device) if _is_copyable(block) else block
+            yield rows, to_device(block, compute.device) if _is_copyable(block) else block
         return
-    import torch
+    copier = _GpuCopier(compute.device)
+    with ThreadPoolExecutor(1) as pool:
+        pending = None
+        for rows, block in blocks:
+            submitted = pool.submit(copier.copy, rows, block)
+            if pending is not None:
+                yield copier.wait_for(*pending.result())
+            pending = submitted
+        if pending is not None:
+            yield copier.wait_for(*pending.result())
 
-    copies, current = torch.cuda.Stream(device), torch.cuda.current_stream(device)
 
-    def copy(rows: slice, block: Any) -> tuple[slice, Any, Any]:
+class _GpuCopier:
+    """Copies blocks to a GPU through pinned memory, on a stream of its own."""
+
+    def __init__(self, device: Any) -> None:
+        import torch
+
+        self.device = device
+        self.copy_stream = torch.cuda.Stream(device)
+        self.compute_stream = torch.cuda.current_stream(device)
+
+    def copy(self, rows: slice, block: Any) -> tuple[slice, Any, Any]:
+        """Start the copy of a block; return it with the event of its arrival, or as it is if it cannot be copied."""
+        import torch
+
         if not _is_copyable(block):
             return rows, block, None
         try:
             empty = torch.from_numpy(np.empty(0, block.dtype))
             pinned = torch.empty(block.shape, dtype=empty.dtype, device="cpu", pin_memory=True)
             np.copyto(pinned.numpy(), block)
-            with torch.cuda.stream(copies):
-                return rows, pinned.to(device, non_blocking=True), copies.record_event()
+            with torch.cuda.stream(self.copy_stream):
+                return rows, pinned.to(self.device, non_blocking=True), self.copy_stream.record_event()
         except RuntimeError:  # not enough memory on either side: the work itself moves the rows, in halves if needed
             return rows, block, None
 
-    def wait_for(rows: slice, block: Any, event: Any) -> Block:
+    def wait_for(self, rows: slice, block: Any, event: Any) -> Block:
+        """Let the computation wait for the copy of a block."""
         if event is not None:
-            current.wait_event(event)
-            block.record_stream(current)
+            self.compute_stream.wait_event(event)
+            block.record_stream(self.compute_stream)
         return rows, block
-
-    with ThreadPoolExecutor(1) as pool:
-        pending = None
-        for rows, block in blocks:
-            submitted = pool.submit(copy, rows, block)
-            if pending is not None:
-                yield wait_for(*pending.result())
-            pending = submitted
-        if pending is not None:
-            yield wait_for(*pending.result())
 
 
 def _is_copyable(block: Any) -> bool:

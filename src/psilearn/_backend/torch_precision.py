@@ -1,4 +1,4 @@
-"""The precision of torch's float32 matrix products, a setting of the whole process that is changed under a lock only."""
+"""The precision of torch's float32 matrix products: a setting of the process that is changed under a lock only."""
 
 from __future__ import annotations
 

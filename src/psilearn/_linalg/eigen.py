@@ -20,7 +20,8 @@ def eigh(M: Array, overwrite: bool = False) -> tuple[Array, Array]:
     if not isinstance(M, np.ndarray):
         values, vectors = array_namespace(M).linalg.eigh(M)
         return values, vectors
-    return lapack_eigh(M, overwrite_a=overwrite, check_finite=False, driver="evd")
+    result: tuple[Array, Array] = lapack_eigh(M, overwrite_a=overwrite, check_finite=False, driver="evd")
+    return result
 
 
 def top_eigh(
@@ -68,8 +69,8 @@ def block_krylov_eigh(
     """Find the k largest eigenpairs by restarted block Krylov iteration from a random block.
 
     Each cycle spans Q, MQ, …, M^(depth−1)Q, orthogonalised twice, and takes the Ritz pairs of that space; the leading
-    ones start the next cycle. All work consists of products of blocks, so it runs at the speed of the matrix product on any
-    array-API backend. Memory: 2·depth blocks. Musco and Musco, *Randomized block Krylov methods*, 2015.
+    ones start the next cycle. All work consists of products of blocks, so it runs at the speed of the matrix product
+    on any array-API backend. Memory: 2·depth blocks. Musco and Musco, *Randomized block Krylov methods*, 2015.
 
     Parameters
     ----------

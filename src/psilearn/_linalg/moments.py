@@ -158,7 +158,9 @@ class GramSum:
     def symmetric(self) -> Array:
         """Return the whole matrix, (r, r), as a new array."""
         if is_tensor(self.lower):
-            return (self.lower + self.lower.T) / 2
+            result: Array = (self.lower + self.lower.T) / 2
+            return result
         whole = self.lower + self.lower.T
         whole.flat[:: len(whole) + 1] /= 2
-        return whole
+        result = whole
+        return result

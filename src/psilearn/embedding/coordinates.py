@@ -150,7 +150,8 @@ class OutputCoordinates:
     @property
     def rank(self) -> int:
         """The dimension r of the span of the given outputs."""
-        return self.values.shape[1]
+        result: int = self.values.shape[1]
+        return result
 
     def embedding(self, V: Array | None = None) -> Embedding:
         """Return the embedding y ↦ Vᵀ L⁻¹ k(S, y).

@@ -142,10 +142,10 @@ class OutputKernelRegression(OutputKernelPredictor):
 
     def _store(self, fitted: _FittedEmbedding, continuation: Continuation) -> None:
         self.regression_ = fitted.regression
-        self.embedding_ = fitted.candidates.embedding
+        self.embedding_ = fitted.embedding
         self.candidates_ = fitted.candidates
         self.eigenvalues_ = fitted.eigenvalues
-        self.n_components_ = fitted.candidates.embedding.n_components
+        self.n_components_ = fitted.embedding.n_components
         self.approximation_error_ = fitted.approximation_error
         self._continuation = continuation
 
@@ -254,7 +254,7 @@ class LearnedEmbeddingRegression(OutputKernelRegression):
             if regression is None:  # fully supervised: only the candidates change
                 candidates = _known_candidates(outputs, self.embedding_, self.embedding_(outputs.outputs, compute))
                 error = outputs.approximation_error
-                fitted = _FittedEmbedding(self.regression_, candidates, self.eigenvalues_, error)
+                fitted = _FittedEmbedding(self.regression_, self.embedding_, candidates, self.eigenvalues_, error)
             else:
                 subspace = plan.subspace(outputs, regression, compute)
                 fitted = _FittedEmbedding.of(outputs, regression, subspace, compute)
@@ -269,6 +269,7 @@ class _FittedEmbedding:
     """The part of a fitted model that depends on the chosen directions."""
 
     regression: Regression
+    embedding: Embedding
     candidates: SharedCandidates
     eigenvalues: Array
     approximation_error: float
@@ -279,7 +280,7 @@ class _FittedEmbedding:
         eigenvalues, V = subspace
         embedding = psi.embedding(V)
         candidates = _known_candidates(psi, embedding, psi.embed_known(V, embedding))
-        return cls(regression.rotate(V, compute), candidates, eigenvalues, psi.approximation_error)
+        return cls(regression.rotate(V, compute), embedding, candidates, eigenvalues, psi.approximation_error)
 
 
 def _known_candidates(psi: OutputSide, embedding: Embedding, g: Array) -> SharedCandidates:

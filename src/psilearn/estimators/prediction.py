@@ -75,7 +75,8 @@ class OutputKernelPredictor(BaseEstimator):
         """
         check_is_fitted(self)
         with self._computing(X) as compute:
-            return like_input(X, self._embed(X, compute))
+            result: Array = like_input(X, self._embed(X, compute))
+            return result
 
     def transform_outputs(self, Y: Samples) -> Array:
         """Compute the learned embedding g(y) = Gψ(y) of outputs.
@@ -104,7 +105,8 @@ class OutputKernelPredictor(BaseEstimator):
         """
         check_is_fitted(self)
         with self._computing(Y) as compute:
-            return like_input(Y, self.embedding_(self._check_outputs(Y, "Y"), compute))
+            result: Array = like_input(Y, self.embedding_(self._check_outputs(Y, "Y"), compute))
+            return result
 
     def candidate_set(self, outputs: Samples, path: str | Path | None = None) -> SharedCandidates:
         """Embed candidates once, for many calls of ``predict`` and ``predict_topk``.

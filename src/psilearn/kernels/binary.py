@@ -119,7 +119,8 @@ class _SetKernel(RowKernel):
         """Return a slice of the sets as dense 0/1 rows."""
         if self.packed:
             return np.unpackbits(rows[part], axis=1).astype(dtype)
-        return rows[part].astype(dtype, copy=False)
+        result: Array = rows[part].astype(dtype, copy=False)
+        return result
 
     def _sizes(self, rows: Any) -> Array:
         """Return the number of members of each set, in float64."""

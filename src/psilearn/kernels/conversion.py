@@ -47,7 +47,8 @@ def as_kernel(kernel: Any, name: str) -> Kernel:
     if kernel is None:
         return Gaussian()
     if isinstance(kernel, Kernel):
-        return clone(kernel)
+        result: Kernel = clone(kernel)
+        return result
     if callable(kernel) and not isinstance(kernel, type):
         return Pairwise(kernel)
     hint = f"{kernel.__name__}(...)" if isinstance(kernel, type) else "Gaussian(gamma=0.1)"

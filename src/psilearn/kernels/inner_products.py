@@ -63,7 +63,8 @@ def each_thread(task: Callable[[slice], None], parts: list[slice], worthwhile: b
 def n_threads() -> int:
     """Return how many threads may run: the number of cores, or OMP_NUM_THREADS if smaller, as in a worker process."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
-    return min(cpu_count(), int(limit)) if limit.isdigit() and int(limit) > 0 else cpu_count()
+    result: int = min(cpu_count(), int(limit)) if limit.isdigit() and int(limit) > 0 else cpu_count()
+    return result
 
 
 def cast(rows: Any, dtype: Any) -> Any:
@@ -76,13 +77,15 @@ def cast(rows: Any, dtype: Any) -> Any:
 def dense(rows: Any, part: slice, dtype: Any) -> Array:
     """Return some rows as a dense array of this dtype."""
     panel = rows[part]
-    return (panel.toarray() if sparse.issparse(panel) else panel).astype(dtype, copy=False)
+    result: Array = (panel.toarray() if sparse.issparse(panel) else panel).astype(dtype, copy=False)
+    return result
 
 
 def inner_products(A: Any, B: Any, compute: Compute) -> Array:
     """Return A Bᵀ as a dense (len(A), len(B)) block of the requested precision, for dense or CSR rows."""
     if is_on_device(A, B):
-        return device_rows.inner_products(A, B, compute)
+        result: Array = device_rows.inner_products(A, B, compute)
+        return result
     dtype = compute.dtype
     if not sparse.issparse(A) and not sparse.issparse(B):
         rows = cast(A, dtype)

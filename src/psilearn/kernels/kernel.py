@@ -492,7 +492,8 @@ class Kernel(BaseEstimator):
             else:
                 K = compute.asarray(np.array(K, dtype=compute.dtype))
             check_block(K, (n_samples(left), n_samples(right)), self, row, column)
-        return K
+        result: Array = K
+        return result
 
     def _squared_distances(self, left: Any, right: Any, compute: Compute) -> Array:
         """Return |ψ(a) − ψ(b)|² of prepared collections."""

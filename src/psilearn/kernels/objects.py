@@ -78,7 +78,8 @@ class Precomputed(Kernel):
             raise ValueError(
                 f"{name} holds row numbers from {A.min()} to {A.max()}; the matrix has {len(matrix)} rows."
             )
-        return A.astype(np.intp)
+        result: Index = A.astype(np.intp)
+        return result
 
     def __sklearn_clone__(self) -> Precomputed:
         return type(self)(self.matrix)

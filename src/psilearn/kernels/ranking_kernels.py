@@ -404,7 +404,8 @@ class Hamming(RankingKernel):
 
     def _code(self, ranks: Any) -> Array:
         K = ranks.shape[1]
-        return (ranks[:, :, None] == np.arange(1, K + 1)).reshape(len(ranks), -1).astype(self._dtype(K))
+        result: Array = (ranks[:, :, None] == np.arange(1, K + 1)).reshape(len(ranks), -1).astype(self._dtype(K))
+        return result
 
     def _width(self, n_items: int) -> int:
         return n_items**2
@@ -467,7 +468,8 @@ def pair_signs(ranks: Any, dtype: Any = np.float64) -> Array:
     """Return sign(rⱼ − rᵢ) for the item pairs i<j, shape (n, K(K−1)/2); zero for ties and where a rank is NaN."""
     i, j = np.triu_indices(ranks.shape[1], 1)
     left, right = ranks[:, i], ranks[:, j]
-    return np.subtract(right > left, right < left, dtype=dtype)
+    result: Array = np.subtract(right > left, right < left, dtype=dtype)
+    return result
 
 
 def _describe_orders(items: list[str]) -> str:

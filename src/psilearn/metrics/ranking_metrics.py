@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from psilearn._backend import tensor_to_numpy, iter_blocks
+from psilearn._backend import iter_blocks, tensor_to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.rank_checks import check_has_preference, check_ranks
 from psilearn._utils.samples import Samples
