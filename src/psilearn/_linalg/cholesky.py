@@ -43,10 +43,8 @@ class ShiftedCholesky:
     def solve(self, B: Array) -> Array:
         """Return (K + shift·I)⁻¹ B."""
         if self._tensor is not None:
-            result: Array = torch_cholesky.cholesky_solve(self._tensor, B)
-            return result
-        result = cho_solve(self._factor, B, check_finite=False)
-        return result
+            return torch_cholesky.cholesky_solve(self._tensor, B)
+        return cho_solve(self._factor, B, check_finite=False)
 
 
 def shifted_factor(lower: Array, shift: float) -> Array | None:
@@ -70,8 +68,7 @@ class PivotedCholesky(NamedTuple):
     @property
     def triangle(self) -> Array:
         """The (r, r) lower triangle of the spanning rows."""
-        result: Array = take_rows(self.factor, self.pivots)
-        return result
+        return take_rows(self.factor, self.pivots)
 
 
 def pivoted_cholesky(K: Array, tolerance: float = 0.0, overwrite: bool = False) -> PivotedCholesky:
@@ -192,5 +189,4 @@ def solve_transposed(L: Array, B: Array) -> Array:
         return B
     if not isinstance(B, np.ndarray):
         return torch_cholesky.solve_triangle(L, B, transposed=True)
-    result: Array = solve_triangular(L, B, trans="T", lower=True, check_finite=False)
-    return result
+    return solve_triangular(L, B, trans="T", lower=True, check_finite=False)

@@ -20,8 +20,7 @@ def eigh(M: Array, overwrite: bool = False) -> tuple[Array, Array]:
     if not isinstance(M, np.ndarray):
         values, vectors = array_namespace(M).linalg.eigh(M)
         return values, vectors
-    result: tuple[Array, Array] = lapack_eigh(M, overwrite_a=overwrite, check_finite=False, driver="evd")
-    return result
+    return lapack_eigh(M, overwrite_a=overwrite, check_finite=False, driver="evd")
 
 
 def top_eigh(

@@ -158,9 +158,7 @@ class GramSum:
     def symmetric(self) -> Array:
         """Return the whole matrix, (r, r), as a new array."""
         if is_tensor(self.lower):
-            result: Array = (self.lower + self.lower.T) / 2
-            return result
+            return (self.lower + self.lower.T) / 2
         whole = self.lower + self.lower.T
         whole.flat[:: len(whole) + 1] /= 2
-        result = whole
-        return result
+        return whole

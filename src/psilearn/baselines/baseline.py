@@ -105,7 +105,8 @@ class Baseline(CandidateChoice, BaseEstimator):
         y = check_numbers(y, "y")
         if n_samples(X) != n_samples(y):
             raise ValueError(
-                f"X and y must have one row per example: X has {n_samples(X)}, y has {n_samples(y)} ({describe_shape(y)})."
+                f"X and y must have one row per example: X has {n_samples(X)}, y has {n_samples(y)} "
+                f"({describe_shape(y)})."
             )
         Y = to_dense(y, "y")
         learner = self._unfitted_copy()  # so that a fit that fails changes nothing

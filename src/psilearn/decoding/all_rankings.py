@@ -153,6 +153,9 @@ class AllRankings(Candidates):
         self.embedding: Embedding = embedding
         self.known = known
 
+    def __repr__(self) -> str:
+        return f"AllRankings({self._n_items} items)"
+
     @property
     def kernel(self) -> Any:
         """The output kernel."""

@@ -65,7 +65,7 @@ def distances_in_sets(
     values_of = landmark_values(kernel, predictions.landmarks, compute)
     members = members_of(owner)
     sizes = np.array([len(part._unique) for part in sets], dtype=np.intp)
-    for numbers in track(iter_pools(sizes, np.arange(len(sets)), max_rows), "candidate sets"):
+    for numbers in track(iter_pools(sizes, np.flatnonzero(sizes), max_rows), "candidate sets"):
         unique = [sets[i]._unique for i in numbers]
         pool, norms = concat([part.outputs for part in unique]), pool_norms(unique, kernel)
 
@@ -160,7 +160,7 @@ class ExpansionPathDecoder(PathDecoder):
         )
         self._weights, self._squared = [], []
         truth = np.full(q, -1) if self.truth is None else self.truth
-        nearest = np.empty((n_steps * n_sizes, q), dtype=np.intp)
+        nearest = np.full((n_steps * n_sizes, q), -1, dtype=np.intp)
         nearer, tied = np.full(nearest.shape, np.inf), np.zeros(nearest.shape)
         for i, D, slack in distances_in_sets(predictions, self.sets, self.owner, self.compute):
             nearest[:, i] = first_smallest(D, slack)[0][:, 0]

@@ -17,7 +17,7 @@ from psilearn.embedding import Embedding
 MAX_BLOCK_ROWS = 8192  # outputs that are embedded or converted together
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OutputSet:
     """Outputs, and for searches with an embedding their k(y, y) and, if they are embedded already, g(y)."""
 

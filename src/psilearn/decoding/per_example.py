@@ -52,7 +52,7 @@ class PerExampleCandidates(Candidates):
         wrapped: dict[int, OutputSet] = {}
         for part in sets:
             if id(part) not in wrapped:
-                wrapped[id(part)] = OutputSet(part)
+                wrapped[id(part)] = OutputSet(part.outputs if isinstance(part, OutputSet) else part)
         self._sets = [wrapped[id(part)] for part in sets]
         self.embedding: Embedding | None = None
 
@@ -65,6 +65,9 @@ class PerExampleCandidates(Candidates):
 
     def __len__(self) -> int:
         return len(self._sets)
+
+    def __repr__(self) -> str:
+        return f"PerExampleCandidates({len(self)} sets)"
 
     @property
     def sets(self) -> list[Samples]:

@@ -169,7 +169,7 @@ def conformal_scores(row: RankedRow) -> Array:
 
     Candidates that tie have the same distance, that of the first: the root would magnify rounding errors.
     """
-    return np.asarray(row.stops * np.sqrt(row.distances - row.distances[0]), dtype=np.float64)
+    return np.asarray(row.stops * np.sqrt(row.distances - row.distances[:1]), dtype=np.float64)
 
 
 def is_within(scores: Array, limit: float) -> Any:

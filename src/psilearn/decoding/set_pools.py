@@ -52,7 +52,8 @@ class SetPools:
         basis = self.compute.asarray(self.embedding.basis) if self.sums_landmarks else None
         width = Z.shape[1] if basis is None else len(basis)
         values_of = self._values_function()
-        for numbers in iter_pools(self.sizes, np.flatnonzero(self.sizes <= self.max_rows), self.max_rows):
+        pooled = np.flatnonzero((self.sizes > 0) & (self.sizes <= self.max_rows))
+        for numbers in iter_pools(self.sizes, pooled, self.max_rows):
             sizes = self.sizes[numbers]
             values, norms = self._pool_values([self.sets[i] for i in numbers], values_of)
             examples = np.concatenate([self.members[i] for i in numbers])

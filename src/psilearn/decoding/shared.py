@@ -27,7 +27,7 @@ from psilearn.decoding.top_k import TopK
 from psilearn.embedding import Embedding
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SharedCandidates(OutputSet, Candidates):
     """One set of candidates for all examples, with what decoding needs of each candidate.
 
@@ -247,6 +247,9 @@ class SharedCandidates(OutputSet, Candidates):
                 selected[key] = self._select(part)
             sets.append(selected[key])
         return PerExampleCandidates._of_sets(sets, self.embedding)
+
+    def __repr__(self) -> str:
+        return f"SharedCandidates({len(self)} outputs{'' if self.g is None else ', embedded'})"
 
     @property
     def shape(self) -> tuple[int, ...]:

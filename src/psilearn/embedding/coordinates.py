@@ -150,8 +150,7 @@ class OutputCoordinates:
     @property
     def rank(self) -> int:
         """The dimension r of the span of the given outputs."""
-        result: int = self.values.shape[1]
-        return result
+        return self.values.shape[1]
 
     def embedding(self, V: Array | None = None) -> Embedding:
         """Return the embedding y ↦ Vᵀ L⁻¹ k(S, y).

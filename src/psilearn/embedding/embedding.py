@@ -54,8 +54,7 @@ class Embedding:
     @property
     def n_components(self) -> int:
         """The dimension p of the embedding."""
-        result: int = self.basis.shape[1]
-        return result
+        return self.basis.shape[1]
 
     def __call__(self, Y: Samples, compute: Compute | None = None) -> Array:
         """Embed outputs, block by block.
@@ -156,10 +155,8 @@ class Embedding:
 
         def embed(Y: Samples) -> Array:
             if not len(basis):
-                result: Array = compute.zeros((n_samples(Y), self.n_components), compute.dtype)
-                return result
-            result = self.kernel(Y, landmarks, compute=compute) @ basis
-            return result
+                return compute.zeros((n_samples(Y), self.n_components), compute.dtype)
+            return self.kernel(Y, landmarks, compute=compute) @ basis
 
         return embed
 

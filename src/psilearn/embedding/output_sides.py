@@ -69,8 +69,7 @@ class ExactOutputs:
     @property
     def labeled(self) -> Array:
         """Ψ(Y), (n, r)."""
-        result: Array = take_rows(self.psi.values, self.known.labeled)
-        return result
+        return take_rows(self.psi.values, self.known.labeled)
 
     def moment(self) -> Moment:
         """Return 1/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ over the unlabeled outputs, or over Y if there are none."""

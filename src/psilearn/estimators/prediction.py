@@ -75,8 +75,7 @@ class OutputKernelPredictor(BaseEstimator):
         """
         check_is_fitted(self)
         with self._computing(X) as compute:
-            result: Array = like_input(X, self._embed(X, compute))
-            return result
+            return like_input(X, self._embed(X, compute))
 
     def transform_outputs(self, Y: Samples) -> Array:
         """Compute the learned embedding g(y) = Gψ(y) of outputs.
@@ -105,8 +104,7 @@ class OutputKernelPredictor(BaseEstimator):
         """
         check_is_fitted(self)
         with self._computing(Y) as compute:
-            result: Array = like_input(Y, self.embedding_(self._check_outputs(Y, "Y"), compute))
-            return result
+            return like_input(Y, self.embedding_(self._check_outputs(Y, "Y"), compute))
 
     def candidate_set(self, outputs: Samples, path: str | Path | None = None) -> SharedCandidates:
         """Embed candidates once, for many calls of ``predict`` and ``predict_topk``.

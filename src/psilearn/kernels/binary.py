@@ -119,8 +119,7 @@ class _SetKernel(RowKernel):
         """Return a slice of the sets as dense 0/1 rows."""
         if self.packed:
             return np.unpackbits(rows[part], axis=1).astype(dtype)
-        result: Array = rows[part].astype(dtype, copy=False)
-        return result
+        return rows[part].astype(dtype, copy=False)
 
     def _sizes(self, rows: Any) -> Array:
         """Return the number of members of each set, in float64."""

@@ -248,8 +248,7 @@ def alignf_weights(matrices: Sequence[Array], target: Array) -> Array:
     root = S * np.sqrt(np.maximum(values, 0))  # M = RRᵀ; R has the range of M, in which a lies
     inverse = np.where(values > 1e-12 * values[-1], 1 / np.sqrt(np.maximum(values, 1e-300)), 0.0)
     v = nnls(root.T, inverse * (S.T @ alignments))[0] / lengths
-    result: Array = v / v.sum()
-    return result
+    return v / v.sum()
 
 
 def centered_alignment(K: Array, L: Array) -> float:

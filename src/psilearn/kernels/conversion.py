@@ -47,8 +47,7 @@ def as_kernel(kernel: Any, name: str) -> Kernel:
     if kernel is None:
         return Gaussian()
     if isinstance(kernel, Kernel):
-        result: Kernel = clone(kernel)
-        return result
+        return clone(kernel)
     if callable(kernel) and not isinstance(kernel, type):
         return Pairwise(kernel)
     hint = f"{kernel.__name__}(...)" if isinstance(kernel, type) else "Gaussian(gamma=0.1)"

@@ -63,8 +63,7 @@ def each_thread(task: Callable[[slice], None], parts: list[slice], worthwhile: b
 def n_threads() -> int:
     """Return how many threads may run: the number of cores, or OMP_NUM_THREADS if smaller, as in a worker process."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
-    result: int = min(cpu_count(), int(limit)) if limit.isdigit() and int(limit) > 0 else cpu_count()
-    return result
+    return min(cpu_count(), int(limit)) if limit.isdigit() and int(limit) > 0 else cpu_count()
 
 
 def cast(rows: Any, dtype: Any) -> Any:
@@ -77,15 +76,13 @@ def cast(rows: Any, dtype: Any) -> Any:
 def dense(rows: Any, part: slice, dtype: Any) -> Array:
     """Return some rows as a dense array of this dtype."""
     panel = rows[part]
-    result: Array = (panel.toarray() if sparse.issparse(panel) else panel).astype(dtype, copy=False)
-    return result
+    return (panel.toarray() if sparse.issparse(panel) else panel).astype(dtype, copy=False)
 
 
 def inner_products(A: Any, B: Any, compute: Compute) -> Array:
     """Return A Bᵀ as a dense (len(A), len(B)) block of the requested precision, for dense or CSR rows."""
     if is_on_device(A, B):
-        result: Array = device_rows.inner_products(A, B, compute)
-        return result
+        return device_rows.inner_products(A, B, compute)
     dtype = compute.dtype
     if not sparse.issparse(A) and not sparse.issparse(B):
         rows = cast(A, dtype)

@@ -492,8 +492,7 @@ class Kernel(BaseEstimator):
             else:
                 K = compute.asarray(np.array(K, dtype=compute.dtype))
             check_block(K, (n_samples(left), n_samples(right)), self, row, column)
-        result: Array = K
-        return result
+        return K
 
     def _squared_distances(self, left: Any, right: Any, compute: Compute) -> Array:
         """Return |ψ(a) − ψ(b)|² of prepared collections."""

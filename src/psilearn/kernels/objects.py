@@ -78,8 +78,7 @@ class Precomputed(Kernel):
             raise ValueError(
                 f"{name} holds row numbers from {A.min()} to {A.max()}; the matrix has {len(matrix)} rows."
             )
-        result: Index = A.astype(np.intp)
-        return result
+        return A.astype(np.intp)
 
     def __sklearn_clone__(self) -> Precomputed:
         return type(self)(self.matrix)

@@ -404,8 +404,7 @@ class Hamming(RankingKernel):
 
     def _code(self, ranks: Any) -> Array:
         K = ranks.shape[1]
-        result: Array = (ranks[:, :, None] == np.arange(1, K + 1)).reshape(len(ranks), -1).astype(self._dtype(K))
-        return result
+        return (ranks[:, :, None] == np.arange(1, K + 1)).reshape(len(ranks), -1).astype(self._dtype(K))
 
     def _width(self, n_items: int) -> int:
         return n_items**2
@@ -468,8 +467,7 @@ def pair_signs(ranks: Any, dtype: Any = np.float64) -> Array:
     """Return sign(rⱼ − rᵢ) for the item pairs i<j, shape (n, K(K−1)/2); zero for ties and where a rank is NaN."""
     i, j = np.triu_indices(ranks.shape[1], 1)
     left, right = ranks[:, i], ranks[:, j]
-    result: Array = np.subtract(right > left, right < left, dtype=dtype)
-    return result
+    return np.subtract(right > left, right < left, dtype=dtype)
 
 
 def _describe_orders(items: list[str]) -> str:

@@ -126,16 +126,14 @@ class Landmarks(BaseEstimator):
     def _sample(self, kernel: Kernel, A: Samples, alpha: float, compute: Compute) -> Index:
         size, rng = n_samples(A), check_random_state(self.random_state)
         if self.method == "uniform":
-            result: Index = rng.choice(size, self.n, replace=False)
-            return result
+            return rng.choice(size, self.n, replace=False)
         if self.method == "kmeans++":
             return _sample_by_distance(kernel, A, self.n, rng, compute)
         if self.method == "leverage":
             scores = _leverage_scores(kernel, A, min(self.n, MAX_PILOT), alpha, rng, compute)
             return _weighted_sample(scores, self.n, rng)
         pool = rng.choice(size, min(size, pool_size(self.n)), replace=False)
-        result = pool[_sample_pivots(kernel, take(A, pool), self.n, rng, compute)]
-        return result
+        return pool[_sample_pivots(kernel, take(A, pool), self.n, rng, compute)]
 
 
 def as_landmarks(value: Any, name: str, method: str) -> Landmarks | None:

@@ -223,10 +223,8 @@ class KernelRegression:
 
         def evaluate(block: Samples) -> Array:
             if not len(coefficients):  # every landmark has length zero
-                result: Array = compute.zeros((n_samples(block), coefficients.shape[1]))
-                return result
-            result = self.kernel(block, anchors, compute=compute) @ coefficients
-            return result
+                return compute.zeros((n_samples(block), coefficients.shape[1]))
+            return self.kernel(block, anchors, compute=compute) @ coefficients
 
         per_row = 3 * compute.itemsize * len(coefficients) + compute.transfer_bytes(X)
         blocks = list(compute.iter_blocks(n_samples(X), per_row))
@@ -263,8 +261,7 @@ class KernelRegression:
         """
         compute = current_compute(X) if compute is None else compute
         values = [to_numpy(block) for _, block in self.predict_blocks(self.check(X), compute)]
-        result: Array = like_input(X, np.concatenate(values))
-        return result
+        return like_input(X, np.concatenate(values))
 
     def _dual_coefficients(self, V: Array | None, compute: Compute | None) -> Array:
         """Return L⁻ᵀ · coefficients · V, (a, p)."""

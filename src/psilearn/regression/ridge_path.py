@@ -114,8 +114,7 @@ class RidgePath:
         >>> RidgePath(Linear()).fit(np.eye(2)).shrinkage(0.5)
         array([0.5, 0.5])
         """
-        result: Array = self.spectrum_ * self.inverse(alpha)
-        return result
+        return self.spectrum_ * self.inverse(alpha)
 
     def inverse(self, alpha: float) -> Array:
         """Return the eigenvalues 1/(s + nλ) of (K_x + nλI)⁻¹.
@@ -142,8 +141,7 @@ class RidgePath:
         >>> RidgePath(Linear()).fit(np.eye(2)).inverse(0.5)
         array([0.5, 0.5])
         """
-        result: Array = 1 / (self.spectrum_ + len(self.spectrum_) * alpha)
-        return result
+        return 1 / (self.spectrum_ + len(self.spectrum_) * alpha)
 
     def solve(self, V: Array, alpha: float) -> Array:
         """Return (K_x + nλI)⁻¹ V.

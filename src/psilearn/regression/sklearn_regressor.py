@@ -318,10 +318,7 @@ class SklearnRegression:
         >>> SklearnRegression(LinearRegression().fit(X, X), 1).predict(X).shape
         (10, 1)
         """
-        result: Array = like_input(
-            X, np.concatenate([block for _, block in self.predict_blocks(self.check(X), compute)])
-        )
-        return result
+        return like_input(X, np.concatenate([block for _, block in self.predict_blocks(self.check(X), compute)]))
 
 
 def check_regressor(regressor: Any, **replaced: Any) -> None:

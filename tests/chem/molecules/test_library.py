@@ -100,14 +100,14 @@ def test_unreadable_molecules_are_listed(tmp_path):
 def test_other_folders_are_not_changed(tmp_path, built):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("x")
-    with pytest.raises(FileExistsError, match="something else"):
+    with pytest.raises(FileExistsError, match="contains other files"):
         CandidateLibrary.build(MoleculeList(["CCO"], [""]), tmp_path / "mine")
     with pytest.raises(FileExistsError, match="already contains a library"):
         CandidateLibrary.build(MoleculeList(["CCO"], [""]), built.path)
     assert (tmp_path / "mine" / "file").read_text() == "x"
     (tmp_path / "thesis" / "unfinished").mkdir(parents=True)
     (tmp_path / "thesis" / "unfinished" / "chapter").write_text("x")
-    with pytest.raises(FileExistsError, match="something else"):
+    with pytest.raises(FileExistsError, match="contains other files"):
         CandidateLibrary.build(MoleculeList(["CCO"], [""]), tmp_path / "thesis")
     with pytest.raises(FileNotFoundError):
         CandidateLibrary.build(tmp_path / "absent.smi", tmp_path / "new")

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn._utils import validation
+from psilearn._utils.folders import MANIFEST
 from psilearn._utils.progress import stage
 from psilearn._utils.samples import Index
 from psilearn.chem._optional import import_pyarrow
 from psilearn.chem.molecules import library_folder
 from psilearn.chem.molecules.fingerprints import Bits, Fingerprints
 from psilearn.chem.molecules.formulas import Formula
-from psilearn.chem.molecules.library_folder import CHUNKS, MANIFEST, MOLECULES, LibraryManifest
+from psilearn.chem.molecules.library_folder import CHUNKS, MOLECULES, LibraryManifest
 from psilearn.chem.molecules.molecule_files import MoleculeList, read_molecules
 from psilearn.decoding import SharedCandidates
 
@@ -125,14 +126,14 @@ class CandidateLibrary:
         """
         path, fingerprints = Path(path), fingerprints or Fingerprints()
         listed = molecules if isinstance(molecules, MoleculeList) else read_molecules(molecules)
-        library_folder.claim_folder(path)
+        writer = library_folder.claim_folder(path)
         formulas: list[str] = []
         canonical_smiles: list[str] = []
         for chunk in fingerprints.iter_chunks(listed.smiles, cache=path / CHUNKS, n_jobs=n_jobs):
             formulas += chunk.formulas
             canonical_smiles += chunk.canonical_smiles
         with stage("sorting and writing molecules"):
-            library_folder.write_library(path, listed, fingerprints, formulas, canonical_smiles)
+            library_folder.write_library(writer, listed, fingerprints, formulas, canonical_smiles)
         return cls.open(path)
 
     @classmethod

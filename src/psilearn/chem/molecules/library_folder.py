@@ -12,35 +12,36 @@ from typing import NamedTuple, TypedDict, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from psilearn._utils.files import write_atomically
+from psilearn._utils.folders import FolderFormat, FolderWriter
 from psilearn._utils.samples import Index
 from psilearn.chem._optional import import_pyarrow
 from psilearn.chem.molecules.fingerprints import Bits, Fingerprints
 from psilearn.chem.molecules.formulas import Formula
 from psilearn.chem.molecules.molecule_files import MoleculeList
 
-FORMAT, VERSION = "psilearn.CandidateLibrary", 1
-MANIFEST = "manifest.json"
+FORMAT = FolderFormat(
+    "psilearn.library",
+    2,
+    "library of candidates",
+    "Build the library again.",
+    resume="The build was interrupted; run the same command again to resume it.",
+)
 MOLECULES = "molecules.arrow"
 BITS = "fingerprints.npy"
 FORMULAS = "formulas.json"
 UNREADABLE = "unreadable.csv"
 CHUNKS = "unfinished"  # folder of finished chunks of fingerprints while a library is built
-MARKER = "psilearn-library.txt"  # file in it that shows who made it
 HASHED_FILES = (MOLECULES, BITS, FORMULAS)
 
 
 class LibraryManifest(TypedDict):
-    """Contents of ``manifest.json``."""
+    """Contents of ``manifest.json``, without format, version and files."""
 
-    format: str
-    version: int
     fingerprints: dict[str, object]  # as in Fingerprints.identity
     molecules: int
     formulas: int
     unreadable: int
     repeated: int
-    files: dict[str, int]  # bytes of each file
     sha256: str
 
 
@@ -54,23 +55,15 @@ class LibraryContents(NamedTuple):
     starts: Index  # (f + 1,)  first molecule of each formula, and n
 
 
-def claim_folder(path: Path) -> None:
-    """Create the folder, or take over an empty one or an interrupted build; raise an error for any other folder."""
-    if (path / MANIFEST).exists():
-        raise FileExistsError(f"{path} already contains a library: open it, or choose another folder.")
-    own_names = {CHUNKS, MOLECULES, BITS, FORMULAS, UNREADABLE}
-    if path.exists() and (
-        not path.is_dir()
-        or any(file.name not in own_names for file in path.iterdir())
-        or (any(path.iterdir()) and not (path / CHUNKS / MARKER).is_file())
-    ):
-        raise FileExistsError(f"{path} contains something else: choose a new folder for the library.")
-    (path / CHUNKS).mkdir(parents=True, exist_ok=True)
-    (path / CHUNKS / MARKER).write_text("Finished chunks of an unfinished library.\n", encoding="utf-8")
+def claim_folder(path: Path) -> FolderWriter:
+    """Claim a new or empty folder, or one in which a build was interrupted."""
+    writer = FORMAT.claim(path)
+    (path / CHUNKS).mkdir(exist_ok=True)
+    return writer
 
 
 def write_library(
-    path: Path,
+    writer: FolderWriter,
     molecules: MoleculeList,
     fingerprints: Fingerprints,
     formulas: Sequence[str],
@@ -84,45 +77,36 @@ def write_library(
     kept = kept[np.lexsort(([formulas[i] for i in kept], [masses[formulas[i]] for i in kept]))]
     groups = _find_groups([formulas[i] for i in kept])
     unreadable = [i for i, formula in enumerate(formulas) if not formula]
-    _write_bits(path, fingerprints, molecules.smiles, kept)
-    _write_molecules(path / MOLECULES, molecules, kept)
-    rows = [[formula, masses[formula], start] for formula, start in groups]
-    (path / FORMULAS).write_text(json.dumps(rows), encoding="utf-8")
-    _write_unreadable(path / UNREADABLE, molecules, unreadable)
+    _write_bits(writer, fingerprints, molecules.smiles, kept)
+    _write_molecules(writer.add_file(MOLECULES), molecules, kept)
+    writer.write_json(FORMULAS, [[formula, masses[formula], start] for formula, start in groups])
+    _write_unreadable(writer.path / UNREADABLE, molecules, unreadable)
     manifest: LibraryManifest = {
-        "format": FORMAT,
-        "version": VERSION,
         "fingerprints": json.loads(fingerprints.identity),
         "molecules": len(kept),
         "formulas": len(groups),
         "unreadable": len(unreadable),
         "repeated": len(formulas) - len(unreadable) - len(kept),
-        "files": {name: (path / name).stat().st_size for name in HASHED_FILES},
-        "sha256": compute_hash(path),
+        "sha256": compute_hash(writer.path),
     }
-    write_atomically(path / MANIFEST, json.dumps(manifest, indent=1).encode())
-    _remove_chunks(path / CHUNKS)
+    writer.finish(manifest)
+    _remove_chunks(writer.path / CHUNKS)
 
 
 def read_library(path: Path) -> LibraryContents:
     """Return the contents of a finished library; raise a ValueError for any other folder."""
-    if not (path / MANIFEST).is_file():
-        is_begun = (path / CHUNKS).is_dir()
-        hint = " The build was interrupted; run the same command again to resume it." if is_begun else ""
-        raise ValueError(f"{path} is not a library of candidates: it has no {MANIFEST}.{hint}")
-    try:
-        manifest = _read_manifest(path)
-        bits = np.load(path / BITS, mmap_mode="r", allow_pickle=False)
+    folder = FORMAT.open(path)
+    with folder.convert_errors():
+        manifest = cast(LibraryManifest, folder.content)
+        bits = folder.load_array(BITS, mapped=True)
         if bits.shape != (manifest["molecules"], fingerprints_of(manifest).n_bytes) or bits.dtype != np.uint8:
             raise ValueError(f"{BITS} has shape {bits.shape} and dtype {bits.dtype}")
-        rows = json.loads((path / FORMULAS).read_text(encoding="utf-8"))
+        rows = folder.read_json(FORMULAS)
         starts = np.array([*(row[2] for row in rows), len(bits)], dtype=np.intp)
         masses = np.array([row[1] for row in rows], dtype=np.float64)
         if starts[0] != 0 or (np.diff(starts) <= 0).any() or (np.diff(masses) < 0).any():
             raise ValueError(f"{FORMULAS} is not in order")
         return LibraryContents(manifest, bits, [str(row[0]) for row in rows], masses, starts)
-    except (ValueError, KeyError, TypeError, IndexError, OSError) as error:
-        raise ValueError(f"{path} is not a library of candidates that can be used: {error}.") from error
 
 
 def fingerprints_of(manifest: LibraryManifest) -> Fingerprints:
@@ -142,17 +126,6 @@ def compute_hash(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _read_manifest(path: Path) -> LibraryManifest:
-    """Return the manifest of a library, whose files must have the sizes that it states."""
-    manifest = cast(LibraryManifest, json.loads((path / MANIFEST).read_text(encoding="utf-8")))
-    if manifest["format"] != FORMAT or manifest["version"] != VERSION:
-        raise ValueError(f"it contains {manifest['format']!r}, version {manifest['version']!r}")
-    for name, size in manifest["files"].items():
-        if name not in HASHED_FILES or (path / name).stat().st_size != size:
-            raise ValueError(f"{name} is not {size:,} bytes long")
-    return manifest
-
-
 def _find_first_of_each(canonical_smiles: Sequence[str]) -> Index:
     """Return the first position of each molecule that could be read."""
     first: dict[str, int] = {}
@@ -167,13 +140,13 @@ def _find_groups(formulas: Sequence[str]) -> list[tuple[str, int]]:
     return [(formula, i) for i, formula in enumerate(formulas) if i == 0 or formulas[i - 1] != formula]
 
 
-def _write_bits(path: Path, fingerprints: Fingerprints, smiles: Sequence[str], kept: Index) -> None:
+def _write_bits(writer: FolderWriter, fingerprints: Fingerprints, smiles: Sequence[str], kept: Index) -> None:
     """Copy the rows of finished chunks into the order of the library, one chunk at a time."""
     rows = np.full(len(smiles), -1, dtype=np.intp)  # of each molecule in the library
     rows[kept] = np.arange(len(kept))
-    bits = np.lib.format.open_memmap(path / BITS, mode="w+", dtype=np.uint8, shape=(len(kept), fingerprints.n_bytes))
+    bits = writer.create_array(BITS, (len(kept), fingerprints.n_bytes), np.uint8)
     start = 0
-    for chunk in fingerprints.iter_chunks(smiles, cache=path / CHUNKS):
+    for chunk in fingerprints.iter_chunks(smiles, cache=writer.path / CHUNKS):
         chunk_rows = rows[start : start + len(chunk.bits)]
         bits[chunk_rows[chunk_rows >= 0]] = chunk.bits[chunk_rows >= 0]
         start += len(chunk.bits)
@@ -200,7 +173,7 @@ def _write_unreadable(path: Path, molecules: MoleculeList, unreadable: Sequence[
 
 def _remove_chunks(folder: Path) -> None:
     """Remove the chunks of fingerprints, and the folder unless something else is in it."""
-    for file in [*folder.glob("*.npz"), folder / MARKER]:
+    for file in folder.glob("*.npz"):
         file.unlink()
     if not any(folder.iterdir()):
         folder.rmdir()
