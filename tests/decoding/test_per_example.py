@@ -9,7 +9,7 @@ from scipy import sparse
 
 from psilearn import OEL
 from psilearn._backend import current_compute
-from psilearn.decoding import PerExampleCandidates, SharedCandidates, set_pools
+from psilearn.decoding import PerExampleCandidates, SharedCandidates, ranked_candidates, set_pools
 from psilearn.decoding.output_set import OutputSet
 from psilearn.embedding import Embedding
 from psilearn.kernels import Gaussian, Linear
@@ -153,6 +153,27 @@ def test_groups_restriction_and_repetitions():
     assert candidates.take(np.array([1, 0, 2])) == ["a", "c", "b"]
     np.testing.assert_array_equal(candidates.match(["b", "b", "a"]), [0, -1, 1])
     assert candidates.outputs_of(1) is words and candidates.max_size == 3 and len(candidates) == 3
+
+
+def test_an_example_without_candidates_has_no_nearest_one(route):
+    shared = SharedCandidates.build(RNG.standard_normal((6, 5)), E)
+    rows = [slice(0, 0), slice(1, 4), slice(2, 2)]
+    for candidates in (shared.per_example(rows), SharedCandidates(shared.outputs, E).per_example(rows)):
+        top = candidates.nearest(RNG.standard_normal((3, 4)), 2)
+        assert (top.indices[[0, 2]] == -1).all() and np.isinf(top.distances[[0, 2]]).all()
+        assert (top.indices[1] >= 0).all() and [len(outputs) for outputs in top.outputs] == [0, 2, 0]
+        positions = candidates.positions(RNG.standard_normal((3, 4)), np.array([-1, 0, -1]))
+        assert np.isinf(positions.nearer[[0, 2]]).all() and np.isfinite(positions.nearer[1])
+        ranked = list(ranked_candidates(RNG.standard_normal((3, 4)), candidates, current_compute(), limit=1.0))
+        assert [result.n_candidates for result in ranked] == [0, 3, 0] and ranked[0].set_size == 0
+
+
+def test_short_descriptions():
+    shared = SharedCandidates.build(np.eye(5), E)
+    assert repr(shared) == "SharedCandidates(5 outputs, embedded)"
+    assert repr(SharedCandidates(["a"])) == "SharedCandidates(1 outputs)"
+    assert repr(PerExampleCandidates([shared, ["a"]])) == "PerExampleCandidates(2 sets)"
+    assert PerExampleCandidates([shared, ["a"]]).sets[0] is shared.outputs
 
 
 def test_strings_share_sets_too():
