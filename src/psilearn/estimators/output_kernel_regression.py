@@ -61,8 +61,8 @@ class OutputKernelRegression(OutputKernelPredictor):
             batches. In KDE, and in OEL with supervision below 1, they replace y in the moment 1/m Σ ψ(yⱼ)ψ(yⱼ)ᵀ of the
             outputs, so they should be a representative sample. With ``output_landmarks`` they are read once, batch by
             batch; without, all of them are stored. Outputs that are in memory (not a memory-mapped array, path or
-            iterator) also become default candidates, as all do without ``output_landmarks``. (scikit-learn's searches
-            split a fit parameter that is exactly as long as X together with X; :class:`~psilearn.OELCV` does not.)
+            iterator) also become default candidates, as all do without ``output_landmarks``. Searches of scikit-learn
+            split a fit parameter that is exactly as long as X together with X; :class:`~psilearn.OELCV` does not.
 
         Returns
         -------

@@ -238,10 +238,10 @@ class OutputKernelPredictor(BaseEstimator):
             If given, each result says which candidates belong to the conformal set with this coverage. The model must
             be calibrated.
 
-        Yields
-        ------
-        RankedCandidates
-            Indices, distances, margins, positions and conformal membership of the candidates of one input.
+        Returns
+        -------
+        iterator of RankedCandidates
+            For each input the indices, distances, margins, positions and conformal membership of its candidates.
 
         See Also
         --------

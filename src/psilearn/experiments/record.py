@@ -5,7 +5,6 @@ A record is JSON data: it is written as strict JSON and read without executing a
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
@@ -15,7 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, SupportsFloat, cast
 
-from psilearn._utils.files import to_json_value, write_atomically
+from psilearn._utils.files import to_json_value
+from psilearn._utils.folders import check_file_name, read_json, write_json
 
 PACKAGES = ("psilearn", "numpy", "scipy", "scikit-learn")
 OPTIONAL_PACKAGES = ("torch",)  # recorded only if they are installed
@@ -249,8 +249,7 @@ class Record:
         if not all(isinstance(text, str) for text in texts) or not _is_finite(self.seconds):
             raise ValueError("notes, captions and versions must be strings, and seconds must be a finite number.")
         for name in self.figures:
-            if Path(name).name != name or "\\" in name or not name.endswith(".png"):
-                raise ValueError(f"A picture must be a PNG file in the folder of the record, not {name!r}.")
+            check_file_name(name, ".png")
 
     def save(self, folder: Path) -> None:
         """Write ``<part>.json``; an interrupted write leaves the previous file unchanged.
@@ -260,8 +259,7 @@ class Record:
         folder : Path
             An existing folder.
         """
-        text = json.dumps(to_json_value(asdict(self)), indent=1, ensure_ascii=False, allow_nan=False)
-        write_atomically(folder / f"{self.part}.json", text.encode())
+        write_json(folder / f"{self.part}.json", to_json_value(asdict(self)), indent=1)
 
     @classmethod
     def load(cls, path: Path) -> Record:
@@ -283,7 +281,7 @@ class Record:
             If the file is not a record; the message names the file.
         """
         try:
-            content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_reject_constant)
+            content = read_json(path)
             rows = [Row(**{**row, "metric": Metric(**row["metric"])}) for row in content.pop("rows")]
             return cls(**content, rows=rows)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError) as error:
@@ -321,7 +319,3 @@ def _is_finite(number: object) -> bool:
         return not isinstance(number, bool | str) and math.isfinite(cast(SupportsFloat, number))
     except (TypeError, OverflowError):
         return False
-
-
-def _reject_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is not a number of JSON")

@@ -124,7 +124,7 @@ def load_model(path: str | Path) -> IOKR | KDE | OEL:
     if problems:
         raise folder.error(f"its contents are not those of a fitted model ({', '.join(problems)})")
     model._continuation = None  # of partial_fit
-    return model  # type: ignore[no-any-return]
+    return model
 
 
 def read_notes(path: str | Path) -> dict[str, Any]:

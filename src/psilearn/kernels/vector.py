@@ -32,7 +32,7 @@ class Linear(RowKernel):
 
     See Also
     --------
-    Gaussian : exp(−γ|a − b|²).
+    Gaussian : The kernel exp(−γ|a − b|²).
     Polynomial : Powers of the inner product.
 
     Examples
@@ -228,7 +228,7 @@ class Gaussian(_WidthFromData):
 
     See Also
     --------
-    Laplacian : exp(−γ|a − b|₁).
+    Laplacian : The kernel exp(−γ|a − b|₁).
     GaussianTanimoto : The Gaussian over the Tanimoto distance of sets.
 
     References
@@ -320,7 +320,7 @@ class Laplacian(_WidthFromData, RowKernel):
 
     See Also
     --------
-    Gaussian : exp(−γ|a − b|²).
+    Gaussian : The kernel exp(−γ|a − b|²).
 
     Examples
     --------

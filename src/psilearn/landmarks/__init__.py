@@ -3,4 +3,4 @@
 from psilearn.landmarks.features import LandmarkFeatures
 from psilearn.landmarks.selection import Landmarks, as_landmarks, pool_size
 
-__all__ = ["LandmarkFeatures", "Landmarks", "as_landmarks", "pool_size"]
+__all__ = ["Landmarks"]

@@ -10,10 +10,7 @@ __all__ = [
     "KernelRegression",
     "KernelRidge",
     "NystromRidge",
-    "Regression",
-    "Regressor",
     "RidgePath",
     "SklearnRegression",
     "SklearnRegressor",
-    "Targets",
 ]

@@ -198,12 +198,10 @@ class KernelRegression:
         compute : Compute
             Precision and device.
 
-        Yields
-        ------
-        rows : slice
-            Consecutive rows.
-        values : array of shape (b, r)
-            ĥ(x) of these rows, on the device.
+        Returns
+        -------
+        iterator of (slice, array)
+            Consecutive rows and the values ĥ(x) of these rows, shape (b, r), on the device.
 
         See Also
         --------
@@ -245,7 +243,7 @@ class KernelRegression:
         Returns
         -------
         array of shape (n, r)
-            ĥ(x), a tensor if X is one.
+            The values ĥ(x), a tensor if X is one.
 
         See Also
         --------

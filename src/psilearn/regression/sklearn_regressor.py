@@ -266,7 +266,7 @@ class SklearnRegression:
         rows : slice
             Consecutive rows.
         values : ndarray of shape (b, p)
-            ĥ(x) of these rows.
+            The values ĥ(x) of these rows.
 
         See Also
         --------
@@ -303,7 +303,7 @@ class SklearnRegression:
         Returns
         -------
         array of shape (n, p)
-            ĥ(x), a tensor if X is one.
+            The values ĥ(x), a tensor if X is one.
 
         See Also
         --------

@@ -132,7 +132,7 @@ def test_other_folders_are_not_changed(tmp_path, built):
 def test_damaged_libraries_are_rejected(tmp_path, damage):
     build_library(tmp_path / "lib")
     damage(tmp_path / "lib")
-    with pytest.raises(ValueError, match="is not a library of candidates"):
+    with pytest.raises(ValueError, match="library of candidates"):
         CandidateLibrary.open(tmp_path / "lib")
 
 
