@@ -76,6 +76,17 @@ class Candidates(ABC):
         -------
         array, CSR matrix or sequence
             The candidates, in the form in which they were given.
+
+        See Also
+        --------
+        take : Return one candidate per example.
+        groups : Iterate over the different sets of candidates.
+
+        Examples
+        --------
+        >>> from psilearn.decoding import PerExampleCandidates
+        >>> PerExampleCandidates([["a", "b"], ["c"]]).outputs_of(0)
+        ['a', 'b']
         """
         return self._outputs_of(example)
 
@@ -91,6 +102,17 @@ class Candidates(ABC):
         -------
         array, CSR matrix or sequence of q outputs
             The candidates, in the form in which they were given.
+
+        See Also
+        --------
+        outputs_of : Return all candidates of one example.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.decoding import PerExampleCandidates
+        >>> PerExampleCandidates([["a", "b"], ["c"]]).take(np.array([1, 0]))
+        ['b', 'c']
         """
         return self._take(indices if isinstance(indices, np.ndarray) else to_numpy(indices))
 
@@ -106,6 +128,16 @@ class Candidates(ABC):
         -------
         Candidates
             The candidates of these examples, in this order.
+
+        See Also
+        --------
+        outputs_of : Return the candidates of one example.
+
+        Examples
+        --------
+        >>> from psilearn.decoding import PerExampleCandidates
+        >>> PerExampleCandidates([["a", "b"], ["c"], ["d"]]).restrict(slice(1, 3)).outputs_of(0)
+        ['c']
         """
         return self._restrict(examples)
 
@@ -123,6 +155,18 @@ class Candidates(ABC):
             The candidates.
         examples : ndarray of int
             The numbers of the examples.
+
+        See Also
+        --------
+        outputs_of : Return the candidates of one example.
+
+        Examples
+        --------
+        >>> from psilearn.decoding import PerExampleCandidates
+        >>> common = ["a", "b"]
+        >>> candidates = PerExampleCandidates([common, ["c"], common])
+        >>> [(outputs, examples.tolist()) for outputs, examples in candidates.groups(3)]
+        [(['a', 'b'], [0, 2]), (['c'], [1])]
         """
         for candidates, examples in self._groups(n_examples):
             yield candidates.outputs, examples
@@ -139,6 +183,17 @@ class Candidates(ABC):
         -------
         ndarray of shape (q,)
             The index of the first candidate that is equal to the true output; −1 if there is none.
+
+        See Also
+        --------
+        positions : Count the candidates that are nearer than the matched ones.
+        truth_positions : Find the positions of true outputs in one call.
+
+        Examples
+        --------
+        >>> from psilearn.decoding import PerExampleCandidates
+        >>> PerExampleCandidates([["a", "b"], ["c"]]).match(["b", "b"])
+        array([ 1, -1])
         """
         return self._match(truth)
 
@@ -149,6 +204,16 @@ class Candidates(ABC):
         -------
         Candidates
             The distinct candidates, or these ones if they are distinct.
+
+        See Also
+        --------
+        match : Find true outputs among the candidates.
+
+        Examples
+        --------
+        >>> from psilearn.decoding import SharedCandidates
+        >>> SharedCandidates(["a", "b", "a"]).distinct().outputs
+        ['a', 'b']
         """
         return self._distinct()
 
@@ -166,6 +231,18 @@ class Candidates(ABC):
         -------
         Candidates
             The validated candidates. Candidates that have an embedding are not validated again.
+
+        See Also
+        --------
+        as_candidates : Make validated candidates from collections of outputs.
+
+        Examples
+        --------
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.kernels import Linear
+        >>> SharedCandidates([[0, 1], [1, 1]]).validate(Linear().check, n_examples=5).outputs
+        array([[0, 1],
+               [1, 1]])
         """
         return self._validate(check, n_examples)
 
@@ -186,6 +263,22 @@ class Candidates(ABC):
         ------
         ValueError
             If the candidates belong to another embedding already.
+
+        See Also
+        --------
+        require_embedding : Raise if the candidates belong to another embedding.
+        SharedCandidates.build : Embed candidates once.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> embedding = Embedding(Linear(), np.eye(1), np.eye(1))
+        >>> candidates = SharedCandidates(np.array([[0.0], [1.0]])).for_embedding(embedding)
+        >>> candidates.nearest(np.array([[0.9]]), k=1).indices
+        array([[1]])
         """
         if self.embedding is None:
             return self._for_embedding(embedding)
@@ -204,6 +297,19 @@ class Candidates(ABC):
         ------
         ValueError
             If the candidates belong to another embedding, or to none.
+
+        See Also
+        --------
+        for_embedding : Return the candidates for searches with an embedding.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> embedding = Embedding(Linear(), np.eye(1), np.eye(1))
+        >>> SharedCandidates(np.array([[0.0], [1.0]]), embedding).require_embedding(embedding)
         """
         own = self._known_embedding()
         if embedding is not own and embedding.fingerprint != own.fingerprint:
@@ -234,6 +340,22 @@ class Candidates(ABC):
         -------
         TopK
             The indices and distances of the nearest candidates.
+
+        See Also
+        --------
+        ranked : Sort all candidates of each example.
+        psilearn.OEL.predict_topk : Find the nearest candidates of inputs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> candidates = SharedCandidates(np.array([[0.0], [1.0], [3.0]]), Embedding(Linear(), np.eye(1), np.eye(1)))
+        >>> candidates.nearest(np.array([[0.9], [2.5]]), k=2).indices
+        array([[1, 0],
+               [2, 1]])
         """
         compute = current_compute(Z) if compute is None else compute
         return self._nearest(self._queries(Z, compute), k, compute)
@@ -257,6 +379,21 @@ class Candidates(ABC):
         -------
         TruthPositions
             The counts. Candidates that repeat count as often as they occur.
+
+        See Also
+        --------
+        match : Find the indices of true outputs.
+        truth_positions : Count positions among distinct candidates, from the true outputs themselves.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> candidates = SharedCandidates(np.array([[0.0], [1.0], [3.0]]), Embedding(Linear(), np.eye(1), np.eye(1)))
+        >>> candidates.positions(np.array([[0.9], [2.5]]), truth=np.array([0, 2])).nearer
+        array([1., 0.])
         """
         compute = current_compute(Z) if compute is None else compute
         return TruthPositions(*self._positions(self._queries(Z, compute), truth, compute))
@@ -278,6 +415,21 @@ class Candidates(ABC):
         -------
         TruthPositions
             The numbers of nearer and of tied candidates.
+
+        See Also
+        --------
+        positions : Count the candidates that are nearer than given ones.
+        psilearn.metrics.top_k_accuracy : Compute the top-k accuracy from the positions.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> candidates = SharedCandidates(np.array([[0.0], [1.0], [1.0]]), Embedding(Linear(), np.eye(1), np.eye(1)))
+        >>> candidates.truth_positions(np.array([[0.9]]), np.array([[0.0]])).nearer
+        array([1.])
         """
         candidates = self.distinct()
         return candidates.positions(Z, candidates.match(truth), compute)
@@ -299,6 +451,21 @@ class Candidates(ABC):
         ------
         RankedRow
             For each example the indices and distances of its candidates, nearest first, and their runs of ties.
+
+        See Also
+        --------
+        nearest : Find the k nearest candidates.
+        ranked_candidates : Rank candidates with margins, positions and conformal scores.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> candidates = SharedCandidates(np.array([[0.0], [1.0], [3.0]]), Embedding(Linear(), np.eye(1), np.eye(1)))
+        >>> [row.indices.tolist() for row in candidates.ranked(np.array([[0.9], [2.5]]))]
+        [[1, 0, 2], [2, 1, 0]]
         """
         compute = current_compute(Z) if compute is None else compute
         size = self.max_size
@@ -332,6 +499,22 @@ class Candidates(ABC):
         -------
         PathDecoder
             A decoder without steps.
+
+        See Also
+        --------
+        PathDecoder : Decode the predictions of many models.
+        psilearn.OELCV : Choose λ, c and p with such a decoder.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn._backend import NUMPY
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> coordinates = Embedding(Linear(), np.eye(2), np.eye(2))
+        >>> SharedCandidates(np.array([[0.0, 0.0], [2.0, 0.0]])).path_decoder(coordinates, [1, 2], NUMPY).sizes
+        [1, 2]
         """
         return self._path_decoder(embedding, sizes, compute, truth)
 

@@ -81,6 +81,23 @@ class PathDecoder(ABC):
         Z : array of shape (q, p_max)
             The predicted embeddings of the held-out examples along these directions. Sizes beyond p_max are reduced to
             it.
+
+        See Also
+        --------
+        outputs : Return the predictions of a step.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn._backend import NUMPY
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> coordinates = Embedding(Linear(), np.eye(2), np.eye(2))
+        >>> decoder = SharedCandidates(np.array([[0.0, 0.0], [2.0, 0.0]])).path_decoder(coordinates, [1, 2], NUMPY)
+        >>> decoder.add(np.eye(2), np.array([[1.9, 0.0]]))
+        >>> decoder.nearest.tolist()
+        [[[1], [1]]]
         """
         largest = Z.shape[1]
         sizes = [largest] if self.sizes is None else [min(p, largest) for p in self.sizes]
@@ -106,6 +123,23 @@ class PathDecoder(ABC):
         -------
         array, CSR matrix or sequence of q outputs
             The predictions, in the form in which candidates were given.
+
+        See Also
+        --------
+        positions : Return the positions of the true outputs for the same setting.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn._backend import NUMPY
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> coordinates = Embedding(Linear(), np.eye(2), np.eye(2))
+        >>> decoder = SharedCandidates(np.array([[0.0, 0.0], [2.0, 0.0]])).path_decoder(coordinates, [1, 2], NUMPY)
+        >>> decoder.add(None, np.array([[1.9, 0.0]]))
+        >>> decoder.outputs(step=0, size=1)
+        array([[2., 0.]])
         """
         self._finish()
         return self.candidates.take(self._nearest[step][size])
@@ -124,6 +158,24 @@ class PathDecoder(ABC):
         -------
         TruthPositions
             Counts of nearer and of tied candidates, repeated candidates included.
+
+        See Also
+        --------
+        outputs : Return the predictions for the same setting.
+        psilearn.metrics.top_k_accuracy : Compute the top-k accuracy from the positions.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn._backend import NUMPY
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> coordinates, Y = Embedding(Linear(), np.eye(2), np.eye(2)), np.array([[0.0, 0.0], [2.0, 0.0]])
+        >>> decoder = SharedCandidates(Y).path_decoder(coordinates, [1, 2], NUMPY, truth=np.array([0]))
+        >>> decoder.add(None, np.array([[1.9, 0.0]]))
+        >>> decoder.positions(step=0, size=1).nearer
+        array([1.])
         """
         if self.truth is None:
             raise ValueError("Positions need the true outputs: pass truth to path_decoder.")

@@ -102,6 +102,21 @@ class SharedCandidates(OutputSet, Candidates):
         -------
         SharedCandidates
             The embedded candidates.
+
+        See Also
+        --------
+        save : Write candidates to a folder.
+        load : Open candidates that were written to a folder.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> SharedCandidates.build(np.array([[0.0], [1.0]]), Embedding(Linear(), np.eye(1), np.eye(1))).g
+        array([[0.],
+               [1.]])
         """
         compute = current_compute(outputs) if compute is None else compute
         if path is None:
@@ -131,6 +146,25 @@ class SharedCandidates(OutputSet, Candidates):
         ------
         FileExistsError
             If the folder contains anything else.
+
+        See Also
+        --------
+        load : Open saved candidates.
+        build : Embed candidates, and write them to a folder if a path is given.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> import numpy as np
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> candidates = SharedCandidates(np.array([[0.0], [1.0]]), Embedding(Linear(), np.eye(1), np.eye(1)))
+        >>> with TemporaryDirectory() as folder:
+        ...     candidates.save(folder)
+        ...     sorted(path.name for path in Path(folder).iterdir())
+        ['g.npy', 'manifest.json', 'outputs.npy', 'squared_norms.npy']
         """
         compute = current_compute(self.outputs) if compute is None else compute
         embedding, norms = self._known_embedding(), self._known_norms()
@@ -166,6 +200,23 @@ class SharedCandidates(OutputSet, Candidates):
         ValueError
             If the folder does not hold complete candidates of this version, if files are missing, truncated or have
             another shape, if another model embedded them, or if stored or given outputs have another hash.
+
+        See Also
+        --------
+        save : Write candidates to a folder.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> import numpy as np
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> embedding = Embedding(Linear(), np.eye(1), np.eye(1))
+        >>> with TemporaryDirectory() as folder:
+        ...     SharedCandidates(np.array([[0.0], [1.0]]), embedding).save(folder)
+        ...     SharedCandidates.load(folder, embedding)
+        SharedCandidates(2 outputs, embedded)
         """
         folder = candidate_store.read(Path(path), embedding.fingerprint, embedding.n_components)
         candidates = cls(
@@ -202,6 +253,20 @@ class SharedCandidates(OutputSet, Candidates):
             Consecutive candidates.
         g : array of shape (rows, p)
             Their embeddings, on the device.
+
+        See Also
+        --------
+        points : Compute the points of all candidates at once.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> candidates = SharedCandidates(np.array([[0.0], [1.0]]), Embedding(Linear(), np.eye(1), np.eye(1)))
+        >>> [(rows.start, rows.stop, g.shape) for rows, g in candidates.blocks()]
+        [(0, 2, (2, 1))]
         """
         compute = current_compute(self.outputs) if compute is None else compute
         yield from self._embedded_blocks(self._known_embedding(), compute)
@@ -219,6 +284,20 @@ class SharedCandidates(OutputSet, Candidates):
         -------
         ndarray of shape (c, p + 1)
             One point per candidate.
+
+        See Also
+        --------
+        blocks : Iterate over the embedded candidates.
+        nearest : Find the nearest candidates without an index.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> SharedCandidates(np.array([[3.0, 4.0]]), Embedding(Linear(), np.eye(2), np.eye(2)[:, :1])).points()
+        array([[3., 4.]])
         """
         g = np.concatenate([to_numpy(block) for _, block in self.blocks(compute)])
         residual = np.sqrt(np.maximum(self._known_norms() - row_products(g, g), 0))
@@ -238,6 +317,17 @@ class SharedCandidates(OutputSet, Candidates):
         -------
         PerExampleCandidates
             One set per example.
+
+        See Also
+        --------
+        PerExampleCandidates : One set per example, from separate collections.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.decoding import SharedCandidates
+        >>> SharedCandidates(["a", "b", "c"]).per_example([slice(0, 2), np.array([2])]).sets
+        [['a', 'b'], ['c']]
         """
         selected: dict[Any, OutputSet] = {}
         sets = []

@@ -73,6 +73,18 @@ class TopK:
         -------
         TopK
             The result in the form of the inputs.
+
+        See Also
+        --------
+        psilearn.OEL.predict_topk : Find the nearest candidates of inputs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.decoding import SharedCandidates, TopK
+        >>> top = TopK(np.array([[1, 0]]), np.array([[0.1, 0.5]]), SharedCandidates(["a", "b"]))
+        >>> top.like_input(np.zeros((1, 3))) is top  # an array, not a tensor
+        True
         """
         if isinstance(X, np.ndarray) or not is_tensor(X):
             return self
