@@ -9,7 +9,8 @@ from psilearn.kernels.combine import Aligned, alignf, centered_alignment, unifor
 from psilearn.kernels.conversion import as_kernel, as_output_kernel
 from psilearn.kernels.kernel import Kernel, Normalized, Product, Scaled, Sum
 from psilearn.kernels.objects import Pairwise, Precomputed
-from psilearn.kernels.ranking_kernels import Hamming, Kemeny, Lehmer, RankingKernel
+from psilearn.kernels.ranking_kernel import RankingKernel
+from psilearn.kernels.ranking_kernels import Hamming, Kemeny, Lehmer
 from psilearn.kernels.row_kernel import RowKernel
 from psilearn.kernels.vector import Gaussian, Laplacian, Linear, Polynomial
 

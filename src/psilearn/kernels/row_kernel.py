@@ -38,11 +38,16 @@ class RowKernel(Kernel):
     _accepts_sparse = True
     _accepts_nan = False
 
+    @property
+    def _label(self) -> str:
+        """The name of the kernel in errors."""
+        return type(self).__name__
+
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
         return check_rows(
             A,
             name,
-            f"cannot be used with {type(self).__name__}, a kernel on rows of numbers",
+            f"cannot be used with {self._label}, a kernel on rows of numbers",
             "For other objects give a kernel that takes them, or a function k(a, b).",
             accept_sparse="csr" if self._accepts_sparse else False,
             ensure_2d=not allow_1d,
@@ -58,7 +63,7 @@ class RowKernel(Kernel):
     def _check_pair(self, A: Any, B: Any) -> None:
         if A.shape[1] != B.shape[1]:
             raise ValueError(
-                f"{type(self).__name__} compares rows of the same width: A has {A.shape[1]} columns (shape "
+                f"{self._label} compares rows of the same width: A has {A.shape[1]} columns (shape "
                 f"{tuple(A.shape)}), B has {B.shape[1]} (shape {tuple(B.shape)})."
             )
 

@@ -290,7 +290,7 @@ class Gaussian(_WidthFromData):
 
     def _base(self) -> Kernel:
         if self.base is None:
-            return _LINEAR
+            return _EUCLIDEAN
         if not isinstance(self.base, Kernel):
             raise TypeError(f"base of Gaussian must be a kernel or None; got {self.base!r}.")
         return self.base
@@ -302,7 +302,13 @@ class Gaussian(_WidthFromData):
         return 1e-12 * float(np.max(self._base().diag(A)))
 
 
-_LINEAR = Linear()
+class _Euclidean(Linear):
+    """The default base of :class:`Gaussian`, whose errors name the Gaussian kernel."""
+
+    _label = "Gaussian"
+
+
+_EUCLIDEAN = _Euclidean()
 
 
 class Laplacian(_WidthFromData, RowKernel):

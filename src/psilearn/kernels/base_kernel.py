@@ -1,0 +1,437 @@
+"""The evaluation of kernels: public methods that validate, around the private ones that a kernel implements."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from psilearn._backend import (
+    NUMPY,
+    Compute,
+    current_compute,
+    device_of,
+    is_tensor,
+    iter_slices,
+    tensor_to_numpy,
+    to_device,
+    to_numpy,
+)
+from psilearn._linalg import Array
+from psilearn._utils.samples import Samples, check_not_empty, describe_shape, n_columns, n_samples, take
+from psilearn.kernels.gram_matrix import check_block, check_symmetric_matrix, symmetric_matrix
+from psilearn.kernels.inner_products import fill_diagonal, to_squared_distances
+
+PAIRED_BLOCK = 64  # rows of the blocks whose diagonals are k(aᵢ, bᵢ)
+
+
+class BaseKernel(BaseEstimator):
+    """The evaluation of a kernel: blocks, matrices, diagonals and distances from ``_block`` and ``_diag``."""
+
+    supports_torch: bool = False
+    _returns_new_block = False  # whether each call of _block returns a new array, which may be overwritten
+    _is_stored = False  # whether values are looked up in a matrix, so that symmetry can be checked everywhere
+
+    def __call__(self, A: Samples, B: Samples | None = None, *, compute: Compute | None = None) -> Array:
+        """Compute the block k(A, B).
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of objects
+            The rows of the block.
+        B : array, CSR matrix or sequence of objects, default=None
+            The columns of the block. None stands for A.
+        compute : Compute, default=None
+            Precision and device. By default float64, on the device of the first tensor, or as set by
+            :func:`psilearn.computing`.
+
+        Returns
+        -------
+        array of shape (len(A), len(B))
+            The values, all finite, as a new array or tensor.
+
+        See Also
+        --------
+        Kernel.gram : The symmetric matrix k(A, A), checked and in float64.
+        Kernel.diag : The diagonal of k(A, A).
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Linear
+        >>> Linear()([[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]])
+        array([[11., 17.]])
+        """
+        if compute is None:
+            compute = current_compute(A, B)
+        left = self._prepare(A, "A", compute)
+        right = left if B is None else self._prepare(B, "B", compute)
+        if B is not None:
+            self._check_pair(left, right)
+        return self._evaluate(left, right, compute)
+
+    def gram(self, A: Samples, *, compute: Compute | None = None, remedy: str = "Use fewer objects.") -> Array:
+        """Compute the symmetric matrix k(A, A) in float64.
+
+        Each pair is evaluated once, in panels of rows. The matrix is checked: finite, symmetric, and with the diagonal
+        that :meth:`diag` returns. Memory: n² float64 numbers and a panel within ``working_memory``.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of n objects
+            The objects.
+        compute : Compute, default=None
+            Precision of the panels, and device. By default float64, on the device of the first tensor, or as set by
+            :func:`psilearn.computing`.
+        remedy : str, default="Use fewer objects."
+            What the error suggests if memory does not suffice.
+
+        Returns
+        -------
+        array of shape (n, n)
+            The matrix in float64.
+
+        See Also
+        --------
+        Kernel.__call__ : A block k(A, B).
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Linear
+        >>> Linear().gram([[1.0, 2.0], [0.0, 1.0]])
+        array([[5., 2.],
+               [2., 1.]])
+        """
+        compute = current_compute(A) if compute is None else compute
+        n = n_samples(A)
+        compute.require_memory((2, n, n), f"The Gram matrix of {self!r} over {n} objects, with its factor,", remedy)
+        objects = self.to_device(self.check(A), compute)
+
+        def block(rows: slice, columns: slice) -> Array:
+            left = self._place(take(objects, rows), compute)
+            right = left if columns == rows else self._place(take(objects, columns), compute)
+            return self._evaluate(left, right, compute, rows.start, columns.start)
+
+        is_stored = any(getattr(part, "_is_stored", False) for part in (self, *self.get_params().values()))
+        K, gap = symmetric_matrix(block, n, compute, is_stored)
+        check_symmetric_matrix(K, gap, self._checked_diag(objects), compute.dtype, self)
+        return K
+
+    def diag(self, A: Samples) -> Array:
+        """Compute k(a, a) for each object.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of n objects
+            The objects.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The squared lengths |ψ(a)|² in float64.
+
+        See Also
+        --------
+        Kernel.gram : The whole matrix.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Linear
+        >>> Linear().diag([[1.0, 2.0], [0.0, 1.0]])
+        array([5., 1.])
+        """
+        return self._checked_diag(self.check(A))
+
+    def paired(self, A: Samples, B: Samples) -> Array:
+        """Compute k(aᵢ, bᵢ) for each i.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of n objects
+            The first object of each pair.
+        B : array, CSR matrix or sequence of n objects
+            The second object of each pair.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The values in float64.
+
+        See Also
+        --------
+        Kernel.paired_squared_distances : |ψ(aᵢ) − ψ(bᵢ)|².
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Linear
+        >>> Linear().paired([[1.0, 2.0]], [[3.0, 4.0]])
+        array([11.])
+        """
+        if n_samples(A) != n_samples(B):
+            raise ValueError(
+                f"Pairs require collections of the same length; A has {n_samples(A)} objects, B has {n_samples(B)}."
+            )
+        compute = Compute(device=device_of(A)) if is_tensor(A) and is_tensor(B) else NUMPY
+        left, right = self._prepare(A, "A", compute), self._prepare(B, "B", compute)
+        self._check_pair(left, right)
+        return np.asarray(to_numpy(self._paired(left, right)), dtype=np.float64)
+
+    def squared_distances(self, A: Samples, B: Samples | None = None, *, compute: Compute | None = None) -> Array:
+        """Compute |ψ(a) − ψ(b)|² = k(a,a) + k(b,b) − 2k(a,b) as a block.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of objects
+            The rows of the block.
+        B : array, CSR matrix or sequence of objects, default=None
+            The columns of the block. None stands for A.
+        compute : Compute, default=None
+            Precision and device, as in :meth:`__call__`.
+
+        Returns
+        -------
+        array of shape (len(A), len(B))
+            The squared distances, at least 0.
+
+        See Also
+        --------
+        Kernel.paired_squared_distances : The same for pairs of objects.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Linear
+        >>> Linear().squared_distances([[0.0], [3.0]])
+        array([[0., 9.],
+               [9., 0.]])
+        """
+        compute = current_compute(A, B) if compute is None else compute
+        left = self._prepare(A, "A", compute)
+        right = left if B is None else self._prepare(B, "B", compute)
+        if B is not None:
+            self._check_pair(left, right)
+        return self._squared_distances(left, right, compute)
+
+    def paired_squared_distances(self, A: Samples, B: Samples) -> Array:
+        """Compute |ψ(aᵢ) − ψ(bᵢ)|² for each i.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of n objects
+            The first object of each pair.
+        B : array, CSR matrix or sequence of n objects
+            The second object of each pair.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The squared distances in float64, at least 0.
+
+        See Also
+        --------
+        Kernel.squared_distances : The same for all pairs.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Linear
+        >>> Linear().paired_squared_distances([[0.0]], [[3.0]])
+        array([9.])
+        """
+        return np.maximum(self.diag(A) + self.diag(B) - 2 * self.paired(A, B), 0)
+
+    def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
+        """Validate a collection of objects.
+
+        Values are not changed: predictions are taken from what this method returns.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of objects
+            The objects.
+        name : str, default="A"
+            What errors call the collection.
+        allow_1d : bool, default=True
+            Whether kernels on rows accept a 1-D array, as rows of one number.
+
+        Returns
+        -------
+        array, CSR matrix or sequence
+            The collection in a form that the kernel can work on: sparse matrices as CSR, data frames as arrays, tensors
+            as arrays unless the kernel supports torch.
+
+        See Also
+        --------
+        Kernel.check_same_kind : Validate that two collections can be compared.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Linear
+        >>> Linear().check([[1.0, 2.0]], "X")
+        array([[1., 2.]])
+        """
+        return self._check(A if self.supports_torch else tensor_to_numpy(A), name, allow_1d)
+
+    def check_same_kind(self, A: Samples, name: str, B: Samples, other: str) -> None:
+        """Raise if two validated collections cannot be compared, for example because their widths differ.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of objects
+            A validated collection.
+        name : str
+            What errors call A.
+        B : array, CSR matrix or sequence of objects
+            Another validated collection.
+        other : str
+            What errors call B.
+
+        See Also
+        --------
+        Kernel.check : Validate one collection.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.kernels import Linear
+        >>> Linear().check_same_kind(np.ones((2, 3)), "Y", np.ones((5, 3)), "the candidates")
+        """
+        self._check_same_kind(A, name, B, other)
+
+    def fit(self, A: Samples, y: Samples | None = None) -> Self:
+        """Learn what the kernel takes from data, such as a median width or weights.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of n objects
+            The objects.
+        y : array, CSR matrix or sequence of n outputs, default=None
+            The outputs of the objects, for kernels that are learned with them.
+
+        Returns
+        -------
+        Kernel
+            The kernel itself.
+
+        See Also
+        --------
+        Gaussian : Its ``gamma="median"`` is learned by ``fit``.
+        Aligned : Its weights are learned by ``fit``.
+
+        Examples
+        --------
+        >>> from psilearn.kernels import Gaussian
+        >>> Gaussian(gamma="median").fit([[0.0], [1.0], [2.0]]).gamma_
+        1.0
+        """
+        for part in self.get_params(deep=False).values():
+            if isinstance(part, BaseKernel):
+                part.fit(A, y)
+        return self
+
+    def to_device(self, A: Samples, compute: Compute) -> Samples:
+        """Return dense rows on the device if the kernel computes there, so that many blocks move them once.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of objects
+            The objects.
+        compute : Compute
+            Precision and device.
+
+        Returns
+        -------
+        array, CSR matrix or sequence
+            A tensor for dense rows of numbers, and any other collection unchanged.
+
+        See Also
+        --------
+        psilearn.computing : Set the device of public calls.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn._backend import NUMPY
+        >>> from psilearn.kernels import Linear
+        >>> Linear().to_device(np.ones((1, 2)), NUMPY)
+        array([[1., 1.]])
+        """
+        if compute.device is None or not self.supports_torch or not isinstance(A, np.ndarray):
+            return A
+        return to_device(A, compute.device) if A.dtype.kind in "bifu" else A
+
+    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
+        raise TypeError(f"{type(self).__name__} must implement _block(A, B, compute), which returns k(A, B).")
+
+    def _diag(self, A: Any) -> Any:
+        raise TypeError(f"{type(self).__name__} must implement _diag(A), which returns k(a, a) for each object.")
+
+    def _paired(self, A: Any, B: Any) -> Any:
+        """Return k(aᵢ, bᵢ) from the diagonals of small blocks."""
+        parts = [
+            np.diagonal(to_numpy(self._block(take(A, step), take(B, step), NUMPY)))
+            for step in iter_slices(n_samples(A), PAIRED_BLOCK)
+        ]
+        return np.concatenate(parts)
+
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
+        """Accept any sequence or array with at least one object."""
+        check_not_empty(A, name)
+        if sparse.issparse(A):
+            return A.tocsr()
+        return A.to_numpy() if hasattr(A, "iloc") else A
+
+    def _check_same_kind(self, A: Samples, name: str, B: Samples, other: str) -> None:
+        if n_columns(A) != n_columns(B):
+            raise ValueError(
+                f"{name} must have the same width as {other}: {name} has {describe_shape(A)}, {other} has "
+                f"{describe_shape(B)}."
+            )
+
+    def _check_pair(self, A: Any, B: Any) -> None:
+        """Raise if the prepared rows and columns of a block cannot be compared."""
+
+    def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
+        """Return a collection, validated and as :meth:`_block` takes it."""
+        return self._place(self.check(A, name), compute)
+
+    def _place(self, A: Samples, compute: Compute) -> Any:
+        """Return a validated collection as :meth:`_block` takes it."""
+        return A
+
+    def _checked_diag(self, A: Samples) -> Array:
+        """Return k(a, a) of a validated collection in float64, checked."""
+        compute = NUMPY if isinstance(A, np.ndarray) or not is_tensor(A) else Compute(device=A.device)
+        with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are reported below
+            values = self._diag(self._place(A, compute))
+        values = np.asarray(values if isinstance(values, np.ndarray) else to_numpy(values), dtype=np.float64)
+        if values.shape != (n_samples(A),) or not np.isfinite(values.sum()):
+            raise ValueError(
+                f"{self!r}: diag must return one finite number per object; got shape {values.shape} with "
+                f"{int(np.sum(~np.isfinite(values)))} values that are not finite, for {describe_shape(A)}."
+            )
+        return values
+
+    def _evaluate(self, left: Any, right: Any, compute: Compute, row: int = 0, column: int = 0) -> Array:
+        """Return the block of prepared collections, checked, in the requested precision and as a new array."""
+        with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are reported below
+            K: Any = self._block(left, right, compute)
+            if self._returns_new_block:
+                K = compute.asarray(K, compute.dtype)
+            elif is_tensor(K):
+                K = compute.asarray(K.detach().clone(), compute.dtype)
+            else:
+                K = compute.asarray(np.array(K, dtype=compute.dtype))
+            check_block(K, (n_samples(left), n_samples(right)), self, row, column)
+        return K
+
+    def _squared_distances(self, left: Any, right: Any, compute: Compute) -> Array:
+        """Return |ψ(a) − ψ(b)|² of prepared collections."""
+        distances = to_squared_distances(*self._distance_parts(left, right, compute))
+        if right is left:
+            fill_diagonal(distances, 0)
+        return distances
+
+    def _distance_parts(self, left: Any, right: Any, compute: Compute) -> tuple[Array, Any, Any]:
+        """Return k(a, b) as a block that may be overwritten, k(a, a) and k(b, b), for prepared collections."""
+        diagonal = self._diag(left)
+        return self._evaluate(left, right, compute), diagonal, diagonal if right is left else self._diag(right)
