@@ -29,7 +29,7 @@ from psilearn._backend import working_bytes
 from psilearn._linalg import DENSE_LIMIT
 from psilearn._utils import validation
 from psilearn.embedding.embedding import MAX_BLOCK_ROWS
-from psilearn.landmarks import Landmarks, as_landmarks, pool_size
+from psilearn.landmarks.selection import Landmarks, as_landmarks, pool_size
 
 __all__ = ["fit_bytes", "predict_bytes"]
 

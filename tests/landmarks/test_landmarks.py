@@ -12,7 +12,7 @@ from psilearn._linalg import NotPositiveSemidefiniteError
 from psilearn._linalg.moments import GramSum
 from psilearn._utils.samples import n_samples
 from psilearn.kernels import Gaussian, Linear
-from psilearn.landmarks import LandmarkFeatures
+from psilearn.landmarks.features import LandmarkFeatures
 from psilearn.landmarks.selection import METHODS
 from psilearn.regression import KernelRidge, NystromRidge
 from tests.problems import asarray, block, eye, precision

@@ -12,7 +12,7 @@ from psilearn._utils.progress import stage
 from psilearn._utils.samples import Index, Samples, concat, distinct, n_samples, take
 from psilearn.embedding.embedding import Embedding
 from psilearn.kernels import Kernel
-from psilearn.landmarks import LandmarkFeatures
+from psilearn.landmarks.features import LandmarkFeatures
 
 
 @dataclass(frozen=True)

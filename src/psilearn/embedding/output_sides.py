@@ -21,7 +21,8 @@ from psilearn.embedding.coordinates import KnownOutputs, OutputCoordinates, embe
 from psilearn.embedding.embedding import Embedding
 from psilearn.embedding.output_stream import OutputStream, number_batches
 from psilearn.kernels import Kernel
-from psilearn.landmarks import LandmarkFeatures, Landmarks, pool_size
+from psilearn.landmarks.features import LandmarkFeatures
+from psilearn.landmarks.selection import Landmarks, pool_size
 
 
 class OutputSide(Protocol):

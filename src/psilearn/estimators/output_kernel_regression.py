@@ -19,8 +19,9 @@ from psilearn.embedding import Embedding, OutputStream
 from psilearn.embedding.output_sides import ExactOutputs, LandmarkOutputs, OutputSide
 from psilearn.estimators.prediction import OutputKernelPredictor
 from psilearn.kernels import Kernel, as_kernel, as_output_kernel
-from psilearn.landmarks import Landmarks, as_landmarks
-from psilearn.regression import KernelRidge, NystromRidge, Regression, Regressor, SklearnRegressor
+from psilearn.landmarks.selection import Landmarks, as_landmarks
+from psilearn.regression import KernelRidge, NystromRidge, SklearnRegressor
+from psilearn.regression.kernel_regression import Regression, Regressor
 from psilearn.regression.sklearn_regressor import check_inputs, check_regressor
 
 Continuation = tuple[LandmarkOutputs, Regression | None] | None  # what partial_fit continues from

@@ -30,7 +30,7 @@ from psilearn.decoding import (
 from psilearn.embedding import Embedding
 from psilearn.kernels import Kernel
 from psilearn.metrics import TruthPositions, kernel_loss
-from psilearn.regression import Regression
+from psilearn.regression.kernel_regression import Regression
 
 
 class OutputKernelPredictor(BaseEstimator):

@@ -258,5 +258,5 @@ def _non_binary_value(values: Any) -> Any:
         rows = values[part]
         other = rows[(rows != 0) & (rows != 1)]
         if other.size:
-            return other.flat[0]
+            return other.flat[0].item()
     return None

@@ -1,6 +1,5 @@
 """Landmarks: a few objects whose span represents all of them, for inputs (Nyström ridge regression) and for outputs."""
 
-from psilearn.landmarks.features import LandmarkFeatures
-from psilearn.landmarks.selection import Landmarks, as_landmarks, pool_size
+from psilearn.landmarks.selection import Landmarks
 
 __all__ = ["Landmarks"]

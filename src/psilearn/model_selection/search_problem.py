@@ -11,7 +11,7 @@ from psilearn.decoding.all_rankings import MAX_LISTED_ITEMS, has_all_rankings
 from psilearn.embedding import KnownOutputs
 from psilearn.estimators.output_kernel_regression import check_fit_outputs
 from psilearn.kernels import Kernel
-from psilearn.landmarks import Landmarks, as_landmarks
+from psilearn.landmarks.selection import Landmarks, as_landmarks
 from psilearn.model_selection import grids
 from psilearn.model_selection.scoring import Scoring, as_scorings
 from psilearn.model_selection.splits import Split, make_splits, uses_leave_one_out

@@ -18,7 +18,8 @@ from psilearn.embedding.coordinates import embedding_in
 from psilearn.embedding.output_sides import LandmarkOutputs
 from psilearn.embedding.subspace_path import DiagonalMoment
 from psilearn.kernels import Kernel
-from psilearn.landmarks import LandmarkFeatures, Landmarks
+from psilearn.landmarks import Landmarks
+from psilearn.landmarks.features import LandmarkFeatures
 from psilearn.model_selection.unlabeled_outputs import UnlabeledOutputs
 
 

@@ -1,6 +1,6 @@
 """Regression from inputs to output coordinates. Outputs themselves are never used: targets are coordinates."""
 
-from psilearn.regression.kernel_regression import KernelRegression, Regression, Regressor, Targets
+from psilearn.regression.kernel_regression import KernelRegression
 from psilearn.regression.nystrom import NystromRidge
 from psilearn.regression.ridge import KernelRidge
 from psilearn.regression.ridge_path import RidgePath

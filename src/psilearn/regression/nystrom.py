@@ -19,7 +19,8 @@ from psilearn._linalg import (
 from psilearn._utils.progress import track
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
-from psilearn.landmarks import LandmarkFeatures, Landmarks
+from psilearn.landmarks import Landmarks
+from psilearn.landmarks.features import LandmarkFeatures
 from psilearn.regression.kernel_regression import KernelRegression, Targets
 
 MAX_BLOCK_ROWS = 4096  # inputs that are processed at a time
