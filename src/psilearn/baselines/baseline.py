@@ -97,6 +97,16 @@ class Baseline(CandidateChoice, BaseEstimator):
         -------
         Baseline
             The fitted model.
+
+        See Also
+        --------
+        predict : Predict the outputs of new inputs.
+
+        Examples
+        --------
+        >>> from psilearn.baselines import KNN
+        >>> KNN(n_neighbors=1).fit([[0.0], [1.0]], [[0.0, 0.5], [1.0, 0.5]]).binary_
+        False
         """
         self._check_parameters()
         given, X = X, self._check_inputs(X)
@@ -175,6 +185,17 @@ class Baseline(CandidateChoice, BaseEstimator):
         -------
         ndarray of shape (q, L)
             The scores of labels, mostly in [0, 1], or the predicted numbers.
+
+        See Also
+        --------
+        predict : Predict label sets by a threshold, or outputs among candidates.
+
+        Examples
+        --------
+        >>> from psilearn.baselines import KNN
+        >>> model = KNN(n_neighbors=2).fit([[0.0], [0.1], [0.9], [1.0]], [[1, 0], [1, 1], [0, 1], [0, 1]])
+        >>> model.predict_soft([[0.0]])
+        array([[1. , 0.5]])
         """
         check_is_fitted(self)
         with show_progress(self.verbose):
@@ -195,6 +216,20 @@ class Baseline(CandidateChoice, BaseEstimator):
         -------
         array or CSR matrix of shape (q, L), or (q,) if the training outputs were numbers
             The predicted outputs; with candidates, the one of lowest cost for each input.
+
+        See Also
+        --------
+        predict_soft : Return the scores of labels before the threshold.
+        predict_topk : Return several candidates per input.
+
+        Examples
+        --------
+        >>> from psilearn.baselines import KNN
+        >>> model = KNN(n_neighbors=1).fit([[0.0], [1.0]], [[0.0, 0.5], [1.0, 0.5]])
+        >>> model.predict([[0.9]])
+        array([[1. , 0.5]])
+        >>> model.predict([[0.9]], candidates=[[0.0, 0.0], [1.5, 1.0]])
+        array([[1.5, 1. ]])
         """
         if candidates is not None:
             return self.predict_topk(X, 1, candidates).nearest
@@ -221,6 +256,16 @@ class Baseline(CandidateChoice, BaseEstimator):
         -------
         float
             The score; higher is better.
+
+        See Also
+        --------
+        psilearn.metrics.f1_score : Compute the F1 of label sets.
+
+        Examples
+        --------
+        >>> from psilearn.baselines import KNN
+        >>> KNN(n_neighbors=1).fit([[0.0], [1.0]], [[0.0, 0.5], [1.0, 0.5]]).score([[0.9]], [[1.0, 2.5]])
+        -4.0
         """
         prediction = self.predict(X)
         truth = self._check_outputs(y, "y")

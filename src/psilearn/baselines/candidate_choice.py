@@ -44,6 +44,18 @@ class CandidateChoice:
         TopK
             The indices of the candidates and their costs, lowest first. Its ``distances`` are costs here, which may be
             negative.
+
+        See Also
+        --------
+        predict : Return the best output only.
+        costs : Compute the costs of all candidates.
+
+        Examples
+        --------
+        >>> from psilearn.baselines import KNN
+        >>> model = KNN(n_neighbors=1).fit([[0.0], [1.0], [2.0]], [[0.0, 0.5], [1.0, 0.5], [3.0, 0.5]])
+        >>> model.predict_topk([[0.9]], k=2).indices
+        array([[1, 0]])
         """
         k = validation.check_count(k, "k")
         check_is_fitted(self)
@@ -73,6 +85,17 @@ class CandidateChoice:
         -------
         TruthPositions
             The number of candidates of lower cost, and the number of candidates of equal cost, ties counted separately.
+
+        See Also
+        --------
+        psilearn.metrics.top_k_accuracy : Compute the top-k accuracy from the positions.
+
+        Examples
+        --------
+        >>> from psilearn.baselines import KNN
+        >>> model = KNN(n_neighbors=1).fit([[0.0], [1.0], [2.0]], [[0.0, 0.5], [1.0, 0.5], [3.0, 0.5]])
+        >>> model.truth_positions([[0.9], [0.9]], [[1.0, 0.5], [3.0, 0.5]]).nearer
+        array([0., 2.])
         """
         check_is_fitted(self)
         X = self._check_new_inputs(X)
@@ -110,6 +133,17 @@ class CandidateChoice:
             The cost of each candidate for each input.
         slack : ndarray of shape (m, c)
             The possible rounding error of each cost; costs that differ by less are tied.
+
+        See Also
+        --------
+        predict_topk : Return the candidates of lowest cost.
+
+        Examples
+        --------
+        >>> from psilearn.baselines import KNN
+        >>> model = KNN(n_neighbors=1).fit([[0.0], [1.0]], [[0.0, 0.5], [1.0, 0.5]])
+        >>> [costs.tolist() for _, _, costs, _ in model.costs([[0.9]], candidates=[[1.0, 0.5], [0.0, 0.0]])]
+        [[[-1.25, 0.0]]]
         """
         check_is_fitted(self)
         X = self._check_new_inputs(X)
