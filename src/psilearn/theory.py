@@ -61,6 +61,16 @@ class Decay:
         -------
         ndarray of the shape of ``j``
             The value of the law at each index.
+
+        See Also
+        --------
+        fit_decay : Fit the law to a spectrum.
+
+        Examples
+        --------
+        >>> from psilearn.theory import Decay
+        >>> Decay(rate=2.0, lower=1.0, upper=4.0)([1, 2])
+        array([2. , 0.5])
         """
         middle: NDArray[np.float64] = sqrt(self.lower * self.upper) * np.asarray(j, dtype=float) ** -self.rate
         return middle

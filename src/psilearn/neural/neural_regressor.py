@@ -121,6 +121,18 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
         -------
         NeuralRegressor
             The fitted regressor.
+
+        See Also
+        --------
+        predict : Predict the outputs of new inputs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.neural import NeuralRegressor
+        >>> X = np.linspace(0, 1, 40).reshape(-1, 1)
+        >>> NeuralRegressor(hidden=(10,), epochs=5).fit(X, 2 * X).n_features_in_
+        1
         """
         require_torch(type(self).__name__)
         from psilearn.neural.perceptron import Options, fit_perceptron
@@ -153,6 +165,18 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (q, r) or (q,)
             The predicted outputs, of the dimension of the training outputs.
+
+        See Also
+        --------
+        fit : Train the network.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.neural import NeuralRegressor
+        >>> X = np.linspace(0, 1, 40).reshape(-1, 1)
+        >>> NeuralRegressor(hidden=(10,), epochs=5).fit(X, np.hstack([X, X**2])).predict(X[:3]).shape
+        (3, 2)
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
