@@ -79,6 +79,21 @@ class Context:
         -------
         dict of str to ndarray
             The arrays by name.
+
+        See Also
+        --------
+        run : Run the parts of an experiment, each with its own ``scratch``.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from psilearn.experiments import Context
+        >>> with TemporaryDirectory() as folder:
+        ...     context = Context({}, seed=0, n_jobs=None, log=print, scratch=Path(folder))
+        ...     first = context.compute_once("loss", lambda: {"loss": [0.5, 0.25]})
+        ...     context.compute_once("loss", lambda: {})["loss"]
+        array([0.5 , 0.25])
         """
         path = None if self.scratch is None else self.scratch / f"{name}.npz"
         if path is not None and path.is_file():

@@ -258,6 +258,21 @@ class Record:
         ----------
         folder : Path
             An existing folder.
+
+        See Also
+        --------
+        load : Read a record.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from psilearn.experiments import Record
+        >>> record = Record("toys", "toy", "A toy problem", 0, False, {}, "1f", [], [], {}, 1.0, "2026-01-01 12:00", {})
+        >>> with TemporaryDirectory() as folder:
+        ...     record.save(Path(folder))
+        ...     [path.name for path in Path(folder).iterdir()]
+        ['toy.json']
         """
         write_json(folder / f"{self.part}.json", to_json_value(asdict(self)), indent=1)
 
@@ -279,6 +294,22 @@ class Record:
         ------
         ValueError
             If the file is not a record; the message names the file.
+
+        See Also
+        --------
+        save : Write a record.
+        load_records : Return the stored records of an experiment.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from psilearn.experiments import Record
+        >>> record = Record("toys", "toy", "A toy problem", 0, False, {}, "1f", [], [], {}, 1.0, "2026-01-01 12:00", {})
+        >>> with TemporaryDirectory() as folder:
+        ...     record.save(Path(folder))
+        ...     Record.load(Path(folder, "toy.json")).title
+        'A toy problem'
         """
         try:
             content = read_json(path)
