@@ -133,6 +133,17 @@ class Fingerprints:
         -------
         FingerprintTable
             Fingerprints, formulas and canonical SMILES, one per molecule.
+
+        See Also
+        --------
+        iter_chunks : Compute fingerprints chunk by chunk, without all of them in memory.
+
+        Examples
+        --------
+        >>> from psilearn.chem.molecules import Fingerprints
+        >>> table = Fingerprints(["maccs"])(["CCO", "C1CC1"])
+        >>> table.bits.shape, table.formulas
+        ((2, 21), ['C2H6O', 'C3H6'])
         """
         bits = np.zeros((len(smiles), self.n_bytes), dtype=np.uint8)
         formulas: list[str] = []
@@ -162,6 +173,16 @@ class Fingerprints:
         ------
         FingerprintTable
             Fingerprints, formulas and canonical SMILES of the next molecules.
+
+        See Also
+        --------
+        CandidateLibrary.build : Write the fingerprints of molecules into a library.
+
+        Examples
+        --------
+        >>> from psilearn.chem.molecules import Fingerprints
+        >>> [chunk.bits.shape for chunk in Fingerprints(["maccs"]).iter_chunks(["C"] * 4100)]
+        [(4096, 21), (4, 21)]
         """
         import_rdkit()
         folder = None if cache is None else Path(cache)

@@ -92,6 +92,16 @@ class Formula:
         ------
         ValueError
             If the text is not a formula, or an element is unknown.
+
+        See Also
+        --------
+        Adduct.parse : Parse an adduct.
+
+        Examples
+        --------
+        >>> from psilearn.chem.molecules import Formula
+        >>> Formula.parse("O6C6H12")
+        Formula(counts=(('C', 6), ('H', 12), ('O', 6)), charge=0)
         """
         stripped = text.strip() if isinstance(text, str) else ""
         ion = _BRACKETED_ION.fullmatch(stripped)
@@ -174,6 +184,17 @@ class Adduct:
         ------
         ValueError
             If the text is not an adduct, or does not determine its charge.
+
+        See Also
+        --------
+        Formula.parse : Parse a molecular formula.
+
+        Examples
+        --------
+        >>> from psilearn.chem.molecules import Adduct
+        >>> adduct = Adduct.parse("[2M+Na]+")
+        >>> adduct.n_molecules, adduct.charge
+        (2, 1)
         """
         compact = re.sub(r"\s", "", str(text))
         bare = compact.removeprefix("[").removesuffix("]")
@@ -204,6 +225,16 @@ class Adduct:
         -------
         float
             The m/z of the ion.
+
+        See Also
+        --------
+        mass : Return the mass of the molecule of an ion.
+
+        Examples
+        --------
+        >>> from psilearn.chem.molecules import Adduct, Formula
+        >>> round(Adduct.parse("[M+H]+").mz(Formula.parse("C6H12O6").mass), 4)
+        181.0707
         """
         return (self.n_molecules * mass + self.mass_shift - self.charge * ELECTRON_MASS) / abs(self.charge)
 
@@ -219,6 +250,16 @@ class Adduct:
         -------
         float
             Monoisotopic mass of the molecule in Da.
+
+        See Also
+        --------
+        mz : Return the mass-to-charge ratio of the ion of a molecule.
+
+        Examples
+        --------
+        >>> from psilearn.chem.molecules import Adduct
+        >>> round(Adduct.parse("[M-H]-").mass(179.0561), 4)
+        180.0634
         """
         return (mz * abs(self.charge) + self.charge * ELECTRON_MASS - self.mass_shift) / self.n_molecules
 

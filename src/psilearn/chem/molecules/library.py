@@ -123,6 +123,20 @@ class CandidateLibrary:
             If the folder contains a library or something else.
         ValueError
             If none of the molecules can be read.
+
+        See Also
+        --------
+        open : Open a library that was built before.
+        read_molecules : Read a list of molecules from a file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from psilearn.chem.molecules import CandidateLibrary, MoleculeList
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     library = CandidateLibrary.build(MoleculeList(["CCO", "COC", "OCC"], ["ethanol", "ether", ""]), folder)
+        ...     len(library)
+        2
         """
         path, fingerprints = Path(path), fingerprints or Fingerprints()
         listed = molecules if isinstance(molecules, MoleculeList) else read_molecules(molecules)
@@ -154,6 +168,20 @@ class CandidateLibrary:
         ------
         ValueError
             If the folder is not a finished library of this version, or a file is missing or damaged.
+
+        See Also
+        --------
+        build : Build a new library.
+        verify : Compare the files of a library with their hash.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from psilearn.chem.molecules import CandidateLibrary, MoleculeList
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     built = CandidateLibrary.build(MoleculeList(["CCO", "COC"], ["ethanol", "ether"]), folder)
+        ...     CandidateLibrary.open(folder).hash == built.hash
+        True
         """
         return cls(Path(path), *library_folder.read_library(Path(path)))
 
@@ -180,6 +208,17 @@ class CandidateLibrary:
         ------
         ValueError
             If a file was changed.
+
+        See Also
+        --------
+        open : Open a library without reading all of it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from psilearn.chem.molecules import CandidateLibrary, MoleculeList
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     CandidateLibrary.build(MoleculeList(["CCO"], ["ethanol"]), folder).verify()
         """
         if library_folder.compute_hash(self.path) != self.hash:
             raise ValueError(f"{self.path} was changed: its files do not have the hash of its manifest.")
@@ -201,6 +240,19 @@ class CandidateLibrary:
         ------
         ValueError
             If the text is not a molecular formula.
+
+        See Also
+        --------
+        find_mass : Return the rows of the molecules in a window of masses.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from psilearn.chem.molecules import CandidateLibrary, MoleculeList
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     library = CandidateLibrary.build(MoleculeList(["CCO", "COC", "C"], ["", "", ""]), folder)
+        ...     library.find_formula("OC2H6")
+        slice(1, 3, None)
         """
         i = self._formula_positions.get(str(Formula.parse(formula)))
         return slice(0, 0) if i is None else slice(int(self.starts[i]), int(self.starts[i + 1]))
@@ -219,6 +271,20 @@ class CandidateLibrary:
         -------
         slice
             Rows of the library. It is empty if no molecule is in the window.
+
+        See Also
+        --------
+        find_formula : Return the rows of the molecules with a formula.
+        Adduct.mass : Return the mass of the molecule of an ion.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from psilearn.chem.molecules import CandidateLibrary, MoleculeList
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     library = CandidateLibrary.build(MoleculeList(["CCO", "COC", "C"], ["", "", ""]), folder)
+        ...     library.find_mass(46.0419, ppm=5)
+        slice(1, 3, None)
         """
         mass = validation.check_positive(mass, "mass")
         tolerance = 1e-6 * validation.check_non_negative(ppm, "ppm") * mass + MASS_ROUNDING
@@ -238,6 +304,19 @@ class CandidateLibrary:
         -------
         list of str
             SMILES as they were given when the library was built.
+
+        See Also
+        --------
+        get_names : Return the names of molecules.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from psilearn.chem.molecules import CandidateLibrary, MoleculeList
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     library = CandidateLibrary.build(MoleculeList(["CCO", "C"], ["ethanol", "methane"]), folder)
+        ...     library.get_smiles([0, 1])
+        ['C', 'CCO']
         """
         return self._get_texts("smiles", rows)
 
@@ -253,6 +332,19 @@ class CandidateLibrary:
         -------
         list of str
             Names, "" for molecules without one.
+
+        See Also
+        --------
+        get_smiles : Return the SMILES of molecules.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from psilearn.chem.molecules import CandidateLibrary, MoleculeList
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     library = CandidateLibrary.build(MoleculeList(["CCO", "C"], ["ethanol", "methane"]), folder)
+        ...     library.get_names(slice(0, 2))
+        ['methane', 'ethanol']
         """
         return self._get_texts("name", rows)
 
@@ -268,6 +360,19 @@ class CandidateLibrary:
         -------
         list of str
             Molecular formulas in Hill order.
+
+        See Also
+        --------
+        find_formula : Return the rows of the molecules with a formula.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from psilearn.chem.molecules import CandidateLibrary, MoleculeList
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     library = CandidateLibrary.build(MoleculeList(["CCO", "C"], ["ethanol", "methane"]), folder)
+        ...     library.get_formulas([1])
+        ['C2H6O']
         """
         index = np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows, dtype=np.intp)
         return [self.formulas[i] for i in np.searchsorted(self.starts, index, side="right") - 1]
@@ -287,6 +392,23 @@ class CandidateLibrary:
         -------
         SharedCandidates or None
             The embedded molecules. None if they are not embedded yet and ``build=False``.
+
+        See Also
+        --------
+        psilearn.decoding.SharedCandidates.build : Embed any candidates once.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from psilearn import OEL
+        >>> from psilearn.chem.molecules import CandidateLibrary, MoleculeList
+        >>> from psilearn.kernels import Tanimoto
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     library = CandidateLibrary.build(MoleculeList(["CCO", "COC", "CCC"], ["", "", ""]), folder)
+        ...     model = OEL(output_kernel=Tanimoto(packed=True), n_components=2).fit(np.eye(3), library.bits)
+        ...     print(library.embedded(model), library.embedded(model, build=True))
+        None SharedCandidates(3 outputs, embedded)
         """
         embedding = model.embedding_
         folder = self.path / EMBEDDINGS / embedding.fingerprint[:16]

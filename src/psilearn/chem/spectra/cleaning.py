@@ -81,6 +81,16 @@ class Cleaning:
         ------
         ValueError
             If fewer than ``min_peaks`` peaks are left.
+
+        See Also
+        --------
+        read_spectra : Read spectra from a file and clean them.
+
+        Examples
+        --------
+        >>> from psilearn.chem.spectra import Cleaning, Spectrum
+        >>> Cleaning(max_peaks=2)(Spectrum([50.0, 60.0, 70.0], [2.0, 1.0, 4.0])).intensity
+        array([0.5, 1. ])
         """
         kept = np.flatnonzero(self._is_plausible(spectrum))
         if len(kept):
