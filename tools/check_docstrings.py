@@ -5,8 +5,7 @@ one, psilearn and all its public subpackages are checked. Each violation is prin
 there is any.
 
 Public are the names in ``__all__`` of a public package and, for a class, its methods and properties without a leading
-underscore, and ``__call__``. A class or function needs every section; a method may leave See Also and Examples to its
-class, as in scikit-learn; a property needs a summary.
+underscore, and ``__call__``. A class, function or method needs every section; a property needs a summary.
 """
 
 import inspect
@@ -25,7 +24,6 @@ from numpydoc.validate import ERROR_MSGS, validate
 import psilearn
 
 ALL_CHECKS = frozenset(ERROR_MSGS) - {"ES01"}  # a summary that says everything needs no extended summary
-METHOD_CHECKS = ALL_CHECKS - {"SA01", "EX01"}
 PROPERTY_CHECKS = frozenset(code for code in ALL_CHECKS if code.startswith(("GL", "SS"))) - {"SS05"}
 
 
@@ -74,8 +72,7 @@ def _required_checks(documented: Any) -> frozenset[str]:
         return PROPERTY_CHECKS
     if inspect.isclass(documented):
         return ALL_CHECKS if _has_named_parameters(documented) else ALL_CHECKS - {"PR01"}
-    checks = METHOD_CHECKS if "." in documented.__qualname__ else ALL_CHECKS
-    return checks - {"YD01"} if _yields_nothing(documented) else checks
+    return ALL_CHECKS - {"YD01"} if _yields_nothing(documented) else ALL_CHECKS
 
 
 def _has_named_parameters(cls: type) -> bool:
