@@ -18,7 +18,6 @@ from benchmarks.measurement import Figures, Run, median_of_each
 from psilearn import IOKR, OEL
 from psilearn._utils.samples import distinct
 from psilearn.datasets import data_home
-from psilearn.decoding import nearest
 from psilearn.kernels import Gaussian
 
 NEEDS = ("converted/bookmarks_labels_only.npz",)
@@ -77,7 +76,7 @@ def decode_seconds(
         Z = model.embed(X_test)
         embedded = perf_counter()
         with compute_on(device_name, str(model.dtype)):
-            nearest(Z, model.candidates_, model.embedding_, 1)
+            model.candidates_.nearest(Z, 1)
         decoded = perf_counter() - embedded
         turns.append({"predict": predicted - start, "kernel": evaluated - predicted, "decode": decoded})
     return median_of_each(turns)

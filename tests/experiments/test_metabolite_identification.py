@@ -11,15 +11,16 @@ from sklearn.utils import Bunch
 pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 
-from psilearn import IOKR, CandidateSets, experiments
+from psilearn import IOKR, experiments
 from psilearn.baselines import LR
 from psilearn.chem import load_metabolites
-from psilearn.chem.metabolites.similarity import Mixture
 from psilearn.chem.molecules import MoleculeList
+from psilearn.decoding import PerExampleCandidates
+from psilearn.experiments import metabolite_evaluation, metabolite_networks, metabolite_task
 from psilearn.experiments import metabolite_identification as metabolites
-from psilearn.experiments import metabolite_networks, metabolite_task
 from psilearn.experiments.experiment import Context
-from psilearn.kernels import GaussianTanimoto
+from psilearn.experiments.metabolite_choice import Mixture, thin_candidates
+from psilearn.kernels import Gaussian, GaussianTanimoto, Linear
 from psilearn.metrics import kernel_loss, top_k_accuracy
 from tests.chem.chemistry import different_smiles, spectra_of
 
@@ -99,18 +100,18 @@ def test_results_agree_with_the_public_interface(small):
     combination, kind = setting.split(", ")[0].split(" ")[0], re.search(r"γ=([\d.]+)|linear", setting)
     mixture = Mixture(combination, float(kind[1]) if kind[1] else None)
     train, test = np.flatnonzero(small.fold != 0), np.flatnonzero(small.fold == 0)
-    kernel = task.examples.mixed(mixture, train)[0]
+    kernel = mixture.make_kernel(task.kernels, task.output_kernel)
     alpha = float(re.search(r"λ=([\d.e-]+)", setting)[1])
     model = IOKR(kernel, GaussianTanimoto(packed=True), alpha=alpha)
-    model.fit(train, task.examples.outputs[train])
-    sets = CandidateSets([task.examples.sets.sets[i] for i in test])
-    truth = task.examples.outputs[test]
+    model.fit(train, task.outputs[train])
+    sets = PerExampleCandidates([task.sets[i] for i in test])
+    truth = task.outputs[test]
     loss = kernel_loss(truth, model.predict(test, sets), GaussianTanimoto(packed=True))
     assert rows["IOKR", "Gaussian-Tanimoto loss"].value == pytest.approx(float(loss), abs=1e-4)
     assert rows["IOKR", "Gaussian-Tanimoto loss"].error == pytest.approx(loss.standard_error, abs=1e-4)
-    ranks = model.rank(test, truth, sets)  # all these molecules have different fingerprints
+    positions = model.truth_positions(test, truth, sets)  # all these molecules have different fingerprints
     for k in (1, 5, 10):
-        assert rows["IOKR", f"top-{k}, %"].value == pytest.approx(100 * float(top_k_accuracy(ranks, k)), abs=1e-6)
+        assert rows["IOKR", f"top-{k}, %"].value == pytest.approx(100 * float(top_k_accuracy(positions, k)), abs=1e-6)
 
 
 def test_networks_are_among_the_methods(small):
@@ -134,21 +135,41 @@ def test_networks_are_among_the_methods(small):
 def test_networks_rank_molecules_by_their_costs(small):
     task = load_task()
     train, test = np.flatnonzero(small.fold != 0), np.flatnonzero(small.fold == 0)
-    kernel = task.examples.mixed(Mixture("uniform", None), train)[0]
+    kernel = Mixture("uniform", None).make_kernel(task.kernels, task.output_kernel)
     X, X_test = metabolite_networks.principal_components(kernel, train, test, 20)
-    bits = np.unpackbits(task.examples.outputs, axis=1)
+    bits = np.unpackbits(task.outputs, axis=1)
     model = LR(C=1.0).fit(X, bits[train])
-    ranked = metabolite_networks.rank_by_costs(model, X_test, task.examples, test)
-    sets = CandidateSets([np.unpackbits(task.examples.sets.sets[i], axis=1) for i in test])
-    assert np.array_equal(ranked.nearest[0], model.predict_topk(X_test, 1, sets).indices[:, 0])
+    nearest, positions = metabolite_networks.rank_by_costs(model, X_test, task, test)
+    sets = PerExampleCandidates([np.unpackbits(task.sets[i], axis=1) for i in test])
+    assert np.array_equal(np.unpackbits(nearest, axis=1), model.predict(X_test, sets))
     public = model.truth_positions(X_test, bits[test], sets)  # all these molecules have different fingerprints
-    assert np.array_equal(ranked.nearer[0], public.nearer)
-    assert np.array_equal(ranked.tied[0], public.tied)
+    assert np.array_equal(positions.nearer, public.nearer)
+    assert np.array_equal(positions.tied, public.tied)
     K = kernel(train)
     centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
     whole = metabolite_networks.principal_components(kernel, train, test, 1000)[0]
     assert np.allclose(whole @ whole.T, centred, atol=1e-6)
     assert np.allclose(np.abs(whole[:, :20]), np.abs(X), atol=1e-6)
+
+
+def test_molecules_with_equal_fingerprints_tie():
+    """Three of the four candidates of the first spectrum have the same fingerprint, one of them is the true one."""
+    sets = PerExampleCandidates([np.array([[0.0], [1.0], [1.0], [1.0]]), np.array([[3.0], [0.0]])])
+    X = np.array([[0.0], [1.0]])
+    model = IOKR(Gaussian(1.0), Linear(), alpha=1e-6).fit(X, X)
+    top = model.predict_topk(X, sets.max_size, sets)
+    positions = metabolite_evaluation.truth_positions(top, np.array([2, 1]))
+    assert positions.nearer.tolist() == [1, 0] and positions.tied.tolist() == [3, 1]
+
+
+def test_few_candidates_contain_the_true_one(small):
+    task = load_task()
+    thinned = thin_candidates(task, 3, seed=0)
+    assert thinned.max_size == 3
+    assert np.all(thinned.match(task.outputs) >= 0)
+    for i, candidates in enumerate(thinned.sets):
+        assert len(candidates) == min(3, len(task.sets[i]))
+        assert len(np.unique(candidates, axis=0)) == len(candidates)  # all molecules have different fingerprints
 
 
 def test_the_test_fold_chooses_nothing(small):

@@ -3,35 +3,53 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from psilearn._utils.samples import Index
-from psilearn.chem import CandidateLibrary, Fingerprints, load_metabolites
-from psilearn.chem.metabolites.parameter_choice import Examples
-from psilearn.chem.metabolites.similarity import SpectrumSimilarity
-from psilearn.chem.molecules import MoleculeList
+from psilearn.chem import CandidateLibrary, Fingerprints, MoleculeList, ProbabilityProduct, Spectrum, load_metabolites
 from psilearn.datasets.home import cache_home
-from psilearn.decoding import CandidateSets
-from psilearn.experiments.experiment import Context
-from psilearn.kernels import GaussianTanimoto
+from psilearn.decoding import Candidates, PerExampleCandidates
+from psilearn.experiments.experiment import Array, Context
+from psilearn.kernels import GaussianTanimoto, Kernel, Precomputed
+
+Bits = npt.NDArray[np.uint8]  # packed fingerprints, one row per molecule
 
 DEFAULT_JOBS = 2  # processes that compute fingerprints
 
 
 @dataclass(frozen=True)
 class Task:
-    """The spectra, the library of their candidates, and the molecules without spectra."""
+    """The spectra, numbered from 0, their molecules and candidates, and the molecules without spectra."""
 
-    examples: Examples
+    kernels: Sequence[Kernel]  # on the numbers of spectra: of their peaks and of their neutral losses
+    output_kernel: Kernel  # on fingerprints; it defines the loss
+    outputs: Bits  # (n, b)  the fingerprint of the molecule of each spectrum
+    sets: Sequence[Bits]  # the fingerprints of the candidates of each spectrum
+    truth: Index  # (n,)  index of the molecule of each spectrum among its candidates
     fold: Index  # (n,)  number of the fold of each spectrum
-    n_candidates: Index  # (n,)  number of candidates of each spectrum
     formulas: npt.NDArray[np.str_]  # (n,)
-    unlabeled: npt.NDArray[np.uint8]  # (m, b)  packed fingerprints
+    unlabeled: Bits  # (m, b)
     library: CandidateLibrary
     n_noncommercial: int  # spectra that are licensed for non-commercial use
+
+    @cached_property
+    def n_candidates(self) -> Index:
+        """The number of candidates of each spectrum, of shape (n,)."""
+        return np.array([len(candidates) for candidates in self.sets])
+
+    def candidates_of(self, spectra: Index) -> Candidates:
+        """Return the candidates of some spectra, one per molecule: molecules with equal fingerprints tie."""
+        return PerExampleCandidates([self.sets[i] for i in spectra])
+
+    def mean_losses(self, spectra: Index) -> Array:
+        """Return the expected loss of a random candidate of each of these spectra."""
+        losses = [self.output_kernel.squared_distances(self.sets[i], self.outputs[i : i + 1]).mean() for i in spectra]
+        return np.array(losses)
 
 
 def load_task(context: Context) -> Task:
@@ -52,20 +70,25 @@ def load_task(context: Context) -> Task:
     truth = np.array(
         [names[formula].index(key) for formula, key in zip(formulas, data.inchikeys[: len(spectra)], strict=True)]
     )
-    outputs = np.stack([sets[formula][i] for formula, i in zip(formulas, truth, strict=True)])
     context.log(f"kernels of {len(spectra)} spectra")
-    similarity = SpectrumSimilarity.of(spectra, config["width"])
-    kernel = GaussianTanimoto(config["output_gamma"], packed=True)
-    candidates = CandidateSets([sets[formula] for formula in formulas])
     return Task(
-        examples=Examples(similarity, outputs, candidates, truth, kernel),
+        kernels=_compare_spectra(spectra, config["width"]),
+        output_kernel=GaussianTanimoto(config["output_gamma"], packed=True),
+        outputs=np.stack([sets[formula][i] for formula, i in zip(formulas, truth, strict=True)]),
+        sets=[sets[formula] for formula in formulas],
+        truth=truth,
         fold=data.fold[: len(spectra)],
-        n_candidates=np.array([len(sets[formula]) for formula in formulas]),
         formulas=np.array(formulas),
         unlabeled=unlabeled.bits[readable],
         library=library,
         n_noncommercial=int(data.noncommercial.sum()),
     )
+
+
+def _compare_spectra(spectra: Sequence[Spectrum], width: float) -> list[Kernel]:
+    """Return the kernels on peaks and on neutral losses, with their matrices computed once."""
+    kernels = [ProbabilityProduct(of, width=width).normalized() for of in ("peaks", "losses")]
+    return [Precomputed(kernel.gram(spectra)) for kernel in kernels]
 
 
 def _open_library(candidates: MoleculeList, fingerprints: Fingerprints, context: Context) -> CandidateLibrary:
