@@ -7,16 +7,19 @@ Both are compared by the error of their predictions on new inputs against the no
 """
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from benchmarks.device import compute_on
-from benchmarks.measurement import Clock, Figures, Run, time_in_turns
+from benchmarks.measurement import Clock, Figures, Run, Turn, time_in_turns
 from psilearn import Landmarks
+from psilearn._backend import Compute
 from psilearn._linalg import Array
 from psilearn.kernels import Gaussian
 from psilearn.regression import NystromRidge
+
+Predict: TypeAlias = Callable[[Array], Array]  # from new inputs to their predicted targets
 
 GAMMA, N_FEATURES, N_WAVES, NOISE, BLOCK_ROWS = 0.05, 10, 150, 0.1, 2000
 ALPHA = 1e-5  # near the best for these targets, on the side where conjugate gradient converges faster
@@ -105,22 +108,22 @@ def measure(run: Run) -> Figures:
 def compare(run: Run, n: int, q: int, r: int) -> Figures:
     """Compare both methods at one size."""
     X, V, X_new, truth = make_problem(n, r)
-    ridge = NystromRidge(Gaussian(GAMMA), ALPHA, Landmarks(q, "uniform", 0))
-    landmarks = ridge.fit(X).landmarks_  # the same for both methods
+    sampling = Landmarks(q, "uniform", 0)
+    landmarks = X[sampling.choose(Gaussian(GAMMA), X)]  # the same for both methods
 
-    def direct(dtype: str) -> Callable[[Clock], tuple[Array, Array]]:
-        def run_turn(clock: Clock) -> tuple[Array, Array]:
-            with clock("solve"), compute_on(None, dtype):
-                fitted = ridge.fit(X).regress(V)
-            return np.asarray(fitted.anchors), fitted.coef()
+    def direct(dtype: str) -> Turn[Predict]:
+        def run_turn(clock: Clock) -> Predict:
+            with clock("solve"):
+                ridge = NystromRidge(Gaussian(GAMMA), ALPHA, sampling, Compute(dtype=np.dtype(dtype)))
+                return ridge.fit(X).regress(V).predict
 
         return run_turn
 
-    def iterated(dtype: str, steps: int) -> Callable[[Clock], tuple[Array, Array]]:
-        def run_turn(clock: Clock) -> tuple[Array, Array]:
+    def iterated(dtype: str, steps: int) -> Turn[Predict]:
+        def run_turn(clock: Clock) -> Predict:
             with clock("solve"):
-                S = landmarks.astype(dtype)
-                return S, falkon(X.astype(dtype), V.astype(dtype), S, ALPHA, steps)
+                coef = falkon(X.astype(dtype), V.astype(dtype), landmarks.astype(dtype), ALPHA, steps)
+            return lambda X_new: gaussian(X_new, landmarks) @ coef
 
         return run_turn
 
@@ -130,8 +133,7 @@ def compare(run: Run, n: int, q: int, r: int) -> Figures:
     timings = time_in_turns(methods, run.repeats)
     figures: Figures = {}
     for name, timing in timings.items():
-        S, coef = timing.result
-        error = float(np.sqrt(np.mean((gaussian(X_new, S.astype(float)) @ coef - truth) ** 2)))
+        error = float(np.sqrt(np.mean((timing.result(X_new) - truth) ** 2)))
         figures[name] = {"seconds": timing.seconds["total"], "error": error}
     run.show_table(
         f"n = {n:,}, q = {q:,}, r = {r}, λ = {ALPHA:g}",

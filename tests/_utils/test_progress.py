@@ -46,7 +46,8 @@ def test_nothing_is_shown_after_the_block(show_all_steps, capsys):
 
 
 @pytest.mark.parametrize("options", [{}, {"input_landmarks": 30, "output_landmarks": 20}], ids=["exact", "landmarks"])
-def test_verbose_shows_the_steps_of_a_fit_and_of_a_search(show_all_steps, capsys, options):
+def test_verbose_shows_the_steps_of_a_fit_and_of_a_search(show_all_steps, capsys, monkeypatch, options):
+    monkeypatch.setattr("psilearn.decoding.bounded_search.PRODUCTS_PER_THREAD", 1)  # short searches have no bar
     quiet = OEL(n_components=3, **options).fit(X, Y, unlabeled=iter([Y[:9], Y[9:20]])).predict(X)
     assert capsys.readouterr() == ("", "")
     model = OEL(n_components=3, verbose=1, **options).fit(X, Y, unlabeled=iter([Y[:9], Y[9:20]]))

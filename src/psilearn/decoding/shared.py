@@ -53,7 +53,7 @@ class SharedCandidates(OutputSet, Candidates):
     See Also
     --------
     PerExampleCandidates : One set per example.
-    psilearn.OEL.embed_candidates : Build the candidates of a model.
+    psilearn.OEL.candidate_set : Build the candidates of a model.
 
     Examples
     --------
