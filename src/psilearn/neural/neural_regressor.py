@@ -73,8 +73,8 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from psilearn.neural import NeuralRegressor
-    >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> NeuralRegressor(hidden=(30,), dropout=0.0).fit(X, X @ [[1.0, 0.0], [0.0, 1.0]]).score(X, X) > 0.95
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> NeuralRegressor(hidden=(20,), dropout=0.0, learning_rate=0.02, epochs=30).fit(X, X).score(X, X) > 0.9
     True
     """
 
