@@ -262,7 +262,7 @@ class OutputKernelPredictor(BaseEstimator):
         with self._computing(X) as compute:
             Z = self._embed(X, compute)
             prepared = self._candidates(candidates, len(Z))
-        return ranked_candidates(Z, prepared, compute, k=k, ties=ties, limit=limit)
+        return _iterate_active(ranked_candidates(Z, prepared, compute, k=k, ties=ties, limit=limit), compute)
 
     def truth_positions(self, X: Samples, y: Samples, candidates: Any = None) -> TruthPositions:
         """Find the position of the true output of each input among its distinct candidates.
@@ -475,3 +475,13 @@ class OutputKernelPredictor(BaseEstimator):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def _iterate_active(items: Iterator[RankedCandidates], compute: Compute) -> Iterator[RankedCandidates]:
+    """Yield the items; each is computed with torch prepared, and the caller's code runs without it."""
+    while True:
+        with compute.active():
+            item = next(items, None)
+        if item is None:
+            return
+        yield item
