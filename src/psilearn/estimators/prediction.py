@@ -204,7 +204,7 @@ class OutputKernelPredictor(BaseEstimator):
         >>> import numpy as np
         >>> from psilearn import OEL
         >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
-        >>> OEL(n_components=3).fit(X, np.hstack([X, X**2])).predict_topk([[0.0]], k=2).indices
+        >>> OEL(alpha=1e-8, n_components=6).fit(X, np.hstack([X, X**2])).predict_topk([[0.0]], k=2).indices
         array([[0, 1]])
         """
         check_is_fitted(self)
@@ -292,7 +292,7 @@ class OutputKernelPredictor(BaseEstimator):
         >>> from psilearn import OEL
         >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
         >>> Y = np.hstack([X, X**2])
-        >>> OEL(n_components=3).fit(X, Y).truth_positions(X[:1], Y[:1]).nearer
+        >>> OEL(alpha=1e-8, n_components=6).fit(X, Y).truth_positions(X[:1], Y[:1]).nearer
         array([0.])
         """
         check_is_fitted(self)
