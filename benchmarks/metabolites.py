@@ -103,7 +103,8 @@ def _measure_ranking(run: Run, data: Bunch) -> Figures:
             library = CandidateLibrary.build(molecules, Path(folder, "lib"), n_jobs=-1)
         Y = library.fingerprints(smiles[:n]).bits
         model = OEL(spectrum_kernel(0.5), GaussianTanimoto(packed=True), alpha=3e-5, n_components=p, supervision=1.0)
-        identifier = MetaboliteIdentifier(model.fit(data.spectra[:n], Y), library.fingerprints, ("[M+H]+",))
+        model.fit(data.spectra[:n], Y)
+        identifier = MetaboliteIdentifier.from_model(model, library.fingerprints, ("[M+H]+",))
         with clock("rank by kernel values"):
             list(rank_spectra(identifier, queries, library))
         with clock("embed"):

@@ -14,12 +14,12 @@ pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 from psilearn import IOKR, experiments
 from psilearn.baselines import LR
 from psilearn.chem import load_metabolites
+from psilearn.chem.metabolites.similarity import Mixture
 from psilearn.chem.molecules import MoleculeList
 from psilearn.decoding import PerExampleCandidates
 from psilearn.experiments import metabolite_evaluation, metabolite_networks, metabolite_task
 from psilearn.experiments import metabolite_identification as metabolites
 from psilearn.experiments.experiment import Context
-from psilearn.experiments.metabolite_choice import Mixture, thin_candidates
 from psilearn.kernels import Gaussian, GaussianTanimoto, Linear
 from psilearn.metrics import kernel_loss, top_k_accuracy
 from tests.chem.chemistry import different_smiles, spectra_of
@@ -100,11 +100,11 @@ def test_results_agree_with_the_public_interface(small):
     combination, kind = setting.split(", ")[0].split(" ")[0], re.search(r"γ=([\d.]+)|linear", setting)
     mixture = Mixture(combination, float(kind[1]) if kind[1] else None)
     train, test = np.flatnonzero(small.fold != 0), np.flatnonzero(small.fold == 0)
-    kernel = mixture.make_kernel(task.kernels, task.output_kernel)
+    kernel = task.make_kernel(mixture)
     alpha = float(re.search(r"λ=([\d.e-]+)", setting)[1])
     model = IOKR(kernel, GaussianTanimoto(packed=True), alpha=alpha)
     model.fit(train, task.outputs[train])
-    sets = PerExampleCandidates([task.sets[i] for i in test])
+    sets = PerExampleCandidates([task.labeled.sets[i] for i in test])
     truth = task.outputs[test]
     loss = kernel_loss(truth, model.predict(test, sets), GaussianTanimoto(packed=True))
     assert rows["IOKR", "Gaussian-Tanimoto loss"].value == pytest.approx(float(loss), abs=1e-4)
@@ -135,12 +135,12 @@ def test_networks_are_among_the_methods(small):
 def test_networks_rank_molecules_by_their_costs(small):
     task = load_task()
     train, test = np.flatnonzero(small.fold != 0), np.flatnonzero(small.fold == 0)
-    kernel = Mixture("uniform", None).make_kernel(task.kernels, task.output_kernel)
+    kernel = task.make_kernel(Mixture("uniform", None))
     X, X_test = metabolite_networks.principal_components(kernel, train, test, 20)
     bits = np.unpackbits(task.outputs, axis=1)
     model = LR(C=1.0).fit(X, bits[train])
     nearest, positions = metabolite_networks.rank_by_costs(model, X_test, task, test)
-    sets = PerExampleCandidates([np.unpackbits(task.sets[i], axis=1) for i in test])
+    sets = PerExampleCandidates([np.unpackbits(task.labeled.sets[i], axis=1) for i in test])
     assert np.array_equal(np.unpackbits(nearest, axis=1), model.predict(X_test, sets))
     public = model.truth_positions(X_test, bits[test], sets)  # all these molecules have different fingerprints
     assert np.array_equal(positions.nearer, public.nearer)
@@ -164,11 +164,12 @@ def test_molecules_with_equal_fingerprints_tie():
 
 def test_few_candidates_contain_the_true_one(small):
     task = load_task()
-    thinned = thin_candidates(task, 3, seed=0)
+    thinned = task.few_candidates_of(np.arange(100), 3, seed=0)
     assert thinned.max_size == 3
     assert np.all(thinned.match(task.outputs) >= 0)
-    for i, candidates in enumerate(thinned.sets):
-        assert len(candidates) == min(3, len(task.sets[i]))
+    for i, everything in enumerate(task.labeled.sets):
+        candidates = thinned.outputs_of(i)
+        assert len(candidates) == min(3, len(everything))
         assert len(np.unique(candidates, axis=0)) == len(candidates)  # all molecules have different fingerprints
 
 

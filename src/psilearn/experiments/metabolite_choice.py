@@ -8,38 +8,22 @@ output-kernel loss of the nearest candidate.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold
 
 from psilearn import IOKR, IOKRCV, OEL, OELCV, Landmarks
 from psilearn._utils.samples import Index
-from psilearn.decoding import PerExampleCandidates
+from psilearn.chem.metabolites.labeled_spectra import Bits
+from psilearn.chem.metabolites.similarity import COMBINATIONS, Mixture
+from psilearn.decoding import Candidates
 from psilearn.experiments.experiment import Config, Context, Log
-from psilearn.experiments.metabolite_task import Bits, Task
-from psilearn.kernels import Aligned, Gaussian, Kernel, uniform
-
-COMBINATIONS = ("uniform", "alignf")
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """One kernel from several: the kind of their weights, and a Gaussian over the distance of their sum."""
-
-    combination: str  # "uniform", or "alignf" for weights aligned with the output kernel on training data
-    gamma: float | None  # None for the sum itself
-
-    def __str__(self) -> str:
-        return f"{self.combination}, {'linear' if self.gamma is None else f'γ={self.gamma:g}'}"
-
-    def make_kernel(self, kernels: Sequence[Kernel], output_kernel: Kernel) -> Kernel:
-        """Return the kernel; it learns aligned weights when it is fitted."""
-        total = Aligned(kernels, output_kernel) if self.combination == "alignf" else uniform(kernels)
-        return total if self.gamma is None else Gaussian(self.gamma, total)
+from psilearn.experiments.metabolite_task import Task
+from psilearn.kernels import Aligned, Gaussian, Kernel
 
 
 @dataclass(frozen=True)
@@ -128,71 +112,71 @@ class Grid:
         )
 
 
-def choose_settings(task: Task, train: Index, unlabeled: Bits, context: Context, log: Log) -> Choice:
-    """Compare the settings on inner splits, with few candidates per spectrum and these unlabeled molecules."""
-    config = context.config
-    start = perf_counter()
-    Y = task.outputs[train]
-    candidates = thin_candidates(task, config["select_candidates"], context.seed).restrict(train)
-    n_inner = len(train) - -(-len(train) // config["inner"])
-    grid = Grid.of(config, n_inner)
-    kernels = [mixture.make_kernel(task.kernels, task.output_kernel) for mixture in grid.mixtures]
-    options: dict[str, Any] = {
-        "cv": KFold(config["inner"], shuffle=True, random_state=context.seed),
-        "scoring": "loss",
-        "refit": False,
-    }
-    log(f"choosing the input kernel and λ of IOKR among {len(kernels) * len(grid.alphas)} settings")
-    iokr = IOKRCV(kernels, task.output_kernel, alphas=grid.alphas, **options)
-    _run_search(iokr, train, Y, candidates=candidates)
-    mixture = grid.mixtures[iokr.grid_["input_kernel"].index(iokr.best_params_["input_kernel"])]
-    alpha = iokr.best_params_["alpha"]
-    log(f"choosing λ, p and c of OEL with the kernel {mixture}")
-    oel = OELCV(
-        mixture.make_kernel(task.kernels, task.output_kernel),
-        task.output_kernel,
-        alphas=[alpha * factor for factor in grid.factors],
-        n_components=grid.sizes,
-        supervisions=[*grid.supervisions, 1.0],
-        output_landmarks=labeled_landmarks(n_inner, config),
-        **options,
-    )
-    _run_search(oel, train, Y, candidates=candidates, unlabeled=unlabeled)
-    best_0, best = (oel.best_where(supervision=values).params for values in (1.0, list(grid.supervisions)))
-    return Choice(
-        Setting(mixture, alpha),
-        _embedding_setting(mixture, best_0),
-        _embedding_setting(mixture, best),
-        grid,
-        perf_counter() - start,
-    )
+@dataclass(frozen=True)
+class InnerValidation:
+    """Searches on inner splits of the training spectra of one fold, with few candidates per spectrum."""
 
+    task: Task
+    train: Index
+    context: Context
+    log: Log
 
-def _embedding_setting(mixture: Mixture, params: dict[str, Any]) -> Setting:
-    return Setting(mixture, params["alpha"], params["supervision"], params["n_components"])
+    @cached_property
+    def n_inner(self) -> int:
+        """The number of spectra of the smallest inner training set."""
+        return len(self.train) - -(-len(self.train) // self.context.config["inner"])
 
+    @cached_property
+    def grid(self) -> Grid:
+        """The settings that are compared."""
+        return Grid.of(self.context.config, self.n_inner)
 
-def _run_search(search: IOKRCV | OELCV, X: Index, Y: Bits, **data: Any) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # about edges: the report lists those of each method
-        search.fit(X, Y, **data)
+    @cached_property
+    def candidates(self) -> Candidates:
+        """The candidates of the training spectra."""
+        return self.task.few_candidates_of(self.train, self.context.config["select_candidates"], self.context.seed)
+
+    def choose(self, unlabeled: Bits) -> Choice:
+        """Return the best setting of each method; OEL is compared with these unlabeled molecules."""
+        start = perf_counter()
+        iokr = self._choose_iokr()
+        oel_0, oel = self._choose_embeddings(iokr, unlabeled)
+        return Choice(iokr, oel_0, oel, self.grid, perf_counter() - start)
+
+    def _choose_iokr(self) -> Setting:
+        """Compare mixtures and λ of IOKR."""
+        mixtures = self.grid.mixtures
+        kernels = [self.task.make_kernel(mixture) for mixture in mixtures]
+        self.log(f"choosing among {len(kernels)} input kernels and {len(self.grid.alphas)} values of λ with IOKR")
+        search = IOKRCV(kernels, self.task.output_kernel, alphas=self.grid.alphas)
+        self._fit(search)
+        best = search.best_params_
+        return Setting(mixtures[search.grid_["input_kernel"].index(best["input_kernel"])], best["alpha"])
+
+    def _choose_embeddings(self, iokr: Setting, unlabeled: Bits) -> tuple[Setting, Setting]:
+        """Compare λ, p and c with the mixture that IOKR chose; return the best setting of OEL₀ and that of OEL."""
+        self.log(f"choosing λ, p and c with the input kernel {iokr.mixture}")
+        search = OELCV(
+            self.task.make_kernel(iokr.mixture),
+            self.task.output_kernel,
+            alphas=[iokr.alpha * factor for factor in self.grid.factors],
+            n_components=self.grid.sizes,
+            supervisions=[*self.grid.supervisions, 1.0],
+            output_landmarks=labeled_landmarks(self.n_inner, self.context.config),
+        )
+        self._fit(search, unlabeled)
+        best = [search.best_where(supervision=c).params for c in (1.0, list(self.grid.supervisions))]
+        oel_0, oel = (Setting(iokr.mixture, p["alpha"], p["supervision"], p["n_components"]) for p in best)
+        return oel_0, oel
+
+    def _fit(self, search: IOKRCV | OELCV, unlabeled: Bits | None = None) -> None:
+        splits = KFold(self.context.config["inner"], shuffle=True, random_state=self.context.seed)
+        search.set_params(cv=splits, scoring="loss", refit=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about edges: the report lists those of each method
+            search.fit(self.train, self.task.outputs[self.train], unlabeled, self.candidates)
 
 
 def labeled_landmarks(n_labeled: int, config: Config) -> Landmarks:
     """Return all labeled molecules and some unlabeled ones as landmarks."""
     return Landmarks(n_labeled + config["extra_landmarks"], "labeled")
-
-
-def thin_candidates(task: Task, limit: int, seed: int) -> PerExampleCandidates:
-    """Return at most so many candidates of each spectrum, drawn at random, with its molecule among them."""
-    rng = np.random.default_rng(seed)
-    return PerExampleCandidates([*_iter_thinned(task, limit, rng)])
-
-
-def _iter_thinned(task: Task, limit: int, rng: np.random.Generator) -> Iterable[Bits]:
-    for candidates, truth in zip(task.sets, task.truth, strict=True):
-        if len(candidates) <= limit:
-            yield candidates
-            continue
-        others = np.setdiff1d(np.arange(len(candidates)), truth)
-        yield candidates[np.append(np.sort(rng.choice(others, limit - 1, replace=False)), truth)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
 from typing import Any
@@ -13,12 +13,13 @@ from sklearn.dummy import DummyRegressor
 
 from psilearn import IOKR, OEL
 from psilearn._utils.samples import Index
+from psilearn.chem.metabolites.labeled_spectra import Bits
 from psilearn.experiments.competitors import has_torch
 from psilearn.experiments.experiment import Context
-from psilearn.experiments.metabolite_choice import Choice, Setting, choose_settings, labeled_landmarks
+from psilearn.experiments.metabolite_choice import Choice, InnerValidation, Setting, labeled_landmarks
 from psilearn.experiments.metabolite_evaluation import evaluate_model, measure_coverage
 from psilearn.experiments.metabolite_networks import run_networks
-from psilearn.experiments.metabolite_task import Bits, Task
+from psilearn.experiments.metabolite_task import Task
 from psilearn.kernels import Kernel
 
 COVERAGES = (0.8, 0.9, 0.95)
@@ -32,10 +33,11 @@ class Fold:
     task: Task
     number: int
     context: Context
-    rng: np.random.Generator = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rng", np.random.default_rng([self.context.seed, self.number]))
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """The random numbers that draw unlabeled molecules."""
+        return np.random.default_rng([self.context.seed, self.number])
 
     @cached_property
     def train(self) -> Index:
@@ -60,21 +62,20 @@ class Fold:
 def run_fold(task: Task, number: int, context: Context) -> Mapping[str, Any]:
     """Choose on the training folds, fit every method there, and rank the candidates of the test fold."""
     fold = Fold(task, number, context)
-    unlabeled = fold.sample_unlabeled(context.config["select_unlabeled"])
-    choice = choose_settings(task, fold.train, unlabeled, context, fold.log)
-    kernel = choice.iokr.mixture.make_kernel(task.kernels, task.output_kernel)
-    kernel.fit(fold.train, task.outputs[fold.train])
-    results = []
+    validation = InnerValidation(task, fold.train, context, fold.log)
+    choice = validation.choose(fold.sample_unlabeled(context.config["select_unlabeled"]))
+    kernel = task.make_kernel(choice.iokr.mixture).fit(fold.train, task.outputs[fold.train])
+    models, results = [], []
     for name, (setting, n_unlabeled) in _select_methods(choice, context.config["unlabeled"]).items():
         fold.log(f"fitting {name}")
         start = perf_counter()
-        model = _fit(fold, kernel, setting, n_unlabeled)
+        models.append(_fit(fold, kernel, setting, n_unlabeled))
         seconds = perf_counter() - start
         fold.log(f"ranking candidates with {name}")
         details = {"setting": setting.describe(kernel), "edges": choice.describe_edges(setting), "seconds": seconds}
-        results.append(evaluate_model(name, model, task, fold.test, **details))
-    fold.log(f"conformal sets of {name}")
-    conformal = measure_coverage(model, task, fold.test, COVERAGES)
+        results.append(evaluate_model(name, models[-1], task, fold.test, **details))
+    fold.log("conformal sets")
+    conformal = measure_coverage(models[-1], task, fold.test, COVERAGES)
     if has_torch():
         results += run_networks(task, kernel, fold.train, fold.test, context, fold.log)
     fold.log("ranking candidates without spectra")

@@ -7,10 +7,11 @@ from sklearn.decomposition import KernelPCA
 
 from psilearn._utils.samples import Index
 from psilearn.baselines import Baseline
+from psilearn.chem.metabolites.labeled_spectra import Bits
 from psilearn.experiments.competitors import fit_competitor
 from psilearn.experiments.experiment import Array, Context, Log
 from psilearn.experiments.metabolite_evaluation import MethodResult, truth_positions
-from psilearn.experiments.metabolite_task import Bits, Task
+from psilearn.experiments.metabolite_task import Task
 from psilearn.experiments.protocol import Data
 from psilearn.kernels import Kernel
 from psilearn.metrics import TruthPositions, kernel_loss
@@ -62,7 +63,7 @@ def rank_by_costs(model: Baseline, X: Array, task: Task, test: Index) -> tuple[B
     """
     nearest, nearer, tied = np.empty_like(task.outputs[test]), np.empty(len(test)), np.empty(len(test))
     for row, spectrum in enumerate(test):
-        candidates = task.sets[spectrum]
+        candidates = task.labeled.sets[spectrum]
         top = model.predict_topk(X[row : row + 1], len(candidates), [unpack(candidates)])
         positions = truth_positions(top, task.truth[spectrum : spectrum + 1])
         nearest[row] = candidates[top.indices[0, 0]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from psilearn._utils.samples import Index
-from psilearn.chem import CandidateLibrary, Fingerprints, MoleculeList, ProbabilityProduct, Spectrum, load_metabolites
+from psilearn.chem import CandidateLibrary, Fingerprints, MoleculeList, load_metabolites
+from psilearn.chem.metabolites.labeled_spectra import Bits, LabeledSpectra
+from psilearn.chem.metabolites.similarity import Mixture, SpectrumSimilarity
 from psilearn.datasets.home import cache_home
 from psilearn.decoding import Candidates, PerExampleCandidates
 from psilearn.experiments.experiment import Array, Context
-from psilearn.kernels import GaussianTanimoto, Kernel, Precomputed
-
-Bits = npt.NDArray[np.uint8]  # packed fingerprints, one row per molecule
+from psilearn.kernels import GaussianTanimoto, Kernel
 
 DEFAULT_JOBS = 2  # processes that compute fingerprints
 
@@ -26,30 +25,46 @@ DEFAULT_JOBS = 2  # processes that compute fingerprints
 class Task:
     """The spectra, numbered from 0, their molecules and candidates, and the molecules without spectra."""
 
-    kernels: Sequence[Kernel]  # on the numbers of spectra: of their peaks and of their neutral losses
+    labeled: LabeledSpectra
+    similarity: SpectrumSimilarity  # of the spectra
     output_kernel: Kernel  # on fingerprints; it defines the loss
-    outputs: Bits  # (n, b)  the fingerprint of the molecule of each spectrum
-    sets: Sequence[Bits]  # the fingerprints of the candidates of each spectrum
-    truth: Index  # (n,)  index of the molecule of each spectrum among its candidates
     fold: Index  # (n,)  number of the fold of each spectrum
     formulas: npt.NDArray[np.str_]  # (n,)
     unlabeled: Bits  # (m, b)
     library: CandidateLibrary
     n_noncommercial: int  # spectra that are licensed for non-commercial use
 
+    @property
+    def outputs(self) -> Bits:
+        """The fingerprint of the molecule of each spectrum, of shape (n, b)."""
+        return self.labeled.bits
+
+    @property
+    def truth(self) -> Index:
+        """The index of the molecule of each spectrum among its candidates, of shape (n,)."""
+        return self.labeled.truth
+
     @cached_property
     def n_candidates(self) -> Index:
         """The number of candidates of each spectrum, of shape (n,)."""
-        return np.array([len(candidates) for candidates in self.sets])
+        return np.array([len(candidates) for candidates in self.labeled.sets])
+
+    def make_kernel(self, mixture: Mixture) -> Kernel:
+        """Return a kernel on the numbers of the spectra; it learns aligned weights when it is fitted."""
+        return self.similarity.on_rows(mixture, self.output_kernel)
 
     def candidates_of(self, spectra: Index) -> Candidates:
         """Return the candidates of some spectra, one per molecule: molecules with equal fingerprints tie."""
-        return PerExampleCandidates([self.sets[i] for i in spectra])
+        return PerExampleCandidates([self.labeled.sets[i] for i in spectra])
+
+    def few_candidates_of(self, spectra: Index, limit: int, seed: int) -> Candidates:
+        """Return at most ``limit`` random candidates of some spectra, with the true one among them."""
+        return PerExampleCandidates(self.labeled.thin(limit, seed)).restrict(spectra)
 
     def mean_losses(self, spectra: Index) -> Array:
         """Return the expected loss of a random candidate of each of these spectra."""
-        losses = [self.output_kernel.squared_distances(self.sets[i], self.outputs[i : i + 1]).mean() for i in spectra]
-        return np.array(losses)
+        distances = self.output_kernel.squared_distances
+        return np.array([distances(self.labeled.sets[i], self.outputs[i : i + 1]).mean() for i in spectra])
 
 
 def load_task(context: Context) -> Task:
@@ -70,25 +85,24 @@ def load_task(context: Context) -> Task:
     truth = np.array(
         [names[formula].index(key) for formula, key in zip(formulas, data.inchikeys[: len(spectra)], strict=True)]
     )
+    labeled = LabeledSpectra(
+        spectra,
+        np.stack([sets[formula][i] for formula, i in zip(formulas, truth, strict=True)]),
+        [sets[formula] for formula in formulas],
+        truth,
+        np.ones(len(spectra), dtype=bool),
+    )
     context.log(f"kernels of {len(spectra)} spectra")
     return Task(
-        kernels=_compare_spectra(spectra, config["width"]),
+        labeled=labeled,
+        similarity=SpectrumSimilarity.of(spectra, config["width"]),
         output_kernel=GaussianTanimoto(config["output_gamma"], packed=True),
-        outputs=np.stack([sets[formula][i] for formula, i in zip(formulas, truth, strict=True)]),
-        sets=[sets[formula] for formula in formulas],
-        truth=truth,
         fold=data.fold[: len(spectra)],
         formulas=np.array(formulas),
         unlabeled=unlabeled.bits[readable],
         library=library,
         n_noncommercial=int(data.noncommercial.sum()),
     )
-
-
-def _compare_spectra(spectra: Sequence[Spectrum], width: float) -> list[Kernel]:
-    """Return the kernels on peaks and on neutral losses, with their matrices computed once."""
-    kernels = [ProbabilityProduct(of, width=width).normalized() for of in ("peaks", "losses")]
-    return [Precomputed(kernel.gram(spectra)) for kernel in kernels]
 
 
 def _open_library(candidates: MoleculeList, fingerprints: Fingerprints, context: Context) -> CandidateLibrary:
