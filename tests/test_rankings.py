@@ -161,9 +161,9 @@ def test_errors_about_partial_rankings():
     with pytest.raises(ValueError, match="y in row 0 has a rank below 1: 1 is preferred, and an unknown rank is NaN"):
         Kemeny(partial=True).check([[1, 2, -1]], "y")
     assert Hamming(partial=True)([[NAN, 1]], [[2, 1], [1, 2]]).tolist() == [[0.5, 0.0]]  # a single place is information
-    with pytest.raises(ValueError, match=r"y in row 1: 'b>c' leaves items out.*the places that Hamming compares"):
+    with pytest.raises(ValueError, match=r"y in row 1: 'b>c' omits or ties items.*the ranks that Hamming compares"):
         Hamming(partial=True, items=["a", "b", "c"]).check(["a>b>c", "b>c"], "y")
-    with pytest.raises(ValueError, match="y ranks 3 items a row, but items names 2"):
+    with pytest.raises(ValueError, match="y ranks 3 items per row, but items has 2 names"):
         Kemeny(items=["a", "b"]).check([[1, 2, 3]], "y")
     with pytest.raises(ValueError, match=r"y in row 0 has the rank 2.5: Hamming compares places, integers from 1 to 3"):
         Hamming(partial=True).check([[1, 2.5, NAN]], "y")
@@ -190,7 +190,7 @@ def test_mixed_forms_and_items_raise():
     later = pd.Series(["a>b>c", "b=a>c"], index=[5, 9])  # the index of a random split
     with pytest.raises(ValueError, match="such as 'a>b>c': name all items"):
         Kemeny(partial=True).check(later)
-    with pytest.raises(ValueError, match="A in row 1: 'b=a>c' leaves items out or ties them"):
+    with pytest.raises(ValueError, match="A in row 1: 'b=a>c' omits or ties items"):
         Hamming(partial=True, items=["a", "b", "c"])(later)
     items = Kemeny(partial=True, items=["a", "b", "c"])
     assert items(["a>b"], ["a>b>c", "b>a"]).round(4).tolist() == [[0.3333, -0.3333]]

@@ -94,9 +94,9 @@ def test_bounds_hold_in_every_precision(dtype):
     Z, g = rng.standard_normal((200, 50)), rng.standard_normal((3000, 50))
     norms = (g**2).sum(axis=1) + rng.random(3000)
     exact = norms - 2 * Z @ g.T
-    with computing(dtype, "cuda"):
+    with computing(dtype, "cuda") as compute:
         tensors = [torch.from_numpy(part).cuda() for part in (Z, g)]
-        bounds = score.Bounds(score.Queries(tensors[0]), tensors[1], norms, 0)
+        bounds = score.Bounds(score.Queries(tensors[0]), tensors[1], norms, 0, compute)
         lower = to_numpy(bounds.lower(bounds.left(slice(0, 200)), slice(0, 3000), None))
         spread = to_numpy(bounds.spread(torch.arange(200).cuda()[:, None], torch.arange(3000).cuda()))
     assert (lower <= exact).all() and (exact <= lower + spread).all()

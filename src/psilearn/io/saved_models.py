@@ -15,7 +15,7 @@ from psilearn._utils.samples import n_samples
 from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding
 from psilearn.estimators import IOKR, KDE, OEL
-from psilearn.io.codecs import ESTIMATORS
+from psilearn.io.model_codecs import ESTIMATORS
 from psilearn.kernels import Kernel
 from psilearn.regression import KernelRegression
 

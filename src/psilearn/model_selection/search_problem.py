@@ -9,7 +9,7 @@ from psilearn._utils.samples import Samples, n_samples
 from psilearn.decoding import Candidates, as_candidates
 from psilearn.decoding.all_rankings import MAX_LISTED_ITEMS, has_all_rankings
 from psilearn.embedding import KnownOutputs
-from psilearn.estimators.output_kernel_regression import check_fit_outputs
+from psilearn.estimators.output_kernel_regression import check_fit_outputs, check_outputs
 from psilearn.kernels import Kernel
 from psilearn.landmarks.selection import Landmarks, as_landmarks
 from psilearn.model_selection import grids
@@ -60,7 +60,7 @@ def check_problem(search: Any, X: Samples, y: Samples, unlabeled: Any, candidate
     for kernel in input_kernels:
         inputs = kernel.check(X, "X", allow_1d=False)
     for kernel in output_kernels:
-        _check_outputs(kernel, y)
+        check_outputs(kernel, y)
     Y, stream = check_fit_outputs(output_kernels[0], y, unlabeled, n_samples(inputs))
     alphas = grids.alpha_grid(search.alphas, n_samples(inputs))
     _check_leave_one_out(search, groups)
@@ -87,17 +87,6 @@ def check_problem(search: Any, X: Samples, y: Samples, unlabeled: Any, candidate
         splits,
         given,
     )
-
-
-def _check_outputs(kernel: Kernel, y: Samples) -> None:
-    """Validate y; an error names the kernel."""
-    try:
-        kernel.check(y, "y")
-    except (TypeError, ValueError) as error:
-        name = type(kernel).__name__
-        if name in str(error):
-            raise
-        raise type(error)(f"y cannot be used with {name}: {error}") from error
 
 
 def _check_comparable(scorings: list[Scoring], output_kernels: list[Kernel]) -> None:

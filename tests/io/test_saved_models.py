@@ -19,7 +19,7 @@ from psilearn import IOKR, IOKRCV, KDE, KDECV, OEL, OELCV, Landmarks, kernels, l
 from psilearn._utils.encoding import ENTRY_POINTS, REGISTRY
 from psilearn.chem import ProbabilityProduct, Spectrum, spectrum_kernel
 from psilearn.io import read_notes
-from psilearn.io.codecs import NOT_SAVED
+from psilearn.io.model_codecs import NOT_SAVED
 from psilearn.kernels import (
     Aligned,
     Dice,
@@ -367,7 +367,7 @@ def test_every_kernel_without_functions_is_registered():
 
 
 def test_entry_points_name_modules_that_register_codecs():
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = project["entry-points"][ENTRY_POINTS]
     assert declared == {"chem": "psilearn.chem.codecs"}
     assert import_module(declared["chem"]).__name__ == "psilearn.chem.codecs"
