@@ -140,12 +140,13 @@ class SubspacePath:
         self, alphas: Sequence[float], supervisions: Sequence[float], k: int, iterate: bool
     ) -> Iterator[PathPoint]:
         n = len(self.B)
+        mixes = any(0 < c < 1 for c in supervisions)
         for alpha in alphas:
             weights = self.ridge.shrinkage(alpha) ** 2 / n
-            if max(supervisions) > 0:
+            if max(supervisions) == 1 or (mixes and iterate):
                 supervised = self._supervised(weights, k)
             moment = None
-            if any(0 < c < 1 for c in supervisions):
+            if mixes:
                 if iterate:
                     space = RitzSpace(self.sigma, self.B, 2 * k, supervised[1])
                 else:
