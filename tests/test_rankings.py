@@ -165,7 +165,7 @@ def test_errors_about_partial_rankings():
         Hamming(partial=True, items=["a", "b", "c"]).check(["a>b>c", "b>c"], "y")
     with pytest.raises(ValueError, match="y ranks 3 items per row, but items has 2 names"):
         Kemeny(items=["a", "b"]).check([[1, 2, 3]], "y")
-    with pytest.raises(ValueError, match=r"y in row 0 has the rank 2.5: Hamming compares places, integers from 1 to 3"):
+    with pytest.raises(ValueError, match=r"y in row 0 has the rank 2.5: Hamming requires integers from 1 to 3"):
         Hamming(partial=True).check([[1, 2.5, NAN]], "y")
 
 
