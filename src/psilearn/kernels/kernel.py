@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,16 @@ class Kernel(BaseKernel):
         array([[0.6]])
         """
         return Normalized(self)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Return the class and the parameters that differ from their defaults; scikit-learn prints whole matrices."""
+        defaults = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params(deep=False).items()
+            if value is not defaults[name] and not (isinstance(value, int | float | str) and value == defaults[name])
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
 
     def __add__(self, other: Kernel) -> Kernel:
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
