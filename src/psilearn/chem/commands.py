@@ -74,11 +74,11 @@ def embed_library(library: LibraryArgument, model: ModelOption, device: DeviceOp
         from psilearn.chem.molecules import CandidateLibrary
 
         identifier, candidates = MetaboliteIdentifier.load(model), CandidateLibrary.open(library)
-        identifier.require(candidates)
+        identifier.check_library(candidates)
         start = perf_counter()
         with show_progress(True):
-            candidates.embedded(identifier.model, build=True)
-        p = identifier.model.n_components_
+            candidates.embedded(identifier.model_, build=True)
+        p = identifier.model_.n_components_
         _print_status(f"{len(candidates):,} molecules embedded in {p} dimensions in {perf_counter() - start:.0f} s.")
 
 
@@ -197,7 +197,7 @@ def rank_candidates(
         library, identifier = CandidateLibrary.open(candidates), MetaboliteIdentifier.load(model)
         read = read_spectra(spectra, errors="skip", adduct=adduct)
         problems += read.problems
-        query = Query(by, ppm, () if any_adduct else identifier.adducts)
+        query = Query(by, ppm, () if any_adduct else identifier.adducts_)
         start = perf_counter()
         for result in rank_spectra(
             identifier, read.spectra, library, k=top or None, query=query, coverage=coverage, ties=ties
@@ -254,7 +254,7 @@ def _describe_library(library: CandidateLibrary) -> str:
 
 def _describe_training(identifier: MetaboliteIdentifier) -> str:
     """Return on which data a model was trained, and which parameters were chosen."""
-    training = identifier.training
+    training = identifier.training_
     chosen = [training["input_kernel"], f"λ={training['alpha']:.2g}"]
     for symbol, name in (("p", "n_components"), ("c", "supervision")):
         if training[name] is not None:
@@ -262,7 +262,7 @@ def _describe_training(identifier: MetaboliteIdentifier) -> str:
     return (
         f"{training['spectra']} spectra of {training['molecules']} molecules, {training['calibration_spectra']} for "
         f"calibration; {', '.join(chosen)}; validation loss {training['validation_loss']:.4f}; adducts "
-        f"{', '.join(identifier.adducts) or 'not stated'}."
+        f"{', '.join(identifier.adducts_) or 'not stated'}."
     )
 
 
@@ -270,7 +270,7 @@ def _warn_about_trivial_sets(identifier: MetaboliteIdentifier, coverage: float) 
     """Print a warning if the calibration spectra are too few for the coverage, so that sets contain every candidate."""
     from psilearn.conformal import threshold
 
-    scores = getattr(identifier.model, "calibration_scores_", None)
+    scores = getattr(identifier.model_, "calibration_scores_", None)
     if scores is None or threshold(scores, coverage) < float("inf"):
         return
     reason = (

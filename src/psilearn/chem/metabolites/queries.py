@@ -73,6 +73,21 @@ class Query:
         ValueError
             If the spectrum lacks what is needed, its formula contradicts its precursor, its adduct is not accepted, or
             the library has no candidate.
+
+        See Also
+        --------
+        psilearn.chem.CandidateLibrary.find_formula : The molecules with a formula.
+        psilearn.chem.CandidateLibrary.find_mass : The molecules in a window of masses.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from psilearn.chem import CandidateLibrary, MoleculeList, Query, Spectrum
+        >>> spectrum = Spectrum([29.04], [1.0], precursor_mz=47.0491, adduct="[M+H]+", formula="C2H6O")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     library = CandidateLibrary.build(MoleculeList(["CCO", "COC", "CCCO"], ["", "", ""]), folder)
+        ...     Query().find_candidates(spectrum, library)
+        (slice(0, 2, None), 'formula C2H6O')
         """
         self.check_adduct(spectrum)
         if spectrum.precursor_mz is None:
@@ -97,6 +112,15 @@ class Query:
         ------
         ValueError
             If the adduct cannot be parsed or is not among ``adducts``.
+
+        See Also
+        --------
+        find_candidates : Checks the adduct of its spectrum.
+
+        Examples
+        --------
+        >>> from psilearn.chem import Query, Spectrum
+        >>> Query(adducts=("[M+H]+",)).check_adduct(Spectrum([29.04], [1.0], adduct="[M+H]+"))
         """
         if spectrum.adduct is None:
             return

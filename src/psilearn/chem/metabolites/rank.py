@@ -1,44 +1,83 @@
-"""Spectra in, ranked molecules out: distances, margins, ranks under ties, and conformal sets."""
+"""Ranked molecules of spectra: distances, margins, ranks under ties and conformal sets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import Index
-from psilearn.chem.metabolites.identifier import MetaboliteIdentifier
 from psilearn.chem.metabolites.queries import Query
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Problem, Spectrum
-from psilearn.conformal import conformal_scores, threshold, tied_runs, within
-from psilearn.decoding import CandidateSet, CandidateSets
-from psilearn.decoding.bounds import tie
-from psilearn.decoding.expansions import Expansions, distances_in_sets
-from psilearn.decoding.nearest import distances_and_slack
+from psilearn.decoding import PerExampleCandidates, RankedCandidates, SharedCandidates
 from psilearn.metrics import TIES
 
-BATCH = 256  # spectra that are embedded together
+if TYPE_CHECKING:
+    from psilearn.chem.metabolites.identifier import MetaboliteIdentifier
+
+MAX_BATCH = 256  # spectra that are ranked together
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """The nearest molecules of one spectrum, nearest first."""
+    """The nearest molecules of one spectrum, nearest first.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        The spectrum.
+    how : str
+        How its candidates were found, for example by a formula.
+    n_candidates : int
+        The number of candidates, of which k are here.
+    rows : ndarray of shape (k,)
+        The rows of the molecules in the library.
+    distances : ndarray of shape (k,)
+        The squared distances |G*z(x) − ψ(y)|² in the output space, ascending.
+    margins : ndarray of shape (k,)
+        How much farther the next candidate is; ∞ after the last candidate.
+    ranks : ndarray of shape (k,)
+        The ranks, 1 for the nearest. Molecules at the same distance share a rank.
+    in_set : ndarray of bool of shape (k,)
+        Whether each molecule is in the conformal set. All False if the model is not calibrated.
+    trained_on : ndarray of bool of shape (k,)
+        Whether the fingerprint of the molecule is that of a training spectrum.
+    set_size : int or None
+        The number of molecules in the conformal set. None if the model is not calibrated.
+
+    See Also
+    --------
+    rank_spectra : Yields rankings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.chem import Ranking, Spectrum
+    >>> spectrum = Spectrum([29.04], [1.0], precursor_mz=47.0491, adduct="[M+H]+")
+    >>> flags = np.array([True, False])
+    >>> ranking = Ranking(
+    ...     spectrum, "formula C2H6O", 2, np.array([5, 4]), np.array([0.2, 0.5]), np.array([0.3, np.inf]),
+    ...     np.array([1.0, 2.0]), flags, flags, 1,
+    ... )
+    >>> ranking.rows[ranking.in_set]
+    array([5])
+    """
 
     spectrum: Spectrum
-    how: str  # candidates were found
+    how: str
     n_candidates: int
-    rows: Index  # (k,)  in the library
-    distances: Array  # (k,)  |G*z(x) − ψ(y)|² in the output space
-    margins: Array  # (k,)  how much farther the next candidate is; ∞ after the last
-    ranks: Array  # (k,)  1 is the nearest; those at one distance share the mean of their places, or as asked
-    in_set: Array  # (k,)  bool: in the conformal set
-    trained_on: Array  # (k,)  bool: whether a training spectrum was of a molecule with this fingerprint
-    set_size: int | None  # molecules in the conformal set; None where the model is not calibrated
+    rows: Index
+    distances: NDArray[np.float64]
+    margins: NDArray[np.float64]
+    ranks: NDArray[np.float64]
+    in_set: NDArray[np.bool_]
+    trained_on: NDArray[np.bool_]
+    set_size: int | None
 
 
 def rank_spectra(
@@ -51,108 +90,124 @@ def rank_spectra(
     coverage: float = 0.9,
     ties: str = "expected",
 ) -> Iterator[Ranking | Problem]:
-    """Yield for each spectrum its nearest molecules, or why it could not be ranked.
+    """Rank the candidate molecules of each spectrum.
 
-    Cost: the kernel of each spectrum with the training spectra, and p flops a candidate where the library is embedded
-    (:meth:`CandidateLibrary.embedded`), else r kernel values a candidate.
+    It is :meth:`MetaboliteIdentifier.rank` as a function.
+
+    Cost: the kernel of each spectrum with the training spectra, and p flops per candidate if the library is embedded
+    (:meth:`CandidateLibrary.embedded`), else r kernel values per candidate.
 
     Parameters
     ----------
     identifier : MetaboliteIdentifier
-    spectra : list of Spectrum
+        The fitted model.
+    spectra : sequence of Spectrum
+        The spectra.
     library : CandidateLibrary
-        with the model's fingerprints.
-    k : int or None
-        molecules a spectrum; None: all candidates.
-    query : Query, optional
-        how candidates are found; by default by formula, else by mass within 10 ppm, for adducts of the training.
-    coverage : float in [0, 1]
-        of the conformal sets: probability that a set holds the true molecule, if it is among the candidates.
-    ties : "expected", "optimistic" or "pessimistic"
-        the rank of molecules at the same distance, which fingerprints cannot tell apart: the mean of their places, the
-        first or the last of them.
+        A library with the fingerprints of the model.
+    k : int or None, default=10
+        The number of molecules per spectrum. None yields all candidates.
+    query : Query, default=None
+        How candidates are found. By default by formula, else by mass within 10 ppm, for adducts of the training.
+    coverage : float, default=0.9
+        The coverage of the conformal sets: the probability that a set contains the true molecule, if it is among the
+        candidates.
+    ties : {"expected", "optimistic", "pessimistic"}, default="expected"
+        The rank of molecules at the same distance, which fingerprints cannot distinguish: the mean of their positions,
+        the first or the last one.
+
+    Returns
+    -------
+    iterator of Ranking or Problem
+        For each spectrum its nearest molecules, or the reason why it cannot be ranked.
+
+    See Also
+    --------
+    MetaboliteIdentifier.rank : The same as a method.
+    train : Fit a model.
+
+    Examples
+    --------
+    >>> from psilearn.chem import CandidateLibrary, MetaboliteIdentifier, rank_spectra, read_spectra
+    >>> library, identifier = CandidateLibrary.open("library"), MetaboliteIdentifier.load("model")  # doctest: +SKIP
+    >>> for ranking in rank_spectra(identifier, read_spectra("mine.mgf").spectra, library):  # doctest: +SKIP
+    ...     print(ranking.spectrum.name, library.get_smiles(ranking.rows))
     """
-    identifier.require(library)
-    if ties not in TIES:
-        raise ValueError(f"ties must be one of {', '.join(TIES)}; got {ties!r}.")
-    coverage = validation.check_fraction(coverage, "coverage")
-    limit = None
-    if hasattr(identifier.model, "calibration_scores_"):
-        limit = threshold(identifier.model.calibration_scores_, coverage)
-    query = query or Query(adducts=identifier.adducts)
-    embedded = library.embedded(identifier.model)
-    seen = {row.tobytes() for row in np.asarray(identifier.model.candidates_.outputs)}
-    for start in range(0, len(spectra), BATCH):
-        found: dict[int, tuple[slice, str] | Problem] = {}
-        some = spectra[start : start + BATCH]
-        for i, spectrum in enumerate(some):
-            try:
-                found[i] = query.find_candidates(spectrum, library)
-            except ValueError as error:
-                found[i] = Problem(spectrum.name or f"spectrum {start + i + 1}", str(error))
-        places = {i: one for i, one in found.items() if not isinstance(one, Problem)}
-        Z = identifier.model.embed([some[i] for i in places]) if places else np.empty((0, 0))
-        rows = [place[0] for place in places.values()]
-        distances = dict(zip(places, _distances(identifier, Z, rows, library, embedded), strict=True))
-        for i, one in found.items():
-            if isinstance(one, Problem):
-                yield one
+    return identifier.rank(spectra, library, k=k, query=query, coverage=coverage, ties=ties)
+
+
+@dataclass(frozen=True)
+class Ranker:
+    """Ranks batches of spectra with a fitted estimator on spectra and fingerprints."""
+
+    model: Any  # IOKR or OEL
+    library: CandidateLibrary
+    query: Query
+    k: int | None
+    coverage: float
+    ties: str
+
+    def __post_init__(self) -> None:
+        validation.check_fraction(self.coverage, "coverage")
+        if self.k is not None:
+            validation.check_count(self.k, "k")
+        if self.ties not in TIES:
+            raise ValueError(f"ties must be one of {', '.join(TIES)}; got {self.ties!r}.")
+
+    def rank(self, spectra: Sequence[Spectrum]) -> Iterator[Ranking | Problem]:
+        """Yield a ranking or a problem for each spectrum."""
+        embedded = self.library.embedded(self.model)
+        training_bits = {row.tobytes() for row in np.asarray(self.model.candidates_.outputs)}
+        for start in range(0, len(spectra), MAX_BATCH):
+            yield from self._rank_batch(spectra[start : start + MAX_BATCH], start, embedded, training_bits)
+
+    def _rank_batch(
+        self, spectra: Sequence[Spectrum], start: int, embedded: SharedCandidates | None, training_bits: set[bytes]
+    ) -> Iterator[Ranking | Problem]:
+        queries = [self._find_candidates(spectrum, start + i) for i, spectrum in enumerate(spectra)]
+        usable = [i for i, found in enumerate(queries) if not isinstance(found, Problem)]
+        rows = [found[0] for found in queries if not isinstance(found, Problem)]
+        ranked = self._rank_rows([spectra[i] for i in usable], rows, embedded)
+        for spectrum, found in zip(spectra, queries, strict=True):
+            if isinstance(found, Problem):
+                yield found
             else:
-                ranking = _ranking(some[i], *one, *distances[i], k, limit, ties)
-                yield replace(
-                    ranking, trained_on=np.array([library.bits[row].tobytes() in seen for row in ranking.rows])
-                )
+                yield self._as_ranking(spectrum, *found, next(ranked), training_bits)
 
+    def _find_candidates(self, spectrum: Spectrum, number: int) -> tuple[slice, str] | Problem:
+        try:
+            return self.query.find_candidates(spectrum, self.library)
+        except ValueError as error:
+            return Problem(spectrum.name or f"spectrum {number + 1}", str(error))
 
-def _distances(
-    identifier: MetaboliteIdentifier,
-    Z: Array,
-    rows: Sequence[slice],
-    library: CandidateLibrary,
-    embedded: CandidateSet | None,
-) -> Iterator[tuple[Array, Array]]:
-    """Yield for each spectrum the distances of its candidates and the slack within which they tie."""
-    embedding = identifier.model.embedding_
-    if embedded is None:
-        sets = CandidateSets([library.bits[some] for some in rows])
-        for _, D, slack in distances_in_sets(Expansions.of(Z, embedding), sets) if rows else ():
-            yield D[0], slack[0]
-        return
-    points: Any = embedded.g  # mapped from the disk
-    for z, some in zip(Z, rows, strict=True):
-        g = np.asarray(points[some], dtype=np.float64)
-        squared = np.array([z @ z])
-        D, slack = distances_and_slack(z[None] @ g.T, squared, embedded.squared_norms[some], tie(Z))
-        yield D[0], slack[0]
+    def _rank_rows(
+        self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None
+    ) -> Iterator[RankedCandidates]:
+        if not spectra:
+            return iter(())
+        if embedded is None:
+            candidates = PerExampleCandidates([self.library.bits[part] for part in rows])
+        else:
+            candidates = embedded.per_example(rows)
+        coverage = self.coverage if hasattr(self.model, "calibration_scores_") else None
+        ranked: Iterator[RankedCandidates] = self.model.rank_candidates(
+            spectra, candidates, k=self.k, ties=self.ties, coverage=coverage
+        )
+        return ranked
 
-
-def _ranking(
-    spectrum: Spectrum,
-    rows: slice,
-    how: str,
-    D: Array,
-    slack: Array,
-    k: int | None,
-    limit: float | None,
-    ties: str,
-) -> Ranking:
-    order = np.argsort(D, kind="stable")
-    sorted_D = D[order]
-    start, stop = tied_runs(sorted_D, slack[order])
-    low, high = start + 1.0, stop.astype(float)
-    ranks = {"expected": (low + high) / 2, "optimistic": low, "pessimistic": high}[ties]
-    margins = np.append(np.where(np.diff(start) > 0, np.diff(sorted_D), 0.0), np.inf)
-    inside = within(conformal_scores(sorted_D, start, stop), -1.0 if limit is None else limit)
-    top = slice(0, len(D) if k is None else validation.check_count(k, "k"))
-    return Ranking(
-        spectrum,
-        how,
-        len(D),
-        order[top] + rows.start,
-        sorted_D[top],
-        margins[top],
-        ranks[top],
-        inside[top],
-        np.zeros(len(order[top]), dtype=bool),
-        None if limit is None else int(inside.sum()),
-    )
+    def _as_ranking(
+        self, spectrum: Spectrum, rows: slice, how: str, ranked: RankedCandidates, training_bits: set[bytes]
+    ) -> Ranking:
+        in_library = ranked.indices + rows.start
+        return Ranking(
+            spectrum=spectrum,
+            how=how,
+            n_candidates=ranked.n_candidates,
+            rows=in_library,
+            distances=ranked.distances,
+            margins=ranked.margins,
+            ranks=ranked.positions,
+            in_set=np.zeros(len(in_library), dtype=bool) if ranked.in_set is None else ranked.in_set,
+            trained_on=np.array([self.library.bits[row].tobytes() in training_bits for row in in_library], dtype=bool),
+            set_size=ranked.set_size,
+        )

@@ -1,4 +1,4 @@
-"""Similarity of spectra from several kernels: their matrices are computed once, and combined in many ways."""
+"""Similarity of spectra by several kernels: their matrices are computed once and combined in several ways."""
 
 from __future__ import annotations
 
@@ -6,68 +6,68 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from psilearn._backend import on_host
-from psilearn._linalg import Array
-from psilearn._utils.samples import Index
 from psilearn.chem.spectra import Spectrum
 from psilearn.chem.spectrum_kernels import ProbabilityProduct
-from psilearn.kernels import Gaussian, Kernel, Precomputed, weighted
-from psilearn.kernels.blocks import gram
-from psilearn.kernels.combine import alignf_weights, centred
+from psilearn.kernels import Aligned, Gaussian, Kernel, Precomputed, uniform, weighted
 
 COMBINATIONS = ("uniform", "alignf")
+N_KERNELS = 2  # on peaks and on neutral losses
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """How kernels on spectra become one: weights, and a Gaussian over the distance of their sum."""
+    """How kernels on spectra are combined: their weights, and a Gaussian kernel over the distances of their sum."""
 
-    combination: str = "uniform"  # or "alignf": weights aligned with the output kernel on training data
-    gamma: float | None = 0.5  # None: the sum itself
+    combination: str = "uniform"  # or "alignf": weights that are aligned with the output kernel on training data
+    gamma: float | None = 0.5  # None for the sum itself
+
+    def __post_init__(self) -> None:
+        if self.combination not in COMBINATIONS:
+            raise ValueError(f"combination must be one of {', '.join(COMBINATIONS)}; got {self.combination!r}.")
 
     def __str__(self) -> str:
         return f"{self.combination}, {'linear' if self.gamma is None else f'γ={self.gamma:g}'}"
 
+    def combine(self, kernels: Sequence[Kernel], output_kernel: Kernel) -> Kernel:
+        """Return one kernel, which learns its weights in ``fit`` if they are to be aligned."""
+        mean = Aligned(list(kernels), output_kernel) if self.combination == "alignf" else uniform(kernels)
+        return self._widen(mean)
+
+    def weight(self, kernels: Sequence[Kernel], weights: Sequence[float]) -> Kernel:
+        """Return the same kernel with weights that are known."""
+        return self._widen(weighted(kernels, weights))
+
+    def _widen(self, mean: Kernel) -> Kernel:
+        return mean if self.gamma is None else Gaussian(gamma=self.gamma, base=mean)
+
 
 @dataclass(frozen=True)
 class SpectrumSimilarity:
-    """Normalised kernels on spectra and their matrices over n of them.
+    """Normalized kernels on peaks and on neutral losses, and their matrices over n training spectra.
 
-    Cost: the pairs of peaks within reach; memory: a matrix of n² numbers for each kernel.
+    Cost: all pairs of close peaks. Memory: n² numbers per kernel.
     """
 
-    kernels: Sequence[Kernel]
-    matrices: Sequence[Array]  # each (n, n)
+    kernels: Sequence[Kernel]  # on spectra
+    matrices: Sequence[NDArray[np.float64]]  # each (n, n)
 
     @classmethod
     def of(cls, spectra: Sequence[Spectrum], width: float = 0.005, unit: str = "Da") -> SpectrumSimilarity:
         """Compare peaks and neutral losses of all spectra."""
         kernels = [ProbabilityProduct(of, width=width, unit=unit).normalized() for of in ("peaks", "losses")]
-        remedy = "Train on fewer spectra."
-        with on_host():
-            return cls(kernels, [gram(kernel, spectra, "input_kernel", remedy) for kernel in kernels])
+        matrices = [np.asarray(kernel.gram(spectra, remedy="Train on fewer spectra.")) for kernel in kernels]
+        return cls(kernels, matrices)
 
-    def weights(self, combination: str, train: Index, outputs: Array | None = None) -> Array:
-        """Return the weight of each kernel, summing to one; of "alignf" by the output kernel matrix of the training."""
-        if combination not in COMBINATIONS:
-            raise ValueError(f"combination must be one of {', '.join(COMBINATIONS)}; got {combination!r}.")
-        if combination == "uniform" or outputs is None:
-            return np.full(len(self.kernels), 1 / len(self.kernels))
-        blocks = [centred(matrix[np.ix_(train, train)]) for matrix in self.matrices]
-        return alignf_weights(blocks, centred(outputs.copy()))
+    def on_rows(self, mixture: Mixture, output_kernel: Kernel) -> Kernel:
+        """Return a mixture as a kernel on the row numbers 0, …, n−1 of the spectra."""
+        return mixture.combine([Precomputed(matrix) for matrix in self.matrices], output_kernel)
 
-    def on_indices(self, weights: Array, gamma: float | None) -> Kernel:
-        """Return the kernel on the numbers of the spectra 0 … n−1."""
-        total = weights[0] * self.matrices[0]
-        for weight, matrix in zip(weights[1:], self.matrices[1:], strict=True):
-            total += weight * matrix
-        return _over(Precomputed(total), gamma)
-
-    def on_spectra(self, weights: Array, gamma: float | None) -> Kernel:
-        """Return the same kernel on spectra, new ones too."""
-        return _over(weighted(self.kernels, weights), gamma)
-
-
-def _over(mean: Kernel, gamma: float | None) -> Kernel:
-    return mean if gamma is None else Gaussian(gamma=gamma, base=mean)
+    def weights(self, mixture: Mixture, outputs: NDArray[np.uint8], output_kernel: Kernel) -> list[float]:
+        """Return the weights of a mixture that is fitted to all spectra and their outputs, one per kernel."""
+        if mixture.combination == "uniform":
+            return [1 / N_KERNELS] * N_KERNELS
+        kernels = [Precomputed(matrix) for matrix in self.matrices]
+        aligned = Aligned(kernels, output_kernel).fit(np.arange(len(outputs)), outputs)
+        return [float(weight) for weight in aligned.weights_]

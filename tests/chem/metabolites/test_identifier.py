@@ -1,0 +1,163 @@
+"""Training of the identifier, its predictions, and saved models."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
+pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
+
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from psilearn import IOKR, OEL
+from psilearn._backend import computing
+from psilearn.chem.metabolites import MetaboliteIdentifier, rank_spectra, train
+from tests.chem.chemistry import smiles_list, spectra_of
+
+
+def test_training_generalizes(identifier, library, spectra):
+    """The true molecule of new spectra is ranked first far more often than by chance."""
+    known = {s.smiles for s in spectra}
+    new = spectra_of([s for s in smiles_list() if s not in known][:80], seed=5)
+    hits, chance = [], []
+    for spectrum, ranking in zip(new, rank_spectra(identifier, new, library, k=None), strict=True):
+        truth = library.fingerprints([spectrum.smiles]).bits
+        positions = np.flatnonzero((library.bits[ranking.rows] == truth).all(axis=1))
+        hits.append(ranking.ranks[positions[0]] <= 1.5)
+        chance.append(1 / ranking.n_candidates)
+    assert np.mean(hits) > 2 * np.mean(chance)
+    assert identifier.adducts_ == ("[M+H]+",)
+    assert 100 <= identifier.training_["spectra"] + identifier.training_["calibration_spectra"] <= 120
+
+
+def test_training_and_ranking_on_a_device_agree_with_numpy(identifier, library, spectra):
+    pytest.importorskip("torch")
+    expected = list(rank_spectra(identifier, spectra[:20], library))
+    with computing("float64", "cpu"):
+        on_device = train(spectra, library, unlabeled=100, calibration=0.25)
+        ranked = list(rank_spectra(on_device, spectra[:20], library))
+    assert {**on_device.training_, "validation_loss": 0} == {**identifier.training_, "validation_loss": 0}
+    assert on_device.training_["validation_loss"] == pytest.approx(identifier.training_["validation_loss"], rel=1e-5)
+    np.testing.assert_allclose(on_device.model_.calibration_scores_, identifier.model_.calibration_scores_, rtol=1e-5)
+    for a, b in zip(expected, ranked, strict=True):
+        np.testing.assert_allclose(b.distances, a.distances, rtol=1e-6)
+
+
+def test_a_saved_identifier_gives_the_same_rankings(identifier, library, spectra, tmp_path):
+    identifier.save(tmp_path / "m")
+    loaded = MetaboliteIdentifier.load(tmp_path / "m")
+    assert (loaded.adducts_, loaded.fingerprints_, loaded.training_) == (
+        identifier.adducts_,
+        identifier.fingerprints_,
+        identifier.training_,
+    )
+    for a, b in zip(rank_spectra(identifier, spectra, library), rank_spectra(loaded, spectra, library), strict=True):
+        np.testing.assert_allclose(a.distances, b.distances, atol=1e-10)
+        assert a.set_size == b.set_size
+
+
+@pytest.mark.parametrize("method", ["iokr", "oel0"])
+def test_other_methods_without_calibration(method, library, spectra):
+    identifier = train(spectra[:60], library, method=method, calibration=0.0)
+    assert isinstance(identifier.model_, IOKR if method == "iokr" else OEL)
+    assert not hasattr(identifier.model_, "calibration_scores_")
+    ranking = next(iter(rank_spectra(identifier, spectra[:1], library)))
+    assert ranking.set_size is None
+    assert not ranking.in_set.any()
+
+
+def test_molecules_outside_the_library_are_used_for_training(library, spectra):
+    outside = spectra_of(["CCCCCCCCCCCCCCCC", "C1CCC2CCCCC2C1"])
+    identifier = train([*spectra[:40], *outside], library, method="iokr", calibration=0.1)
+    assert identifier.training_["spectra"] + identifier.training_["calibration_spectra"] >= 40
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"smiles": None}, "no SMILES"),
+        ({"smiles": "C("}, "cannot be read"),
+        ({"precursor_mz": None}, "no precursor_mz"),
+        ({"adduct": "[M+?]+"}, "is not an adduct"),
+        ({"formula": "C2H6O"}, "its formula is C2H6O, but its SMILES is of"),
+        ({"precursor_mz": 999.0}, "the precursor is wrong"),
+    ],
+)
+def test_unusable_training_spectra_are_reported(library, spectra, change, message):
+    bad = replace(spectra[0], name="unusable", **change)
+    with pytest.raises(ValueError, match=f"unusable: .*{message}"):
+        train([*spectra[:30], bad], library)
+    problems = []
+    train([*spectra[:30], bad], library, method="iokr", calibration=0.0, on_problem=problems.append)
+    assert [p.source for p in problems] == ["unusable"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"method": "svm"}, "method must be"), ({"calibration": 1.0}, "below 1"), ({"unlabeled": 0}, "unlabeled")],
+)
+def test_invalid_training_is_rejected(library, spectra, options, message):
+    with pytest.raises(ValueError, match=message):
+        train(spectra, library, **options)
+    with pytest.raises(ValueError, match="too few to train on"):
+        train(spectra[:5], library)
+
+
+def test_a_calibration_molecule_counts_once(library, spectra):
+    replicates = [replace(s, name=f"{s.name}-{i}") for i in range(5) for s in spectra[:40]]
+    identifier = train(replicates, library, method="iokr", calibration=0.3)
+    assert identifier.training_["calibration_spectra"] == len(identifier.model_.calibration_scores_) <= 13
+
+
+def test_other_models_are_rejected(tmp_path, identifier):
+    identifier.save(tmp_path / "m")
+    manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
+    for notes in ({}, {**manifest["notes"], "kind": "other"}, {**manifest["notes"], "fingerprints": ["x"]}, []):
+        (tmp_path / "m" / "manifest.json").write_text(json.dumps({**manifest, "notes": notes}))
+        with pytest.raises(ValueError, match=r"not a model for metabolites|notes"):
+            MetaboliteIdentifier.load(tmp_path / "m")
+
+
+def test_the_estimator_is_that_of_the_function(identifier, library, spectra):
+    estimator = MetaboliteIdentifier(n_unlabeled=100, calibration=0.25)
+    assert clone(estimator).get_params() == estimator.get_params()
+    without_smiles = [replace(spectrum, smiles=None) for spectrum in spectra]
+    estimator.fit(without_smiles, library, [spectrum.smiles for spectrum in spectra])
+    assert estimator.training_ == identifier.training_
+    assert estimator.problems_ == []
+    np.testing.assert_allclose(estimator.model_.calibration_scores_, identifier.model_.calibration_scores_)
+
+
+def test_unusable_spectra_are_skipped_on_request(library, spectra, capsys):
+    bad = replace(spectra[0], name="unusable", smiles=None)
+    estimator = MetaboliteIdentifier(method="iokr", calibration=0.0, errors="skip", verbose=1)
+    estimator.fit([*spectra[:30], bad], library)
+    assert [problem.source for problem in estimator.problems_] == ["unusable"]
+    assert "IOKRCV on 4 splits of 30 spectra" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="No spectrum can be used"):
+        estimator.fit([bad], library)
+    with pytest.raises(ValueError, match="errors must be one of raise, skip"):
+        MetaboliteIdentifier(errors="ignore").fit(spectra, library)
+
+
+def test_predictions_are_the_first_molecules(identifier, library, spectra):
+    rankings = list(identifier.rank(spectra[:20], library, k=1))
+    expected = [library.get_smiles(ranking.rows)[0] for ranking in rankings]
+    assert identifier.predict(spectra[:20], library) == expected
+    assert np.mean([s.smiles == p for s, p in zip(spectra, expected, strict=False)]) > 0.5
+    bad = replace(spectra[3], precursor_mz=None, name="bad")
+    with pytest.raises(ValueError, match=r"bad: it has no precursor_mz.*Use rank"):
+        identifier.predict([spectra[0], bad], library)
+
+
+def test_an_unfitted_identifier_is_named(library, spectra, tmp_path):
+    for call in (
+        lambda: MetaboliteIdentifier().predict(spectra, library),
+        lambda: MetaboliteIdentifier().rank(spectra, library),
+        lambda: MetaboliteIdentifier().save(tmp_path / "m"),
+    ):
+        with pytest.raises(NotFittedError, match="MetaboliteIdentifier"):
+            call()

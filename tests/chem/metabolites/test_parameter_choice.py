@@ -1,0 +1,128 @@
+"""The choice of parameters is that of separate fits, compared by their decoded losses."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
+pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
+
+from psilearn._utils.samples import distinct
+from psilearn.chem import ProbabilityProduct
+from psilearn.chem.metabolites import parameter_choice, train
+from psilearn.chem.metabolites.labeled_spectra import find_labeled
+from psilearn.chem.metabolites.parameter_choice import OUTPUT_KERNEL, Grid, ParameterChoice, Setting
+from psilearn.chem.metabolites.similarity import Mixture, SpectrumSimilarity
+from psilearn.decoding import PerExampleCandidates
+from psilearn.kernels import Aligned, Gaussian, uniform
+from psilearn.metrics import kernel_loss
+from psilearn.model_selection.path_search import PathSearch
+from tests.chem.chemistry import spectra_of
+
+GRID = Grid([Mixture("uniform", None), Mixture("alignf", 0.5)], [1e-4, 1e-2], [0.1, 1.0], [5, 20], [0.5], 30)
+
+
+@pytest.fixture(scope="module")
+def labeled(library, spectra):
+    found, problems = find_labeled(spectra, library)
+    assert not problems
+    return found
+
+
+@pytest.fixture(scope="module")
+def similarity(spectra):
+    return SpectrumSimilarity.of(spectra)
+
+
+@pytest.fixture
+def choice(labeled, similarity):
+    groups = distinct(labeled.bits).inverse
+    return ParameterChoice(labeled, similarity, groups, 0, lambda _: None, GRID)
+
+
+def test_a_mixture_of_matrices_equals_the_kernel_on_spectra(similarity, labeled, spectra):
+    rows = np.arange(120)
+    for mixture in (Mixture("uniform", None), Mixture("uniform", 0.7), Mixture("alignf", 0.7)):
+        on_rows = similarity.on_rows(mixture, OUTPUT_KERNEL).fit(rows, labeled.bits)
+        weights = similarity.weights(mixture, labeled.bits, OUTPUT_KERNEL)
+        on_spectra = mixture.weight(similarity.kernels, weights)
+        np.testing.assert_allclose(on_rows(rows), on_spectra(spectra), atol=1e-12)
+    kernels = [ProbabilityProduct(of).normalized() for of in ("peaks", "losses")]
+    mean = similarity.on_rows(Mixture("uniform", 0.3), OUTPUT_KERNEL)
+    np.testing.assert_allclose(mean(rows), Gaussian(0.3, uniform(kernels))(spectra), atol=1e-12)
+    aligned = Aligned(kernels, OUTPUT_KERNEL).fit(spectra, labeled.bits)
+    np.testing.assert_allclose(similarity.weights(Mixture("alignf"), labeled.bits, OUTPUT_KERNEL), aligned.weights_)
+    with pytest.raises(ValueError, match="combination must be one of uniform, alignf"):
+        Mixture("mean")
+
+
+def mean_loss(choice, setting, unlabeled=None):
+    """Return the validation loss that a user would compute: fit, predict among candidates, compare."""
+    labeled, losses = choice.labeled, []
+    n_training = max(len(train) for train, _ in choice._splits())
+    for fitting, held in choice._splits():
+        kernel = choice.similarity.on_rows(setting.mixture, OUTPUT_KERNEL)
+        model = setting.make_model(kernel, n_training, GRID)
+        model.fit(fitting, labeled.bits[fitting], unlabeled=None if unlabeled is None else iter([unlabeled]))
+        predicted = model.predict(held, PerExampleCandidates([labeled.sets[i] for i in held]))
+        losses.append(float(kernel_loss(labeled.bits[held], predicted, OUTPUT_KERNEL)))
+    return np.mean(losses)
+
+
+def test_iokr_with_the_smallest_loss_of_separate_fits_is_chosen(choice):
+    setting = choice.choose("iokr", None)
+    losses = {(m, a): mean_loss(choice, Setting(m, a, 0.0)) for m in GRID.mixtures for a in GRID.alphas}
+    assert setting.validation_loss == pytest.approx(min(losses.values()), abs=1e-9)
+    assert losses[setting.mixture, setting.alpha] == pytest.approx(setting.validation_loss, abs=1e-9)
+    assert setting.supervision is None and setting.n_components is None
+
+
+@pytest.mark.parametrize("method", ["oel", "oel0"])
+def test_the_embedding_with_the_smallest_loss_of_separate_fits_is_chosen(choice, library, method):
+    unlabeled = np.asarray(library.bits[:60])
+    iokr, setting = choice.choose("iokr", None), choice.choose(method, unlabeled)
+    supervisions = GRID.supervisions if method == "oel" else [1.0]
+    losses = {
+        (a, c, p): mean_loss(choice, Setting(iokr.mixture, a, 0.0, c, p), unlabeled if method == "oel" else None)
+        for a in (0.1 * iokr.alpha, iokr.alpha)
+        for c in supervisions
+        for p in GRID.sizes
+    }
+    assert setting.mixture == iokr.mixture
+    assert setting.validation_loss == pytest.approx(min(losses.values()), abs=1e-9)
+    chosen = losses[setting.alpha, setting.supervision, setting.n_components]
+    assert chosen == pytest.approx(setting.validation_loss, abs=1e-9)
+
+
+def test_few_molecules_limit_the_number_of_components(choice):
+    setting = replace(choice, grid=replace(GRID, sizes=[1000])).choose("oel0", None)
+    assert setting.n_components == min(len(np.unique(choice.groups[train])) for train, _ in choice._splits())
+
+
+def test_thinned_sets_keep_the_truth(labeled):
+    thinned = labeled.thin(3, seed=0)
+    for candidates, full, bits in zip(thinned, labeled.sets, labeled.bits, strict=True):
+        assert len(candidates) == min(3, len(full))
+        assert (candidates == bits).all(axis=1).any()
+        assert {row.tobytes() for row in candidates} <= {row.tobytes() for row in full}
+
+
+def test_spectra_of_one_molecule_stay_together(library, spectra, monkeypatch):
+    """A molecule that was measured twice is never both in training and in validation."""
+    calls = []
+    fit = PathSearch.fit
+
+    def record(search, X, y, *data):
+        calls.append((search.cv, y))
+        return fit(search, X, y, *data)
+
+    monkeypatch.setattr(PathSearch, "fit", record)
+    monkeypatch.setattr(parameter_choice, "GRID", GRID)
+    twice = [*spectra[:40], *spectra_of([s.smiles for s in spectra[:40]], seed=8)]
+    train(twice, library, method="iokr", calibration=0.2)
+    assert len(calls) == 1
+    for splits, outputs in calls:
+        for fitting, held in splits:
+            rows = {row.tobytes() for row in outputs[fitting]}
+            assert not any(row.tobytes() in rows for row in outputs[held])
