@@ -8,7 +8,7 @@ from sklearn.model_selection import KFold
 
 from psilearn import IOKRCV, KDECV, OELCV
 from psilearn.kernels import Dice, Gaussian, Linear, Pairwise, Precomputed, Tanimoto
-from psilearn.model_selection.choice import is_same_value
+from psilearn.model_selection.grids import is_same_value
 from tests.problems import make
 
 PROBLEM = make("tags")

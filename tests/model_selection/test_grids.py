@@ -111,7 +111,7 @@ def test_an_error_about_y_names_the_kernel_that_rejects_it():
         OELCV(output_kernels=[Gaussian(), Dice()], scoring="f1").fit(PROBLEM.X, real)
     with pytest.raises(ValueError, match="y cannot be used with Gaussian, a kernel on rows"):
         OELCV().fit(PROBLEM.X, ["a", "b"] * 20)
-    with pytest.raises(ValueError, match="y cannot be used with Kemeny: .*names a more than once"):
+    with pytest.raises(ValueError, match=r"y cannot be used with Kemeny: .*names a more than once"):
         OELCV().fit(PROBLEM.X, ["a>a", "a>b"] * 20)
     with pytest.raises(ValueError, match=r"y cannot be used with Dice: .*y contains NaN"):
         OELCV(output_kernels=Dice()).fit(PROBLEM.X, np.full((40, 4), np.nan))

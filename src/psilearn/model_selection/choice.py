@@ -5,17 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import product
-from math import isclose
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from psilearn._linalg import Array
-from psilearn._utils.hashing import content_hash
 from psilearn._utils.samples import Index
-from psilearn.kernels import Kernel
-from psilearn.model_selection import grids
+from psilearn.model_selection.grids import as_list, is_same_value
 
 TIE = 1e-12  # relative difference of mean scores that counts as a tie
 
@@ -110,28 +106,10 @@ def rows_where(grid: dict[str, list[Any]], fixed: dict[str, Any]) -> Index:
             raise ValueError(f"{name} is not a parameter of this search; its parameters are {', '.join(grid)}.")
     allowed = []  # for each axis of the grid, the allowed positions along it
     for name, values in grid.items():
-        wanted = grids.as_list(fixed[name], name) if name in fixed else values
+        wanted = as_list(fixed[name], name) if name in fixed else values
         for value in wanted:
             if not any(is_same_value(value, other) for other in values):
                 raise ValueError(f"{name} = {value!r} was not searched; its grid is {values!r}.")
         allowed.append([i for i, value in enumerate(values) if any(is_same_value(value, other) for other in wanted)])
     shape = tuple(len(values) for values in grid.values())
     return np.ravel_multi_index(np.ix_(*allowed), shape).ravel()
-
-
-def is_same_value(a: Any, b: Any) -> bool:
-    """Return whether two values of a grid are equal: numbers up to rounding, kernels by class and parameters."""
-    if a is b:
-        return True
-    if isinstance(a, Real) and isinstance(b, Real):
-        return isclose(a, b, rel_tol=1e-9)
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, Kernel):
-        params, other_params = a.get_params(deep=False), b.get_params(deep=False)
-        return all(is_same_value(value, other_params[name]) for name, value in params.items())
-    if isinstance(a, list | tuple):
-        return len(a) == len(b) and all(map(is_same_value, a, b))
-    if hasattr(a, "shape"):  # the matrix of a precomputed kernel
-        return content_hash(a) == content_hash(b)
-    return bool(a == b)

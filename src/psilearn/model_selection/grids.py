@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import isclose
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from psilearn._linalg import Array
 from psilearn._utils import validation
+from psilearn._utils.hashing import content_hash
 from psilearn._utils.samples import Samples
 from psilearn.kernels import Gaussian, Kernel, as_kernel, as_output_kernel
 from psilearn.theory import fit_decay, suggest
@@ -94,6 +96,24 @@ def default_sizes(n: int, eigenvalues: Array) -> list[int]:
     return sorted(grid)
 
 
+def is_same_value(a: Any, b: Any) -> bool:
+    """Return whether two values of a grid are equal: numbers up to rounding, kernels by class and parameters."""
+    if a is b:
+        return True
+    if isinstance(a, Real) and isinstance(b, Real):
+        return isclose(a, b, rel_tol=1e-9)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, Kernel):
+        params, other_params = a.get_params(deep=False), b.get_params(deep=False)
+        return all(is_same_value(value, other_params[name]) for name, value in params.items())
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(is_same_value, a, b))
+    if hasattr(a, "shape"):  # the matrix of a precomputed kernel
+        return content_hash(a) == content_hash(b)
+    return bool(a == b)
+
+
 def find_edges(grid: dict[str, list[Any]], best: dict[str, Any], rank: int) -> list[str]:
     """Describe each parameter whose best value is the first or the last of its grid: "alpha = 1e-06 is the smallest …".
 
@@ -121,6 +141,8 @@ def _varying_parameter(kernels: Sequence[Kernel]) -> str | None:
     if len({type(kernel) for kernel in kernels}) > 1:
         return None
     params = [kernel.get_params() for kernel in kernels]
-    varying = [name for name in params[0] if len({repr(p.get(name)) for p in params}) > 1]
+    varying = [
+        name for name, value in params[0].items() if not all(is_same_value(value, other.get(name)) for other in params)
+    ]
     is_numeric = len(varying) == 1 and all(isinstance(p.get(varying[0]), Real) for p in params)
     return varying[0] if is_numeric else None
