@@ -108,7 +108,7 @@ def load_task(context: Context) -> Task:
 def _open_library(candidates: MoleculeList, fingerprints: Fingerprints, context: Context) -> CandidateLibrary:
     """Return the library of all candidates; build it if it is missing."""
     digest = hashlib.sha256("\n".join([fingerprints.identity, *candidates.smiles]).encode()).hexdigest()
-    path = cache_home() / "libraries" / f"metabolites-{digest[:16]}"
+    path = cache_home() / "libraries" / f"metabolite-candidates-{digest[:16]}"
     if (path / "manifest.json").is_file():
         return CandidateLibrary.open(path)
     context.log(f"building the library of {len(candidates.smiles):,} candidates in {path}, once")
