@@ -158,3 +158,14 @@ def test_candidates_that_tie_are_in_together():
 def test_the_threshold_is_the_order_statistic():
     scores = np.random.default_rng(0).permutation(np.arange(1.0, 100.0))
     assert [threshold(scores, c) for c in (0.5, 0.9, 0.99, 0.991)] == [50.0, 90.0, 99.0, np.inf]
+
+
+def test_a_coverage_that_absent_truths_rule_out_is_warned_of():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((60, 2)), rng.integers(0, 2, (60, 3))
+    model = IOKR(Gaussian(1.0), Linear(), alpha=1e-2).fit(X, Y)
+    few = np.unique(Y, axis=0)[:4]
+    model.calibrate(X, Y, candidates=few)
+    with pytest.warns(UserWarning, match=r"was not among their candidates: a coverage of 95% cannot be reached"):
+        sets = model.predict_set(X[:3], coverage=0.95, candidates=few)
+    assert (sets.sizes == 4).all()

@@ -47,7 +47,7 @@ def test_lengths_must_agree(model):
         model.predict(X, candidates=[Y, Y, Y])
     with pytest.raises(ValueError, match="X has 20 examples, y has 19"):
         model.truth_positions(X, Y[:19])
-    with pytest.raises(ValueError, match="19 outputs"):
+    with pytest.raises(ValueError, match="y has 19"):
         model.score(X, Y[:19])
 
 
@@ -114,7 +114,7 @@ def test_unfitted_use(method):
 def test_widths_must_stay_the_same(model):
     with pytest.raises(ValueError, match="X has 2 features, but OEL is expecting 3"):
         model.predict(X[:, :2])
-    with pytest.raises(ValueError, match=r"unlabeled has shape \(20, 2\), y has shape \(20, 4\)"):
+    with pytest.raises(ValueError, match=r"unlabeled must have the same width as y: shape \(20, 2\) instead of shape \(20, 4\)"):
         OEL().fit(X, Y, unlabeled=Y[:, :2])
     with pytest.raises(ValueError, match=r"candidates has shape \(20, 2\)"):
         model.predict(X, candidates=Y[:, :2])
@@ -188,7 +188,7 @@ def test_a_diagonal_that_contradicts_the_block_is_refused():
 def test_things_that_are_no_collections(model):
     with pytest.raises(TypeError, match="unlabeled must be a collection of outputs, a path or an iterable of batches"):
         OEL().fit(X, Y, unlabeled=3)
-    with pytest.raises(ValueError, match=r"batch 0 of unlabeled has shape \(4,\), y has shape \(20, 4\)"):
+    with pytest.raises(ValueError, match=r"batch 0 of unlabeled must have the same width as y: shape \(4,\)"):
         OEL().fit(X, Y, unlabeled=(row for row in Y))
     for bad in ((row for row in Y), 3):
         with pytest.raises(TypeError, match="candidates must be an array or a sequence"):

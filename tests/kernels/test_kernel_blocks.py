@@ -99,17 +99,12 @@ def test_what_a_users_kernel_returns_is_cast_and_not_overwritten(matrix, dtype):
     np.testing.assert_array_equal(matrix, before)
 
 
-class OwnDistance(Linear):
-    """A user's kernel with a distance of its own."""
-
-    def squared_distances(self, A, B=None, *, compute=None):
-        return np.full((len(A), len(A if B is None else B)), 2.0)
-
-
-@on_backends
-def test_a_gaussian_takes_the_distance_that_a_kernel_defines():
-    K = to_numpy(Gaussian(0.5, base=OwnDistance())(ROWS[:3]))
-    np.testing.assert_allclose(K, np.full((3, 3), np.exp(-1)))
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
+def test_distances_of_pairs_keep_their_digits_under_an_offset(offset):
+    A, B = ROWS[:5] + offset, ROWS[5:10] + offset
+    exact = ((A - B) ** 2).sum(axis=1)
+    np.testing.assert_allclose(Linear().paired_squared_distances(A, B), exact, rtol=1e-12)
+    np.testing.assert_allclose(Gaussian(0.1).paired(A, B), np.diagonal(Gaussian(0.1)(A, B)), rtol=1e-6)
 
 
 @on_backends

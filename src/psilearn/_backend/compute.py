@@ -44,7 +44,13 @@ class Compute:
     def of(cls, dtype: Any, device: Any = None) -> Compute:
         """Return the value for a dtype ("float64", "float32", "tf32" or a NumPy dtype) and a torch device or None."""
         is_tf32 = isinstance(dtype, str) and dtype == TF32
-        return cls(np.dtype(np.float32 if is_tf32 else dtype), device, is_tf32)
+        try:
+            precision = np.dtype(np.float32 if is_tf32 else dtype)
+        except TypeError:
+            precision = None
+        if dtype is None or precision not in (np.float64, np.float32):
+            raise ValueError(f'dtype must be "float64", "float32" or "tf32"; got {dtype!r}.')
+        return cls(precision, device, is_tf32)
 
     @property
     def on_gpu(self) -> bool:
@@ -93,7 +99,7 @@ class Compute:
     def tensor_cores(self, exact: bool = False) -> Iterator[None]:
         """Allow float32 products on the tensor cores of a GPU inside the block.
 
-        Only if "tf32" was requested, or if the caller knows that it is ``exact``: that its factors have at most 11
+        This is done only if "tf32" was requested, or if the products are ``exact``: if their factors have at most 11
         significant bits, as zeros and ones have.
         """
         with tensor_cores(self.on_gpu and (exact or self.tf32)):
@@ -170,15 +176,16 @@ _AMBIENT: ContextVar[Compute] = ContextVar("psilearn_compute", default=NUMPY)
 
 @contextmanager
 def computing(dtype: Any = "float64", device: Any = None) -> Iterator[Compute]:
-    """Set the precision and the device of everything that is called inside the ``with`` block without its own.
+    """Set the default precision and device of public calls inside the ``with`` block.
 
-    It applies to public calls: kernels, estimators with ``device=None``, functions that take candidates. It holds for
-    the current thread, not for threads and processes that are started inside the block.
+    Kernels, and functions that take candidates, use both. Estimators with ``device=None`` use the device; their
+    precision is always their parameter ``dtype``. The block applies to the current thread, but not to threads and
+    processes that are started inside it.
 
     Parameters
     ----------
     dtype : {"float64", "float32", "tf32"} or numpy dtype, default="float64"
-        Precision of blocks of kernel values, embeddings and predictions.
+        Precision of blocks of kernel values and of embeddings. Estimators do not use it.
     device : {"cpu", "cuda"} or torch.device, default=None
         The torch device. None computes with NumPy.
 
@@ -189,7 +196,7 @@ def computing(dtype: Any = "float64", device: Any = None) -> Iterator[Compute]:
 
     See Also
     --------
-    psilearn.OEL : Its parameters ``dtype`` and ``device`` set the same for one model.
+    psilearn.OEL : Its parameters ``dtype`` and ``device`` set the precision and the device of one model.
 
     Examples
     --------
@@ -227,7 +234,7 @@ def resolve_compute(dtype: Any, device: Any, *arrays: Any) -> Compute:
 def find_device(device: Any, name: str = "device", any_type: bool = False) -> Any:
     """Return the torch device with the given name, or None for None; raise if it does not exist.
 
-    "cpu" and "cuda" are accepted; with ``any_type`` every device that torch knows, for work that needs no float64.
+    "cpu" and "cuda" are accepted; with ``any_type`` every device of torch, for work that needs no float64.
     """
     if device is None:
         return None

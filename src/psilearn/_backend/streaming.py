@@ -26,7 +26,7 @@ def stream(
 ) -> Iterator[tuple[slice, Result]]:
     """Yield rows and ``work(block)`` for each block.
 
-    With ``copy_ahead``, dense rows are on the device before the work sees them: the next block is copied through
+    With ``copy_ahead``, dense rows are copied to the device before ``work`` is called: the next block is copied through
     pinned memory, from arrays and memory-mapped files, while the work on the current one continues. A block that does
     not fit into the memory of the device is halved as often as needed and yields several results, so ``work`` must not
     have side effects.

@@ -41,7 +41,7 @@ class OutputKernelRegression(OutputKernelPredictor):
     input_landmarks: int | Landmarks | None
     output_landmarks: int | Landmarks | None
     regressor: Any
-    _continuation: Continuation
+    _continuation: Continuation = None  # of partial_fit; not part of a saved model
 
     @property
     def _supervision(self) -> float | None:
@@ -61,9 +61,7 @@ class OutputKernelRegression(OutputKernelPredictor):
             Outputs without inputs: in the form of y, as a path to a .npy or .parquet file, or as an iterator of
             batches. In KDE, and in OEL with supervision below 1, they replace y in the moment 1/m Σ ψ(yⱼ)ψ(yⱼ)ᵀ of the
             outputs, so they should be a representative sample. With ``output_landmarks`` they are read once, batch by
-            batch; without, all of them are stored. Outputs that are in memory (not a memory-mapped array, path or
-            iterator) also become default candidates, as all do without ``output_landmarks``. Searches of scikit-learn
-            split a fit parameter that is exactly as long as X together with X; :class:`~psilearn.OELCV` does not.
+            batch. Without ``output_landmarks``, all of them are stored.
 
         Returns
         -------
@@ -73,6 +71,17 @@ class OutputKernelRegression(OutputKernelPredictor):
         See Also
         --------
         predict : Predict outputs of new inputs.
+
+        Notes
+        -----
+        The distinct outputs y become the default candidates of predictions. Without ``output_landmarks``, the distinct
+        unlabeled outputs are added to them. With ``output_landmarks``, unlabeled outputs are added if they are given as
+        an array, a CSR matrix or a list in memory, but not if they are given as a memory-mapped array, a path or an
+        iterator.
+
+        Searches of scikit-learn, such as ``GridSearchCV``, treat a fit parameter that has as many rows as X as one value
+        per example, and pass to ``fit`` only its rows of the training split. This happens to ``unlabeled`` if it has
+        exactly as many outputs as X has inputs. :class:`~psilearn.OELCV` always uses all unlabeled outputs.
 
         Examples
         --------
@@ -89,7 +98,8 @@ class OutputKernelRegression(OutputKernelPredictor):
             kernel = as_output_kernel(self.output_kernel, y)
             inputs, input_kernel = self._check_inputs(X)
             Y, stream = check_fit_outputs(kernel, y, unlabeled, n_samples(inputs))
-            psi = plan.output_side(kernel.fit(Y), Y, stream, compute)
+            kernel.fit(Y)
+            psi = plan.output_side(kernel, Y, stream, compute)
             regressor = self._make_regressor(plan, input_kernel, inputs, Y, compute)
             regression = regressor.fit(inputs).regress(psi.labeled, with_moment=plan.uses_fitted_values)
             del regressor  # and with it the factor of K_x, n² numbers
@@ -105,8 +115,7 @@ class OutputKernelRegression(OutputKernelPredictor):
         return self
 
     def _check_parameters(self) -> _Plan:
-        """Validate all parameters, and return those that determine the steps of a fit."""
-        validation.check_precision(self.dtype, "dtype")
+        """Validate the parameters except dtype, and return those that determine the steps of a fit."""
         find_device(self.device)
         if self.regressor is not None:
             check_regressor(self.regressor, input_kernel=self.input_kernel, input_landmarks=self.input_landmarks)
@@ -242,7 +251,10 @@ class LearnedEmbeddingRegression(OutputKernelRegression):
         """
         check_is_fitted(self)
         if self._continuation is None:
-            raise ValueError("This model was fitted without output_landmarks: fit it again before partial_fit.")
+            raise ValueError(
+                "This model was fitted without output_landmarks, or was loaded: saved models do not keep what "
+                "partial_fit needs; fit it again."
+            )
         plan = self._check_parameters()
         outputs, regression = self._continuation
         if plan.uses_unlabeled == (regression is None) or (

@@ -310,7 +310,8 @@ class OutputKernelPredictor(BaseEstimator):
         Parameters
         ----------
         X : array, CSR matrix or sequence of n inputs
-            The inputs. At least coverage/(1 − coverage) examples are needed for a set that is smaller than all
+            The inputs of examples of which neither the input nor the output was passed to ``fit``, also not as an
+            unlabeled output. At least coverage/(1 − coverage) examples are needed for a set that is smaller than all
             candidates.
         y : array, CSR matrix or sequence of n outputs
             The true outputs.
@@ -349,6 +350,9 @@ class OutputKernelPredictor(BaseEstimator):
     def predict_set(self, X: Samples, coverage: float = 0.9, candidates: Any = None) -> PredictionSets:
         """Predict for each input a set of candidates that contains the true output with probability ``coverage``.
 
+        The probability holds if true outputs are among the candidates as often as in the calibration examples; a
+        warning states if that is too rare for the requested coverage.
+
         The set consists of the nearest candidates up to a score of position and distance that calibration found to be
         sufficient: see :mod:`psilearn.conformal` for the score and the guarantee. Cost: as :meth:`predict_topk` with
         all candidates.
@@ -383,6 +387,13 @@ class OutputKernelPredictor(BaseEstimator):
         """
         check_is_fitted(self)
         limit = self._threshold(coverage)
+        if np.isinf(limit) and np.isinf(self.calibration_scores_[-1]):
+            share = float(np.mean(np.isinf(self.calibration_scores_)))
+            message = (
+                f"The true output of {share:.0%} of the calibration examples was not among their candidates: a coverage "
+                f"of {float(coverage):.0%} cannot be reached, and the sets contain every candidate."
+            )
+            warnings.warn(message, UserWarning, stacklevel=2)
         with self._computing(X) as compute:
             Z = self._embed(X, compute)
             return prediction_sets(Z, self._candidates(candidates, len(Z)), limit, float(coverage), compute)
@@ -419,13 +430,15 @@ class OutputKernelPredictor(BaseEstimator):
         >>> bool(OEL(n_components=3).fit(X, np.hstack([X, X**2])).score(X, np.hstack([X, X**2])) > -0.1)
         True
         """
-        prediction = self.predict(X, candidates)
-        return -float(kernel_loss(self._check_outputs(y, "y"), prediction, self.output_kernel_))
+        check_is_fitted(self)
+        truth = self._check_outputs(y, "y")
+        if n_samples(X) != n_samples(truth):
+            raise ValueError(f"X has {n_samples(X)} examples, y has {n_samples(truth)}.")
+        return -float(kernel_loss(truth, self.predict(X, candidates), self.output_kernel_))
 
     @contextmanager
     def _computing(self, *arrays: Any) -> Iterator[Compute]:
         """Compute in the model's precision, on its device or on that of the tensors given now or to ``fit``."""
-        validation.check_precision(self.dtype, "dtype")
         if hasattr(self, "candidates_"):
             arrays = (*arrays, getattr(self.regression_, "anchors", None), self.candidates_.outputs)
         compute = resolve_compute(self.dtype, self.device, *arrays)

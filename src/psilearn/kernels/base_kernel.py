@@ -104,9 +104,10 @@ class BaseKernel(BaseEstimator):
                [2., 1.]])
         """
         compute = current_compute(A) if compute is None else compute
-        n = n_samples(A)
+        checked = self.check(A)
+        n = n_samples(checked)
         compute.require_memory((2, n, n), f"The Gram matrix of {self!r} over {n} objects, with its factor,", remedy)
-        objects = self.to_device(self.check(A), compute)
+        objects = self.to_device(checked, compute)
 
         def block(rows: slice, columns: slice) -> Array:
             left = self._place(take(objects, rows), compute)
@@ -168,14 +169,8 @@ class BaseKernel(BaseEstimator):
         >>> Linear().paired([[1.0, 2.0]], [[3.0, 4.0]])
         array([11.])
         """
-        if n_samples(A) != n_samples(B):
-            raise ValueError(
-                f"Pairs require collections of the same length; A has {n_samples(A)} objects, B has {n_samples(B)}."
-            )
-        compute = Compute(device=device_of(A)) if is_tensor(A) and is_tensor(B) else NUMPY
-        left, right = self._prepare(A, "A", compute), self._prepare(B, "B", compute)
-        self._check_pair(left, right)
-        return np.asarray(to_numpy(self._paired(left, right)), dtype=np.float64)
+        left, right = self._prepare_pairs(A, B)
+        return self._checked_pairs(self._paired(left, right), n_samples(A))
 
     def squared_distances(self, A: Samples, B: Samples | None = None, *, compute: Compute | None = None) -> Array:
         """Compute |ψ(a) − ψ(b)|² = k(a,a) + k(b,b) − 2k(a,b) as a block.
@@ -237,7 +232,8 @@ class BaseKernel(BaseEstimator):
         >>> Linear().paired_squared_distances([[0.0]], [[3.0]])
         array([9.])
         """
-        return np.maximum(self.diag(A) + self.diag(B) - 2 * self.paired(A, B), 0)
+        left, right = self._prepare_pairs(A, B)
+        return self._checked_pairs(self._paired_squared_distances(left, right), n_samples(A))
 
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
         """Validate a collection of objects.
@@ -373,6 +369,32 @@ class BaseKernel(BaseEstimator):
         ]
         return np.concatenate(parts)
 
+    def _paired_squared_distances(self, A: Any, B: Any) -> Any:
+        """Return |ψ(aᵢ) − ψ(bᵢ)|² of prepared collections."""
+        return np.maximum(to_numpy(self._diag(A)) + to_numpy(self._diag(B)) - 2 * to_numpy(self._paired(A, B)), 0)
+
+    def _prepare_pairs(self, A: Samples, B: Samples) -> tuple[Any, Any]:
+        """Return two collections of the same length, validated and as :meth:`_paired` takes them."""
+        check_not_empty(A, "A")
+        check_not_empty(B, "B")
+        if n_samples(A) != n_samples(B):
+            raise ValueError(
+                f"Pairs require collections of the same length; A has {n_samples(A)} objects, B has {n_samples(B)}."
+            )
+        compute = Compute(device=device_of(A)) if is_tensor(A) and is_tensor(B) else NUMPY
+        left, right = self._prepare(A, "A", compute), self._prepare(B, "B", compute)
+        self._check_pair(left, right)
+        return left, right
+
+    def _checked_pairs(self, values: Any, n: int) -> Array:
+        """Return one finite number per pair in float64."""
+        values = _to_float64(values, self)
+        if values.shape != (n,) or not np.isfinite(values).all():
+            raise ValueError(
+                f"{self!r} must return one finite number per pair; got shape {values.shape} for {n} pairs."
+            )
+        return values
+
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
         """Accept any sequence or array with at least one object."""
         check_not_empty(A, name)
@@ -383,8 +405,7 @@ class BaseKernel(BaseEstimator):
     def _check_same_kind(self, A: Samples, name: str, B: Samples, other: str) -> None:
         if n_columns(A) != n_columns(B):
             raise ValueError(
-                f"{name} must have the same width as {other}: {name} has {describe_shape(A)}, {other} has "
-                f"{describe_shape(B)}."
+                f"{name} must have the same width as {other}: {describe_shape(A)} instead of {describe_shape(B)}."
             )
 
     def _check_pair(self, A: Any, B: Any) -> None:
@@ -402,8 +423,7 @@ class BaseKernel(BaseEstimator):
         """Return k(a, a) of a validated collection in float64, checked."""
         compute = NUMPY if isinstance(A, np.ndarray) or not is_tensor(A) else Compute(device=A.device)
         with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are reported below
-            values = self._diag(self._place(A, compute))
-        values = np.asarray(values if isinstance(values, np.ndarray) else to_numpy(values), dtype=np.float64)
+            values = _to_float64(self._diag(self._place(A, compute)), self)
         if values.shape != (n_samples(A),) or not np.isfinite(values.sum()):
             raise ValueError(
                 f"{self!r}: diag must return one finite number per object; got shape {values.shape} with "
@@ -420,7 +440,7 @@ class BaseKernel(BaseEstimator):
             elif is_tensor(K):
                 K = compute.asarray(K.detach().clone(), compute.dtype)
             else:
-                K = compute.asarray(np.array(K, dtype=compute.dtype))
+                K = compute.asarray(_new_array(K, compute.dtype, self))
             check_block(K, (n_samples(left), n_samples(right)), self, row, column)
         return K
 
@@ -433,5 +453,21 @@ class BaseKernel(BaseEstimator):
 
     def _distance_parts(self, left: Any, right: Any, compute: Compute) -> tuple[Array, Any, Any]:
         """Return k(a, b) as a block that may be overwritten, k(a, a) and k(b, b), for prepared collections."""
-        diagonal = self._diag(left)
-        return self._evaluate(left, right, compute), diagonal, diagonal if right is left else self._diag(right)
+        diagonal = _to_float64(self._diag(left), self)
+        other = diagonal if right is left else _to_float64(self._diag(right), self)
+        return self._evaluate(left, right, compute), diagonal, other
+
+
+def _to_float64(values: Any, kernel: BaseKernel) -> Array:
+    """Return numbers that a kernel returned as a float64 array, without a copy where possible."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float64:
+        return values
+    return _new_array(to_numpy(values), np.float64, kernel)
+
+
+def _new_array(values: Any, dtype: Any, kernel: BaseKernel) -> Any:
+    """Return numbers that a kernel returned as a new array; an error names the kernel."""
+    try:
+        return np.array(values, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{kernel!r} must return numbers; got {type(values).__name__}: {error}") from error

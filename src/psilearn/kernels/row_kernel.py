@@ -75,7 +75,10 @@ def check_rows(A: Samples, name: str, problem: str, advice: str = "", **options:
         if is_tensor(A):
             return _check_tensor(A, name, **options)
     try:
-        return check_array(A, dtype="numeric", input_name=name, **options)
+        rows = check_array(A, dtype="numeric", input_name=name, **options)
+        if rows.dtype.kind not in "bifu":
+            raise TypeError(f"its dtype is {rows.dtype}")
+        return rows
     except (TypeError, ValueError) as error:
         if re.search(rf"\b{re.escape(name)}\b", str(error)):
             raise

@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 from psilearn._backend import NUMPY, Compute, array_namespace, is_tensor, iter_slices, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils import validation
-from psilearn._utils.samples import Samples, n_samples, take
+from psilearn._utils.samples import Samples, check_not_empty, n_samples, take
 from psilearn.kernels.inner_products import (
     TILE,
     each_thread,
@@ -54,6 +54,13 @@ class Linear(RowKernel):
 
     def _paired(self, A: Any, B: Any) -> Any:
         return paired_inner_products(A, B)
+
+    def _paired_squared_distances(self, A: Any, B: Any) -> Any:
+        """Return |aᵢ − bᵢ|²; dense rows are subtracted first, so that a common offset costs no digits."""
+        if not isinstance(A, np.ndarray) or not isinstance(B, np.ndarray):
+            return super()._paired_squared_distances(A, B)
+        difference = np.subtract(A, B, dtype=np.float64)
+        return np.einsum("ij,ij->i", difference, difference)
 
     def _distance_parts(self, left: Any, right: Any, compute: Compute) -> tuple[Array, Any, Any]:
         """Return the parts of |a − b|²; dense rows are centered first, so that a common offset costs no digits.
@@ -177,7 +184,8 @@ class _WidthFromData(Kernel):
         1.0
         """
         super().fit(A, y)
-        if self.gamma == "median":
+        if isinstance(self.gamma, str) and self.gamma == "median":
+            check_not_empty(A, "A")
             n = n_samples(A)
             sample = take(A, np.unique(np.linspace(0, n - 1, min(n, MEDIAN_ROWS)).astype(np.intp)))
             distances = to_numpy(self._distances(sample))[np.triu_indices(n_samples(sample), 1)]
@@ -199,7 +207,7 @@ class _WidthFromData(Kernel):
     def _width(self) -> float:
         if isinstance(self.gamma, str) and self.gamma != "median":
             raise ValueError(f'gamma of {type(self).__name__} must be a number > 0 or "median"; got {self.gamma!r}.')
-        if self.gamma != "median":
+        if not isinstance(self.gamma, str):
             return validation.check_positive(self.gamma, f"gamma of {type(self).__name__}")
         if not hasattr(self, "gamma_"):
             raise ValueError(
@@ -254,13 +262,10 @@ class Gaussian(_WidthFromData):
     @property
     def supports_torch(self) -> bool:  # type: ignore[override]
         """Whether the base kernel supports torch."""
-        return self._base().supports_torch and not self._has_own_distance()
+        return self._base().supports_torch
 
     def _block(self, A: Any, B: Any, compute: Compute) -> Any:
         gamma, base = self._width(), self._base()
-        if self._has_own_distance():
-            distances = base.squared_distances(A, None if B is A else B)
-            return in_strips(np.array(to_numpy(distances), compute.dtype), _exponential(gamma))
         block = to_gaussians(*base._distance_parts(A, B, compute), gamma)
         if B is A:
             fill_diagonal(block, 1)
@@ -270,10 +275,10 @@ class Gaussian(_WidthFromData):
         return np.ones(n_samples(A))
 
     def _paired(self, A: Any, B: Any) -> Any:
-        return np.exp(-self._width() * self._base().paired_squared_distances(A, B))
+        return np.exp(-self._width() * self._base()._paired_squared_distances(A, B))
 
     def _place(self, A: Samples, compute: Compute) -> Any:
-        return A if self._has_own_distance() else self._base()._place(A, compute)
+        return self._base()._place(A, compute)
 
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
         return self._base()._check(A, name, allow_1d)
@@ -283,10 +288,6 @@ class Gaussian(_WidthFromData):
 
     def _check_pair(self, A: Any, B: Any) -> None:
         self._base()._check_pair(A, B)
-
-    def _has_own_distance(self) -> bool:
-        """Whether the base kernel overrides ``squared_distances``."""
-        return type(self._base()).squared_distances is not Kernel.squared_distances
 
     def _base(self) -> Kernel:
         if self.base is None:
