@@ -114,9 +114,14 @@ def test_unfitted_use(method):
 def test_widths_must_stay_the_same(model):
     with pytest.raises(ValueError, match="X has 2 features, but OEL is expecting 3"):
         model.predict(X[:, :2])
-    with pytest.raises(ValueError, match=r"unlabeled must have the same width as y: shape \(20, 2\) instead of shape \(20, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"unlabeled must have the same width as y: shape \(20, 2\) instead of shape \(20, 4\)"
+    ):
         OEL().fit(X, Y, unlabeled=Y[:, :2])
-    with pytest.raises(ValueError, match=r"candidates has shape \(20, 2\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"candidates must have the same width as the outputs that the model was fitted on: shape \(20, 2\)",
+    ):
         model.predict(X, candidates=Y[:, :2])
     with pytest.raises(ValueError, match="Expected 2D array"):
         model.predict(X[0])

@@ -390,8 +390,8 @@ class OutputKernelPredictor(BaseEstimator):
         if np.isinf(limit) and np.isinf(self.calibration_scores_[-1]):
             share = float(np.mean(np.isinf(self.calibration_scores_)))
             message = (
-                f"The true output of {share:.0%} of the calibration examples was not among their candidates: a coverage "
-                f"of {float(coverage):.0%} cannot be reached, and the sets contain every candidate."
+                f"The true output of {share:.0%} of the calibration examples was not among their candidates: a "
+                f"coverage of {float(coverage):.0%} cannot be reached, and the sets contain every candidate."
             )
             warnings.warn(message, UserWarning, stacklevel=2)
         with self._computing(X) as compute:
