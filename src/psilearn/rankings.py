@@ -122,7 +122,7 @@ def collect_items(orders: Sequence[str], name: str = "orders") -> list[str]:
 
 
 def _ranks_of_full_orders(orders: list[str], items: list[str]) -> Index | None:
-    """Return the ranks (n, K) of full orders in one vectorised pass; None if any order is not a plain full one."""
+    """Return the ranks (n, K) of full orders in one vectorized pass; None if any order is not a plain full one."""
     K = len(items)
     names = np.array(BEFORE.join(orders).split(BEFORE))
     if len(names) != len(orders) * K or any(order.count(BEFORE) != K - 1 for order in orders):

@@ -124,7 +124,7 @@ class Suggestion:
     Parameters
     ----------
     alpha : float
-        The regularisation λ = 1/√n.
+        The regularization λ = 1/√n.
     n_components : int
         The dimension p = ⌈n^(1/2r)⌉ of the embedding.
     excess_risk_rate : float
@@ -159,7 +159,7 @@ def suggest(n: int, decay: Decay) -> Suggestion:
     Returns
     -------
     Suggestion
-        The regularisation, the dimension and the rate of the excess risk.
+        The regularization, the dimension and the rate of the excess risk.
 
     See Also
     --------
@@ -187,7 +187,7 @@ def comparison_constant(Q: float) -> float:
     Parameters
     ----------
     Q : float
-        The largest norm sup|ψ(y)| of an embedded output; 1 for a normalised kernel.
+        The largest norm sup|ψ(y)| of an embedded output; 1 for a normalized kernel.
 
     Returns
     -------
@@ -274,7 +274,7 @@ def excess_risk_bound(
     m : int
         The number of unlabeled outputs, at least 2 unless ``supervision`` is 1.
     alpha : float
-        The regularisation λ ≤ κ².
+        The regularization λ ≤ κ².
     n_components : int
         The dimension p of the embedding.
     supervision : float
@@ -284,9 +284,9 @@ def excess_risk_bound(
     R : float
         The norm |h*|, a property of the problem.
     Q : float, default=1.0
-        The largest norm sup|ψ(y)| of an embedded output; 1 for a normalised output kernel.
+        The largest norm sup|ψ(y)| of an embedded output; 1 for a normalized output kernel.
     kappa : float, default=1.0
-        The largest norm κ = sup|k_x(x, ·)| of an embedded input; 1 for a normalised input kernel.
+        The largest norm κ = sup|k_x(x, ·)| of an embedded input; 1 for a normalized input kernel.
     delta : float, default=0.01
         The number δ in (0, 1); the bound holds with probability 1 − 4δ.
 

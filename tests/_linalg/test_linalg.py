@@ -1,4 +1,4 @@
-"""Factorisations and eigenpairs against NumPy's dense answers."""
+"""Factorizations and eigenpairs against NumPy's dense answers."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Energies, their gradients and their minimisation, compared with autograd, enumeration and each other."""
+"""Energies, their gradients and their minimization, compared with autograd, enumeration and each other."""
 
 import itertools
 

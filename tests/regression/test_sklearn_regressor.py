@@ -136,7 +136,7 @@ def test_all_directions_predict_as_iokr(regressor):
 
 
 def test_a_regressor_that_memorises_is_not_believed():
-    """On inputs that say nothing one neighbour gives the outputs back in sample, and strangers' out of fold."""
+    """On inputs that say nothing one neighbor gives the outputs back in sample, and strangers' out of fold."""
     inputs, V = RNG.standard_normal((200, 5)), RNG.standard_normal((200, 3)) * [1.0, 0.5, 0.1]
     nearest = KNeighborsRegressor(1)
     held_out = SklearnRegressor(nearest).fit(inputs).regress(V).moment.parts[0][0]

@@ -1,7 +1,7 @@
 """Linear algebra on NumPy arrays and torch tensors, without kernels and estimators.
 
-The library needs three problems: a shifted positive definite system (ridge regression), a rank-revealing factor of a
-Gram matrix (coordinates) and the leading eigenvectors of a second moment (the learned embedding). LAPACK solves them
+The library solves three problems: a shifted positive definite system (ridge regression), a rank-revealing factorization
+of a Gram matrix (coordinates), and the leading eigenvectors of a second moment (the learned embedding). LAPACK is used
 for arrays, torch for tensors.
 """
 

@@ -11,7 +11,7 @@ from psilearn._backend import is_tensor
 
 Array = NDArray[np.float64]  # or a tensor, where a torch device computes
 
-MAX_FLOAT64_NUMBERS = 2**27  # of a tensor, converted to float64 at a time
+MAX_FLOAT64_NUMBERS = 2**27  # numbers of a tensor that are converted to float64 at a time
 
 
 def row_products(A: Any, B: Any) -> Any:
@@ -57,7 +57,7 @@ def add_to_diagonal(M: Any, values: Any) -> Any:
 
 
 def add_gram(total: Any, F: Any) -> None:
-    """Add F Fᵀ to a tensor in place: fused if both have the same precision, else through a temporary product."""
+    """Add F Fᵀ to a tensor in place; if the precisions differ, through a temporary product."""
     if F.dtype == total.dtype:
         total.addmm_(F, F.T)
     else:

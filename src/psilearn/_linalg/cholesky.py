@@ -1,4 +1,4 @@
-"""Cholesky factors: shifted, with pivots, of spanning rows."""
+"""Cholesky factorizations: of shifted matrices, with pivots, and of rows that span all others."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from psilearn._backend import array_namespace, take_rows
 from psilearn._linalg import torch_cholesky
 from psilearn._linalg.array_ops import Array
 
-INDEFINITE = 1e-6  # relative size of a negative part that no rounding explains
+INDEFINITE = 1e-6  # relative size of a negative part that is too large for a rounding error
 SINGLE = float(np.finfo(np.float32).eps)
 
 
@@ -21,9 +21,9 @@ class NotPositiveSemidefiniteError(ValueError):
 
 
 class ShiftedCholesky:
-    """Solve (K + shift·I) A = B many times after one Cholesky factorisation; n³/3 flops.
+    """Solve (K + shift·I) A = B many times after one Cholesky factorization; n³/3 flops.
 
-    n² numbers, none beside K itself with ``overwrite``.
+    It stores n² numbers. With ``overwrite`` they are stored in K, without a copy.
     """
 
     def __init__(self, K: Array, shift: float, overwrite: bool = False) -> None:
@@ -48,9 +48,9 @@ class ShiftedCholesky:
 
 
 def shifted_factor(lower: Array, shift: float) -> Array | None:
-    """Return R with RRᵀ = K + shift·I, or None where there is none, from the lower triangle of K, in Fortran order.
+    """Return R with RRᵀ = K + shift·I, or None if K + shift·I is not positive definite.
 
-    It is overwritten.
+    ``lower`` has the lower triangle of K, in Fortran order. It is overwritten.
     """
     if not isinstance(lower, np.ndarray):
         return torch_cholesky.cholesky(lower, shift, overwrite=True)
@@ -75,13 +75,13 @@ def pivoted_cholesky(K: Array, tolerance: float = 0.0, overwrite: bool = False) 
     """Factor a positive semi-definite K = Ψ Ψᵀ with as many columns as K has rank.
 
     LAPACK's ``dpstrf``: n²r flops, in place on one copy of K, or on K itself with ``overwrite``. It stops when the
-    largest remaining pivot is below the tolerance, at least n·ε·max k(y,y), so each row of K is reproduced to about
-    that accuracy. A matrix that is a Gram matrix only to single precision is factored to that precision instead.
+    largest remaining pivot is below the tolerance, which is at least n·ε·max k(y,y). Each row of K is reproduced to
+    about that accuracy. A matrix that is a Gram matrix only up to single precision is factored to that precision.
 
     Raises
     ------
     NotPositiveSemidefiniteError
-        if what remains of K after the last pivot is not a rounding error.
+        If the remainder of K after the last pivot is larger than a rounding error.
     """
     n = len(K)
     xp = array_namespace(K)
@@ -105,14 +105,15 @@ def pivoted_cholesky(K: Array, tolerance: float = 0.0, overwrite: bool = False) 
 
 
 def _copy(K: Array) -> Array:
-    """Return a copy; of an array in the order of LAPACK."""
+    """Return a copy; arrays are copied to Fortran order."""
     return np.array(K, order="F") if isinstance(K, np.ndarray) else 1.0 * K
 
 
 def _pivoted(K: Array, tolerance: float) -> tuple[PivotedCholesky, float]:
-    """Factor down to pivots of that size; return also how far the rest is from the rest of a Gram matrix.
+    """Factor K with pivots above the tolerance; return the factor and an error.
 
-    K, in Fortran order, is the workspace and comes back as it was.
+    The error is the size of the part of K − ΨΨᵀ that no Gram matrix has. K, in Fortran order, is the workspace and is
+    restored at the end.
     """
     if not isinstance(K, np.ndarray):
         values, pivots, error = torch_cholesky.pivoted_cholesky(K, tolerance)
@@ -126,10 +127,10 @@ def _pivoted(K: Array, tolerance: float) -> tuple[PivotedCholesky, float]:
     factor = np.empty((n, rank))
     factor[order] = packed[:, :rank]
     _restore_below_diagonal(K, diagonal)
-    # Row order[i] is row i of a lower triangle; LAPACK leaves something above its diagonal.
+    # Row order[i] is row i of a lower triangle; LAPACK leaves other numbers above its diagonal.
     for i, row in enumerate(order[:rank]):
         factor[row, i + 1 :] = 0
-    # K − ΨΨᵀ is itself a Gram matrix when K is: no negative diagonal, nothing beside a zero diagonal.
+    # If K is a Gram matrix, so is K − ΨΨᵀ: no diagonal entry is negative, and a row with diagonal entry 0 is zero.
     remainder = diagonal - np.einsum("ij,ij->i", factor, factor)
     beside = np.abs(image - factor @ (factor.T @ probe)) / np.sqrt(n)
     return PivotedCholesky(factor, order[:rank]), max(-float(np.min(remainder)), float(np.max(beside)))
@@ -145,9 +146,9 @@ class SpanningCholesky(NamedTuple):
 def spanning_cholesky(K: Array, tolerance: float) -> SpanningCholesky:
     """Factor a Gram matrix and drop the rows that others span; K is overwritten.
 
-    Plain Cholesky, n³/3 flops in place, where every pivot is above the tolerance; else with pivoting, which stops at
-    the tolerance and is about twice as slow. Either way no triangular solve with L amplifies an error by more than
-    about 1/√tolerance: that is the whole policy, no jitter is added to K.
+    If every pivot is above the tolerance, this is a plain Cholesky factorization, n³/3 flops in place. Otherwise it is
+    done with pivots, which stops at the tolerance and is about twice as slow. In both cases a triangular solve with L
+    amplifies an error by at most about 1/√tolerance, so no jitter is added to K.
     """
     if not isinstance(K, np.ndarray):
         whole = torch_cholesky.cholesky(K, 0.0)
@@ -168,7 +169,7 @@ def spanning_cholesky(K: Array, tolerance: float) -> SpanningCholesky:
 
 
 def _restore_below_diagonal(K: Array, diagonal: Array) -> None:
-    """Undo what a factorisation did below the diagonal of a symmetric matrix: above it, it is as it was."""
+    """Restore a symmetric matrix whose lower triangle was overwritten, from its upper triangle and its diagonal."""
     for j in range(len(K)):
         K[j + 1 :, j] = K[j, j + 1 :]
         K[j, j] = diagonal[j]

@@ -67,19 +67,19 @@ def block_krylov_eigh(
 ) -> tuple[Any, Any] | None:
     """Find the k largest eigenpairs by restarted block Krylov iteration from a random block.
 
-    Each cycle spans Q, MQ, …, M^(depth−1)Q, orthogonalised twice, and takes the Ritz pairs of that space; the leading
-    ones start the next cycle. All work consists of products of blocks, so it runs at the speed of the matrix product
-    on any array-API backend. Memory: 2·depth blocks. Musco and Musco, *Randomized block Krylov methods*, 2015.
+    Each cycle spans Q, MQ, …, M^(depth−1)Q, orthogonalized twice, and computes the Ritz pairs of that space; the
+    leading ones start the next cycle. Nearly all work is in matrix products, which are fast on any array-API backend.
+    Memory: 2·depth blocks. Musco and Musco, *Randomized block Krylov methods*, 2015.
 
     Parameters
     ----------
     matmat : callable, (size, b) → (size, b)
     start : array (size, b), b > k
-        A random block; it is computed with the namespace and on the device of this array.
+        A random block. Its array namespace and its device are used for all computations.
 
     Returns
     -------
-    values (k,), vectors (size, k), or None if the residual 1e-10·μ₁ was not reached or will not be.
+    values (k,), vectors (size, k), or None if the iteration does not reach the residual 1e-10·μ₁.
     """
     xp = array_namespace(start)
     size, width = start.shape

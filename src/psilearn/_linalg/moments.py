@@ -117,13 +117,13 @@ def mixed_moment(
 class GramSum:
     """Σ F Fᵀ over blocks F (r, b) of columns, summed in float64, with half of the flops of a product.
 
-    r² numbers, and as many float32 numbers if blocks are float32: the sum of one block is single precision, the sum of
-    the blocks is not, so that the error does not grow with their number.
+    It stores r² numbers, and r² float32 numbers more if blocks are float32. The product of one block is then computed
+    in single precision, but the products are summed in float64, so that the error does not grow with their number.
     """
 
     def __init__(self, size: int, compute: Compute = NUMPY) -> None:
         self.compute = compute
-        # the lower triangle of an array; all of a tensor
+        # An array has only the lower triangle; a tensor has the whole matrix.
         self.lower: Any = np.zeros((size, size), order="F") if compute.device is None else compute.zeros((size, size))
         self._block_sum: Any = None
 

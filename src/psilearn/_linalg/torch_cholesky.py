@@ -1,4 +1,4 @@
-"""The factorisations of torch that arrays have from LAPACK, and one that torch lacks: Cholesky with pivots."""
+"""Cholesky factorizations of torch tensors, including one that torch does not have: with pivots."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
-PROPOSED = 256  # rows that are looked at together for pivots
-ACCEPTED = 0.1  # part of the largest pivot that an accepted one has at least
+PROPOSED = 256  # rows that are considered together as pivots
+ACCEPTED = 0.1  # smallest accepted pivot, relative to the largest one
 
 
 def cholesky(K: Any, shift: float, overwrite: bool = False) -> Any:
-    """Return L with LLᵀ = K + shift·I, or None where there is none; K may get the shift."""
+    """Return L with LLᵀ = K + shift·I, or None if K + shift·I is not positive definite.
+
+    With ``overwrite``, the shift is added to K itself.
+    """
     import torch
 
     if shift:
@@ -37,13 +40,15 @@ def solve_triangle(L: Any, B: Any, transposed: bool = False) -> Any:
 
 
 def pivoted_cholesky(K: Any, tolerance: float) -> tuple[Any, Any, float]:
-    """Factor K = FFᵀ with pivots above the tolerance; return F (n, r), the pivots, and how far the rest is from Gram's.
+    """Factor K = FFᵀ with pivots above the tolerance; return F (n, r), the pivots and an error.
 
-    The rows with the largest diagonals are proposed together and factored with pivots on the host, down to a tenth of
-    the largest; those accepted are taken out of K by one product. So every pivot is at least a tenth of the largest
-    that there was, and a device hears of the host once in many pivots. n²r flops as products of matrices. K is the
-    workspace and comes back to rounding as it was; memory: n² numbers for F beside it, half of that more where the rank
-    is below n/2.
+    The error is the size of the part of K − FFᵀ that no Gram matrix has. In each round, the 256 rows with the largest
+    remaining diagonal entries are factored with pivots on the host. Rows whose pivot is at least a tenth of the largest
+    one are accepted, and subtracted from K by one matrix product. Data is therefore exchanged with the host once per
+    round and not once per pivot.
+
+    n²r flops, as matrix products. K is the workspace and is restored at the end up to rounding. Memory in addition to
+    K: n² numbers for F, and up to half as many again if the rank is below n/2.
     """
     import torch
 
@@ -66,7 +71,7 @@ def pivoted_cholesky(K: Any, tolerance: float) -> tuple[Any, Any, float]:
         L = torch.from_numpy(np.tril(packed[:rank, :rank])).to(K)
         chosen = proposed[torch.from_numpy(order[:rank].astype(np.int64) - 1).to(K.device)]  # LAPACK counts from one
         F = factor[:, found : found + rank]
-        torch.mul(solve_triangle(L, K[chosen]).T, free[:, None], out=F)  # what is a pivot already stays zero
+        torch.mul(solve_triangle(L, K[chosen]).T, free[:, None], out=F)  # rows that are pivots already stay zero
         F[chosen] = L
         free[chosen] = False
         K.addmm_(F, F.T, alpha=-1)
@@ -74,7 +79,7 @@ def pivoted_cholesky(K: Any, tolerance: float) -> tuple[Any, Any, float]:
         found += rank
     factor = factor[:, :found].clone() if 2 * found < n else factor[:, :found]
     K.addmm_(factor, factor.T)
-    # K − FFᵀ is itself a Gram matrix when K is: no negative diagonal, nothing beside a zero diagonal.
+    # If K is a Gram matrix, so is K − FFᵀ: no diagonal entry is negative, and a row with diagonal entry 0 is zero.
     remainder = diagonal - torch.linalg.vector_norm(factor, dim=1) ** 2
     beside = (image - factor @ (factor.T @ probe)).abs() / np.sqrt(n)
     order = pivots[:found].cpu().numpy().astype(np.intp)

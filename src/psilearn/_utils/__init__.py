@@ -1,1 +1,1 @@
-"""Helpers that know nothing of kernels and estimators: samples, validation, files, hashes, progress."""
+"""Helpers that do not depend on kernels and estimators: samples, validation, files, hashes, progress."""

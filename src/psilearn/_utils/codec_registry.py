@@ -1,7 +1,7 @@
 """The registry of codecs, which encode values of a class as plain JSON data and arrays, and decode them.
 
-A package registers its own classes in a module, and declares this module as an entry point. It is imported when an
-unknown class or kind is met first::
+A package registers its own classes in a module, and declares this module as an entry point. The module is
+imported when a class or kind that is not registered is encoded or decoded for the first time::
 
     [project.entry-points."psilearn.codecs"]
     mypackage = "mypackage.codecs"
@@ -32,8 +32,8 @@ class Codec:
     """How the values of some classes are encoded.
 
     ``encode(value, encoder, where)`` returns a JSON object, in which values are encoded by ``encoder.encode`` and
-    arrays are put aside by ``encoder.put``; ``where`` describes the value in error messages. ``decode(data, decoder)``
-    is the inverse, with ``decoder.decode`` and ``decoder.array``.
+    arrays are replaced by names of files by ``encoder.put``; ``where`` describes the value in error messages.
+    ``decode(data, decoder)`` is the inverse, with ``decoder.decode`` and ``decoder.array``.
     """
 
     kind: str
@@ -132,7 +132,7 @@ class Registry:
 
 
 def _advise(kind: str) -> str:
-    """Say how a package registers its codecs."""
+    """Return a sentence that explains how a package registers its codecs."""
     package = kind.rpartition(".")[0]
     if not package:
         return ""

@@ -1,8 +1,9 @@
 """Encode values as plain JSON data and arrays, and decode them, without pickle.
 
 A finite number, a text, a bool or None is its own encoding. Any other value is encoded by a registered codec
-(:mod:`psilearn._utils.codec_registry`) as a JSON object that names the codec in ``kind``; arrays are put aside, to be
-written to files. Decoding constructs registered classes only, and calls nothing that the data names.
+(:mod:`psilearn._utils.codec_registry`) as a JSON object that names the codec in ``kind``. Arrays are collected
+separately and written to files. Decoding constructs only registered classes and does not import or call other names
+in the data.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ FLOAT_TYPES = {cls.__name__: cls for cls in (float, np.float32, np.float64)}
 
 
 class Encoder:
-    """Encodes values. An object that occurs several times is encoded once, and the same object when decoded."""
+    """Encodes values. An object that occurs several times is encoded once and decoded as one object."""
 
     def __init__(self, registry: Registry | None = None) -> None:
         self.arrays: dict[str, NDArray[Any]] = {}  # by the name of their file
@@ -47,7 +48,7 @@ class Encoder:
         return data
 
     def put(self, array: NDArray[Any]) -> str:
-        """Put an array aside, and return the name of its file."""
+        """Add an array to those that are written to files, and return the name of its file."""
         name = f"array{len(self.arrays):03d}.npy"
         self.arrays[name] = array
         return name
@@ -64,7 +65,7 @@ class Encoder:
         return {"kind": codec.kind, **codec.encode(value, self, where)}
 
     def _find_list_codec(self, value: Any) -> Codec | None:
-        """Return a codec of lists of objects of the class of all items."""
+        """Return a codec for a list whose items all have the same class."""
         if not isinstance(value, list | tuple) or not value:
             return None
         cls = type(value[0])

@@ -26,7 +26,7 @@ MANIFEST = "manifest.json"
 UNFINISHED = "manifest.json.unfinished"  # the manifest of a folder that is being written
 ARRAY_SUFFIX = ".npy"
 
-# What Python raises for contents of another kind than expected.
+# Errors that Python raises for unexpected contents.
 _CONTENT_ERRORS = (
     ArithmeticError,
     AttributeError,

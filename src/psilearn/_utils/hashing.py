@@ -27,7 +27,7 @@ def content_hash(A: Samples) -> str:
 
 
 def digest(A: Samples, strict: bool) -> bytes:
-    """Return the SHA-256 of a collection; unless ``strict``, an object without known contents counts by its class."""
+    """Return the SHA-256 of a collection; if not ``strict``, objects of unknown contents are hashed by class."""
     sha256 = hashlib.sha256()
     for piece in _pieces(A, strict):
         sha256.update(piece)

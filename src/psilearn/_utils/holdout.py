@@ -1,4 +1,4 @@
-"""Random partitions into examples to train on and examples to validate on."""
+"""Random partitions into training and validation examples."""
 
 from collections.abc import Callable
 from typing import TypeAlias

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 def check_ranks(ranks: NDArray[Any], name: str, partial: bool) -> None:
     """Raise an error for the first row of ranks (n, K) that is not a ranking.
 
-    A full ranking contains each of 1, …, K once. A partial ranking contains any numbers from 1 on, where a larger
-    number is less preferred, and NaN for the items of unknown rank, but not for all items.
+    A full ranking contains each of 1, …, K once. A partial ranking contains numbers of at least 1, where a
+    larger number is less preferred, and NaN for items of unknown rank. At least one rank must be known.
     """
     if ranks.shape[1] < 2:
         raise ValueError(f"{name} must rank at least 2 items per row; got shape {ranks.shape}.")

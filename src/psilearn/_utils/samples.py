@@ -1,7 +1,7 @@
-"""Collections of objects, whatever they are made of.
+"""Collections of objects: arrays, tensors, CSR matrices and sequences.
 
 A collection is a 1-D or 2-D array or tensor (its rows), a CSR matrix (its rows) or any sequence (its items). Inputs,
-outputs and candidates are collections; only a kernel looks inside an object.
+outputs and candidates are collections. Only kernels use the contents of an object.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -17,8 +17,8 @@ from psilearn._backend import array_namespace, is_tensor, take_rows, tensor_to_n
 Samples = Any
 Index = NDArray[np.intp]
 
-KEY_BYTES = 32  # rows of more bytes are known by a digest of them
-CHUNK_BYTES = 2**20  # rows that become keys at a time
+KEY_BYTES = 32  # longer rows are compared by their digests
+CHUNK_BYTES = 2**20  # size of the rows that are converted to keys at a time
 
 
 def n_samples(A: Samples) -> int:
@@ -27,7 +27,7 @@ def n_samples(A: Samples) -> int:
 
 
 def is_empty(A: Samples) -> bool:
-    """Return whether something is a collection of no objects."""
+    """Return whether an object is an empty collection."""
     return getattr(A, "ndim", 1) > 0 and (hasattr(A, "shape") or hasattr(A, "__len__")) and n_samples(A) == 0
 
 
@@ -44,7 +44,7 @@ def check_not_empty(A: Samples, name: str) -> None:
 
 
 def n_columns(A: Samples) -> int | None:
-    """Return the width of a collection of rows; None where objects are not rows."""
+    """Return the width of a collection of rows; None if the objects are not rows."""
     return int(A.shape[1]) if getattr(A, "ndim", 0) == 2 else None
 
 
@@ -54,7 +54,7 @@ def describe_shape(A: Samples) -> str:
 
 
 def take(A: Samples, index: Index | slice) -> Samples:
-    """Return the chosen objects, in the form in which the collection came."""
+    """Return the chosen objects as a collection of the same form."""
     if isinstance(index, slice) or isinstance(A, np.ndarray) or sparse.issparse(A):
         return A[index]
     if is_tensor(A):
@@ -63,7 +63,7 @@ def take(A: Samples, index: Index | slice) -> Samples:
 
 
 def concat(parts: Sequence[Samples]) -> Samples:
-    """Return one collection of all objects; one CSR part makes the whole CSR."""
+    """Return one collection of all objects; it is a CSR matrix if one of the parts is."""
     if len(parts) == 1:
         return parts[0]
     if all(isinstance(part, np.ndarray) for part in parts):
@@ -81,18 +81,18 @@ def concat(parts: Sequence[Samples]) -> Samples:
 class Distinct(NamedTuple):
     """The distinct objects of a collection, in the order in which they first appear."""
 
-    first: Index  # (d,)  where each distinct object first stands
-    inverse: Index  # (n,)  which distinct object each one is
+    first: Index  # (d,)  index of the first occurrence of each distinct object
+    inverse: Index  # (n,)  number of the distinct object that equals each object
 
 
 def distinct(A: Samples) -> Distinct:
     """Find the distinct objects of a collection.
 
-    Rows are equal when all their entries are; other objects when they are hashable and equal, or are lists, sets,
-    dicts or arrays of equal things. Any other object that cannot be hashed is equal to itself alone.
+    Rows are equal if all their entries are equal. Hashable objects are compared by ``==``; lists, tuples, sets, dicts
+    and arrays are compared item by item. All other objects are distinct from each other.
 
-    A row of more than 32 bytes is known by its 128-bit BLAKE2b digest. Two different rows among n have one digest with
-    probability n²/2¹²⁹: less than 1e-25 for a million rows.
+    Rows of more than 32 bytes are compared by their 128-bit BLAKE2b digests. The probability that two different rows
+    among n have the same digest is n²/2¹²⁹, less than 1e-25 for a million rows.
     """
     seen: dict[Hashable, int] = {}
     first: list[int] = []
@@ -106,7 +106,7 @@ def distinct(A: Samples) -> Distinct:
 
 
 def match(A: Samples, B: Samples) -> Index:
-    """Return, for each object of A, the first place of an equal one in B; −1 where there is none."""
+    """Return, for each object of A, the index of the first equal object in B; −1 if B does not contain it."""
     A, B = tensor_to_numpy(A), tensor_to_numpy(B)
     if _are_plain(A, B):
         # A float32 and the float64 it came from are one number.
@@ -115,19 +115,19 @@ def match(A: Samples, B: Samples) -> Index:
         for i, key in enumerate(_row_keys(B, dtype)):
             places.setdefault(key, i)
         return np.fromiter((places.get(key, -1) for key in _row_keys(A, dtype)), np.intp, len(A))
-    first, inverse = distinct(concat([B, A]))  # an object of B stands before its equals of A
+    first, inverse = distinct(concat([B, A]))  # the first occurrence is in B if B has an equal object
     place = first[inverse[n_samples(B) :]]
     return np.where(place < n_samples(B), place, -1)
 
 
 def _are_plain(*collections: Samples) -> bool:
-    """Return whether all are arrays of numbers or strings whose rows have one shape."""
+    """Return whether all collections are arrays of numbers or strings whose rows have the same shape."""
     arrays = all(isinstance(A, np.ndarray) and A.dtype != object for A in collections)
     return arrays and len({A.shape[1:] for A in collections}) == 1
 
 
 def _keys(A: Samples) -> Iterable[Hashable]:
-    """Give something hashable for each object, equal for equal objects, one after the other."""
+    """Return an iterable with one hashable key per object; equal objects have equal keys."""
     A = A if isinstance(A, np.ndarray) else tensor_to_numpy(A)
     if sparse.issparse(A):
         return _csr_keys(A)
@@ -142,7 +142,7 @@ def _row_keys(A: NDArray[Any], dtype: Any) -> Iterator[bytes]:
     for start in range(0, len(A), step):
         rows = np.ascontiguousarray(A[start : start + step], dtype=dtype)
         if np.issubdtype(rows.dtype, np.inexact):
-            rows = rows + 0.0  # −0.0 and 0.0 are one number
+            rows = rows + 0.0  # converts −0.0 to 0.0
         if n_bytes == 0:
             yield from [b""] * len(rows)
         else:
@@ -166,7 +166,7 @@ def _digest(key: bytes) -> bytes:
 
 
 def _object_keys(A: Samples) -> Iterator[Hashable]:
-    items = list(A)  # all alive at once, so that no two share an id
+    items = list(A)  # keeps all items alive, so that ids are unique
     for item in items:
         yield _object_key(item)
 

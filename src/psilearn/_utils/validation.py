@@ -1,4 +1,4 @@
-"""Checks of single parameters: each error names the argument, the value it got and the values that are allowed."""
+"""Checks of single parameters: each error states the argument, the given value and the allowed values."""
 
 from math import inf, nan
 from numbers import Integral, Real
@@ -68,7 +68,7 @@ def _is_dtype(value: DTypeLike, dtype: np.dtype[np.floating]) -> bool:
 
 
 def _to_float(value: object) -> float:
-    """Return a real number as a float, and NaN, which is in no range, for any other object."""
+    """Return a real number as a float; NaN, which fails all range checks, for any other object."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return nan
     try:

@@ -284,7 +284,7 @@ class Baseline(CandidateChoice, BaseEstimator):
         raise NotImplementedError
 
     def _validation_error(self, Y: Array, soft: Array) -> float:
-        """Return 1 − F1 at the best threshold of scores, or the mean squared distance; validation minimises it."""
+        """Return 1 − F1 at the best threshold of scores, or the mean squared distance; validation minimizes it."""
         return best_f1_error(Y, soft, self.allows_empty_) if self.binary_ else _mean_squared_distance(Y, soft)
 
     def _initial_settings(self, value: TunedValue) -> Settings:

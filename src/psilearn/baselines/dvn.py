@@ -25,7 +25,7 @@ RATE_DROPS = (0.4, 0.8)  # parts of the epochs after which the learning rate is 
 
 
 class DVN(Network):
-    """Deep value network: a network learns the quality of outputs, and prediction maximises it.
+    """Deep value network: a network learns the quality of outputs, and prediction maximizes it.
 
     The value v(x, y) = σ(⟨s(x), y⟩ + ⟨w, softplus(Cy + c)⟩ + v₀), with a perceptron s, is trained by cross-entropy to
     equal the F1 of y, relaxed to [0, 1] as 2Σmin(y, y*)/(Σmin(y, y*) + Σmax(y, y*)). The outputs to learn from are

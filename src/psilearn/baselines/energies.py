@@ -44,7 +44,7 @@ class GlobalTerm(torch.nn.Module):
 
 
 class OutputSpace(Protocol):
-    """A space of relaxed outputs with its regulariser R, margin Δ and descent steps."""
+    """A space of relaxed outputs with its regularizer R, margin Δ and descent steps."""
 
     def regularizer(self, y: torch.Tensor) -> torch.Tensor:
         """Return R(y), shape (n,)."""
@@ -62,7 +62,7 @@ class OutputSpace(Protocol):
         """Return y for a state of the descent."""
 
     def step(self, state: torch.Tensor, target: torch.Tensor, rate: float) -> torch.Tensor:
-        """Return the state after a step of length ``rate`` towards the target s − ∇G(y)."""
+        """Return the state after a step of length ``rate`` toward the target s − ∇G(y)."""
 
 
 class LabelSpace:
@@ -93,7 +93,7 @@ class LabelSpace:
         return torch.sigmoid(state)
 
     def step(self, state: torch.Tensor, target: torch.Tensor, rate: float) -> torch.Tensor:
-        """Return t after a step towards s − ∇G."""
+        """Return t after a step toward s − ∇G."""
         return (1 - rate) * state + rate * target
 
 
@@ -124,7 +124,7 @@ class NumberSpace:
         return torch.minimum(torch.maximum(state, self.low), self.high)
 
     def step(self, state: torch.Tensor, target: torch.Tensor, rate: float) -> torch.Tensor:
-        """Return y after a step towards s − ∇G, projected onto the range."""
+        """Return y after a step toward s − ∇G, projected onto the range."""
         return self.to_output((1 - rate) * state + rate * target)
 
 
@@ -145,8 +145,8 @@ def infer(
 ) -> torch.Tensor:
     """Return a y of low energy for each row of scores (n, L), by gradient descent from the prediction of the network.
 
-    With the truth (n, L), E(x, y) − Δ(y, truth) is minimised instead: loss-augmented inference. The mean of the
-    minimised function before each step and at the end is appended to ``curve``.
+    With the truth (n, L), E(x, y) − Δ(y, truth) is minimized instead: loss-augmented inference. The mean of the
+    minimized function before each step and at the end is appended to ``curve``.
     """
     with torch.no_grad():
         scores = scores.detach()

@@ -52,7 +52,7 @@ class KRR(_KernelLeastSquares):
     input_kernel : Kernel, callable or None, default=None
         The kernel of the inputs, or a function k(a, b) of two inputs; None is a Gaussian kernel of the median width.
     alpha : float or sequence of float, default=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-        The regularisation λ > 0; the best value of a sequence is chosen on held-out examples.
+        The regularization λ > 0; the best value of a sequence is chosen on held-out examples.
     validation_fraction : float, default=0.2
         The share of examples that is held out to choose ``alpha`` and the threshold.
     random_state : int, RandomState or None, default=0
@@ -65,7 +65,7 @@ class KRR(_KernelLeastSquares):
     coef_ : ndarray of shape (n, L)
         The coefficients (K_x + nλI)⁻¹Y.
     alpha_ : float
-        The chosen regularisation.
+        The chosen regularization.
     binary_ : bool
         Whether the outputs are rows of labels.
     candidates_ : array or CSR matrix
@@ -132,7 +132,7 @@ class RRR(_KernelLeastSquares):
     input_kernel : Kernel, callable or None, default=None
         The kernel of the inputs, or a function k(a, b) of two inputs; None is a Gaussian kernel of the median width.
     alpha : float, default=1e-4
-        The regularisation λ > 0.
+        The regularization λ > 0.
     n_components : int or sequence of int, default=(5, 10, 20, 40, 80)
         The dimension p; the best value of a sequence is chosen on held-out examples. A value above the rank of the
         fitted outputs has the effect of the rank.

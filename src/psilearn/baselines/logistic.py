@@ -48,7 +48,7 @@ class LinearLabels(Baseline):
 class LR(LinearLabels):
     """Logistic regression for each label by itself, with an L2 penalty; one threshold for all labels.
 
-    It minimises Σᵢ log(1 + exp(−yᵢₗ(⟨wₗ, xᵢ⟩ + bₗ))) + |wₗ|²/(2C) for each label l, y in {−1, 1}. Candidates are
+    It minimizes Σᵢ log(1 + exp(−yᵢₗ(⟨wₗ, xᵢ⟩ + bₗ))) + |wₗ|²/(2C) for each label l, y in {−1, 1}. Candidates are
     compared by their probability.
 
     Parameters

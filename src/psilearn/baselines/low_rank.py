@@ -1,4 +1,4 @@
-"""Posterior-regularised low-rank learning of labels that are annotated incompletely."""
+"""Posterior-regularized low-rank learning of labels that are annotated incompletely."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_ITERATIONS = 40  # of L-BFGS in each round, started from the weights of the 
 
 
 class PRLR(LinearLabels):
-    """Logistic regressions onto soft labels whose matrix is pulled towards low rank.
+    """Logistic regressions onto soft labels whose matrix is pulled toward low rank.
 
     Annotators omit labels. With the probability p = σ(⟨wₗ, xᵢ⟩ + bₗ) of a label and the log-odds a(y) that an
     annotation y adds, the true labels have the posterior probabilities
@@ -36,10 +36,10 @@ class PRLR(LinearLabels):
 
     where the nuclear norm expresses that labels are correlated: the matrix of all labels has low rank. Rounds of
     expectation (Q for the current P; a convex problem, solved by splitting it into logits and singular values) and
-    maximisation (logistic regressions onto Q) learn w. If no label is omitted and no wrong label is added, then Q = Y,
+    maximization (logistic regressions onto Q) learn w. If no label is omitted and no wrong label is added, then Q = Y,
     and the model is that of :class:`LR`.
 
-    The article defines what is regularised and that it is learned by expectation maximisation; the noise model of the
+    The article defines what is regularized and that it is learned by expectation maximization; the noise model of the
     annotations and the solver are choices of this library. Cost per round: 10 to 100 times (at most 200) an
     eigendecomposition of order L and 6nL² flops, and about 50 passes over X; memory: about 13nL numbers, and 40 times
     the number of weights for L-BFGS. Candidates are compared by their probability.
@@ -56,7 +56,7 @@ class PRLR(LinearLabels):
     C : float, default=10.0
         The inverse strength C > 0 of the L2 penalty |w|²/(2C) of the logistic regressions.
     n_rounds : int, default=5
-        The number of rounds of expectation and maximisation.
+        The number of rounds of expectation and maximization.
     validation_fraction : float, default=0.2
         The share of examples that is held out to choose ``rank_penalty`` and the threshold.
     random_state : int, RandomState or None, default=0
@@ -154,9 +154,9 @@ class PRLR(LinearLabels):
 
 
 def fit_soft_logistic(X: Samples, Q: Array, C: float, start: Array) -> Array:
-    """Return the weights (d + 1, L) that minimise the penalised cross-entropy with soft targets Q (n, L).
+    """Return the weights (d + 1, L) that minimize the penalized cross-entropy with soft targets Q (n, L).
 
-    The objective is Σᵢₗ [log(1 + exp sᵢₗ) − qᵢₗsᵢₗ] + |W|²/(2C) with s = XW + b, for all labels together, minimised
+    The objective is Σᵢₗ [log(1 + exp sᵢₗ) − qᵢₗsᵢₗ] + |W|²/(2C) with s = XW + b, for all labels together, minimized
     from ``start``. The last row of the weights is the intercepts b.
     """
 
@@ -175,9 +175,9 @@ def fit_soft_logistic(X: Samples, Q: Array, C: float, start: Array) -> Array:
 
 
 def solve_posterior(scores: Array, rank_penalty: float) -> Array:
-    """Return the minimiser Q in [0, 1] of KL(Q ‖ σ(scores)) + τ‖Q‖_*, shape (n, L); scores ±∞ stay 0 and 1.
+    """Return the minimizer Q in [0, 1] of KL(Q ‖ σ(scores)) + τ‖Q‖_*, shape (n, L); scores ±∞ stay 0 and 1.
 
-    The problem is split into Q = Z (ADMM): Q minimises KL + ρ/2|Q − Z + U|², a scalar equation in each logit; Z has the
+    The problem is split into Q = Z (ADMM): Q minimizes KL + ρ/2|Q − Z + U|², a scalar equation in each logit; Z has the
     singular values of Q + U, each reduced by τ/ρ; U sums the differences.
     """
     if rank_penalty == 0:
@@ -201,7 +201,7 @@ def solve_posterior(scores: Array, rank_penalty: float) -> Array:
 
 
 def shrink_singular_values(A: Array, amount: float) -> Array:
-    """Return A with singular values max(s − amount, 0), the minimiser of ½|Z − A|² + amount·‖Z‖_*, from AᵀA."""
+    """Return A with singular values max(s − amount, 0), the minimizer of ½|Z − A|² + amount·‖Z‖_*, from AᵀA."""
     squares, V = eigh(A.T @ A, check_finite=False)
     values = np.sqrt(np.maximum(squares, 0))
     positive = values > amount  # after shrinking

@@ -17,22 +17,22 @@ from psilearn.baselines.baseline import Baseline
 
 
 class KNN(Baseline):
-    """Nearest neighbours: the mean output of the k training inputs that are nearest.
+    """Nearest neighbors: the mean output of the k training inputs that are nearest.
 
     Candidates are compared by their squared distance to this mean.
 
     Parameters
     ----------
     n_neighbors : int or sequence of int, default=(1, 3, 5, 10, 20, 40)
-        The number k of neighbours; the best value of a sequence is chosen on held-out examples.
+        The number k of neighbors; the best value of a sequence is chosen on held-out examples.
     weights : {"uniform", "distance"}, default="uniform"
-        Whether all neighbours count equally, or each by 1/distance.
+        Whether all neighbors count equally, or each by 1/distance.
     metric : str, default="euclidean"
         The name of a distance of scikit-learn, such as "euclidean" or "cosine".
     validation_fraction : float, default=0.2
         The share of examples that is held out to choose ``n_neighbors`` and the threshold.
     n_jobs : int or None, default=None
-        The number of parallel jobs of the neighbour search.
+        The number of parallel jobs of the neighbor search.
     random_state : int, RandomState or None, default=0
         The random seed of the held-out examples.
     verbose : int, default=0
@@ -43,7 +43,7 @@ class KNN(Baseline):
     model_ : KNeighborsRegressor
         The fitted model of scikit-learn.
     n_neighbors_ : int
-        The chosen number of neighbours.
+        The chosen number of neighbors.
     binary_ : bool
         Whether the outputs are rows of labels.
     candidates_ : array or CSR matrix

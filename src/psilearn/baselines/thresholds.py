@@ -1,4 +1,4 @@
-"""From scores to label sets: one threshold for all labels that maximises the mean F1 of held-out examples."""
+"""From scores to label sets: one threshold for all labels that maximizes the mean F1 of held-out examples."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def apply_threshold(scores: Array, threshold: float, allow_empty: bool = True) -
 
 
 def best_threshold(Y: Array, scores: Array, allow_empty: bool = True) -> float:
-    """Return the threshold that maximises the mean example-based F1 of label sets, found exactly.
+    """Return the threshold that maximizes the mean example-based F1 of label sets, found exactly.
 
     With the labels of an example in descending order of score, predicting the first j gives F1ⱼ = 2·TPⱼ / (j + |y|).
-    Lowering the threshold past a score adds the difference of two neighbours of that example, so one sort of all scores
+    Lowering the threshold past a score adds the difference of two neighbors of that example, so one sort of all scores
     and one running sum give the mean F1 at every threshold. If empty label sets are not allowed, the label with the
     highest score is predicted at every threshold: its difference is zero. Cost: n·L·log(n·L) comparisons for n examples
     and L labels; memory: about 9nL numbers.

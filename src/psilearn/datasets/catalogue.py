@@ -1,4 +1,4 @@
-"""The catalogue of all datasets: summary, sizes, files, origin and licence.
+"""The catalogue of all datasets: summary, sizes, files, origin and license.
 
 Loaders read their files by this table, and ``psilearn data`` prints it.
 """
@@ -203,7 +203,7 @@ _ALL = (
     Dataset(
         "metabolites",
         "Metabolites: merged tandem mass spectra of [M+H]+ ions from MassBank → molecules, each to be found among the "
-        "molecules of its formula; five folds, and molecules of other formulas without spectra. Licences vary by row.",
+        "molecules of its formula; five folds, and molecules of other formulas without spectra. Licenses vary by row.",
         *(3942, 0, None, 460_559),
         "MassBank consortium, MassBank-data 2025.05.1 (cite records by their accession); the task: Brouard, Shen, "
         "Dührkop, d'Alché-Buc, Böcker and Rousu, Fast metabolite identification with input output kernel regression, "

@@ -19,7 +19,7 @@ from psilearn.datasets.xc import read_xc
 
 
 def load_dataset(name: str) -> Bunch:
-    """Return the rows of a dataset with its split, names, description, licence and source."""
+    """Return the rows of a dataset with its split, names, description, license and source."""
     dataset = DATASETS[name]
     kind, paths = dataset.fetch()
     parts = _READERS[kind](paths)  # training and test rows, or all rows as one part

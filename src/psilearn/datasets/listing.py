@@ -84,7 +84,7 @@ def _download(console: Console, dataset: Dataset, named: bool) -> bool:
 
 def _make_overview(states: dict[str, str]) -> Table:
     """Return a table with one row per dataset."""
-    table = Table("dataset", "state", "size", "folder", "from; licence", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
+    table = Table("dataset", "state", "size", "folder", "from; license", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     table.columns[2].justify = "right"
     table.columns[4].overflow = "fold"
     for name, state in states.items():
@@ -103,7 +103,7 @@ def _print_dataset(console: Console, dataset: Dataset, state: str, verify: bool)
         console.print(text, markup=False, highlight=False, soft_wrap=address)
 
     console.print(f"[bold]{dataset.name}[/]: [{_STYLES[state]}]{state}[/]\n")
-    write(f"{dataset.description}\n\nLicence: {dataset.licence}")
+    write(f"{dataset.description}\n\nLicense: {dataset.licence}")
     write(f"Source: {dataset.source}", address=True)
     for form in dataset.forms:
         write("\nFiles, below the data home:" if form is dataset.forms[0] else "\nAlternatively:")

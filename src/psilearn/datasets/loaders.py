@@ -25,7 +25,7 @@ def load_usps() -> Bunch:
         - ``digits`` : array of int of shape (9298,), the digit of each image.
         - ``train`` : array of shape (7291,), the indices of the training rows of the original split.
         - ``test`` : array of shape (2007,), the indices of the test rows.
-        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the license and the origin of the dataset.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def load_bibtex() -> Bunch:
         - ``test`` : array of shape (2515,), the indices of the test rows.
         - ``feature_names`` : list of str, the name of each feature.
         - ``label_names`` : list of str, the name of each label.
-        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the license and the origin of the dataset.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def load_bookmarks() -> Bunch:
         - ``test`` : array of shape (27856,), the indices of the test rows.
         - ``feature_names`` : list of str, the name of each feature.
         - ``label_names`` : list of str, the name of each label.
-        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the license and the origin of the dataset.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def load_corel5k() -> Bunch:
         - ``test`` : array of shape (500,), the indices of the test rows.
         - ``feature_names`` : list of str, the name of each feature.
         - ``label_names`` : list of str, the name of each label.
-        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the license and the origin of the dataset.
 
     Raises
     ------
@@ -183,7 +183,7 @@ def load_delicious() -> Bunch:
         - ``test`` : array of shape (3185,), the indices of the test rows.
         - ``feature_names`` : list of str, the name of each feature.
         - ``label_names`` : list of str, the name of each label.
-        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the license and the origin of the dataset.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def load_mediamill() -> Bunch:
         - ``test`` : array of shape (12914,), the indices of the test rows.
         - ``feature_names`` : list of str or None, the name of each feature if known.
         - ``label_names`` : list of str or None, the name of each label if known.
-        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the license and the origin of the dataset.
 
     Raises
     ------
@@ -266,7 +266,7 @@ def load_eurlex4k() -> Bunch:
         - ``train`` : array of shape (15539,), the indices of the training rows of the repository's split.
         - ``test`` : array of shape (3809,), the indices of the test rows.
         - ``feature_names`` and ``label_names`` : None; the names are unknown.
-        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the license and the origin of the dataset.
 
     Raises
     ------
@@ -309,7 +309,7 @@ def load_label_ranking(name: str) -> Bunch:
           preferred.
         - ``feature_names`` : list of d str, the name of each feature.
         - ``item_names`` : list of K str, the name of each item.
-        - ``DESCR``, ``licence`` and ``source`` : str, the description, the licence and the origin of the dataset.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the license and the origin of the dataset.
 
     Raises
     ------

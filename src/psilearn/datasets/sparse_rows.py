@@ -71,7 +71,7 @@ def _decode(path: Path, number: int, raw: bytes) -> str:
 class SparseRows:
     """Sparse rows in the order in which they are read.
 
-    Entries are stored as plain numbers (16 bytes each); checks of the whole file run once, vectorised, in ``to_csr``.
+    Entries are stored as plain numbers (16 bytes each); checks of the whole file run once, vectorized, in ``to_csr``.
     """
 
     def __init__(self, path: Path) -> None:

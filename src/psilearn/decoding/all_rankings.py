@@ -110,7 +110,7 @@ def has_all_rankings(kernel: Kernel) -> bool:
 
 
 class AllRankings(Candidates):
-    """All rankings of the items that a model knows.
+    """All rankings of the items of a model.
 
     The nearest ranking is found by a solver, without a list. For everything else, such as the k > 1 nearest rankings or
     the position of a true one, all rankings are listed, which is possible for at most 8 items.
@@ -177,7 +177,7 @@ class AllRankings(Candidates):
         if K > MAX_LISTED_ITEMS:
             raise ValueError(
                 f"All rankings of {K} items are too many to list: only the nearest one can be found among them. Ask "
-                f"for k=1, or give candidates; those that the model knows are model.candidates_."
+                f"for k=1, or give candidates; model.candidates_ are the known rankings."
             )
         return SharedCandidates(self.kernel.to_form_of(self.known, all_rankings(K)), self.embedding)
 

@@ -35,7 +35,7 @@ def as_candidates(
         The argument of the user. None stands for all rankings if the output kernel has a solver for them, and for the
         known outputs otherwise.
     known : SharedCandidates, array, CSR matrix or sequence
-        The outputs that the model knows. If they have an embedding, the candidates get the same one.
+        The known outputs of the model. If they have an embedding, the candidates get the same one.
     check : callable
         Takes a collection of outputs and its name in error messages, and returns the validated collection.
     n_examples : int

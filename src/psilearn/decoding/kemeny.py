@@ -1,14 +1,14 @@
-"""The best ranking by pairwise preferences, exactly: argmax over rankings σ of Σ_{i<j} w_ij sign(σⱼ − σᵢ).
+"""Exact search for the best ranking by pairwise preferences: argmax over σ of Σ_{i<j} w_ij sign(σⱼ − σᵢ).
 
-With C_ij = w_ij = −C_ji, the gain of placing i before j, this is the linear ordering (Kemeny consensus) problem:
-NP-hard in K, and easy for the K of label ranking. There are two exact methods:
+Let C_ij = w_ij = −C_ji be the gain of placing i before j. This is the linear ordering (Kemeny consensus) problem. It is
+NP-hard in K, but fast for the small K of label ranking. There are two exact methods:
 
-- dynamic programming over the 2ᴷ sets of items, for all queries at once;
-- for larger K a decomposition first. Let i → j if C_ij > 0. Between two strongly connected components all arrows have
-  the same direction, so that it is optimal to order the components along the arrows, and each of them separately. Most
-  components have a few items only. One of more than 16 items is ordered by integer programming, exact up to the
-  tolerances of HiGHS (1e-6 of the largest gain) and with a limit of 60 s: pure noise is hard from about 30 items on,
-  noisy orders are not.
+- Up to 12 items: dynamic programming over the 2ᴷ sets of items, for all queries at once.
+- More items: a decomposition. Let i → j if C_ij > 0. Between two strongly connected components all arrows have the same
+  direction, so it is optimal to order the components along the arrows, and the items of each component separately. Most
+  components have only a few items and are ordered by dynamic programming. A component of more than 16 items is ordered
+  by integer programming, which is exact up to the tolerances of HiGHS (1e-6 of the largest gain) and limited to 60 s.
+  Random gains are hard from about 30 items on; noisy orders are not.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from psilearn._utils.samples import Index
 from psilearn.rankings import ranks_from_item_numbers
 
 MAX_ITEMS_AT_ONCE = 12  # items for which dynamic programming is used without a decomposition
-MAX_ITEMS_OF_SETS = 16  # items for which it is used at all: 2¹⁶ sets per query
-CACHE_BYTES = 2**22  # of values that are processed together
-MAX_ITEMS_OF_INTEGERS = 200  # items of an integer program: 1.3 million constraints
-MAX_SECONDS = 60.0  # of an integer program, for one component of one query
+MAX_ITEMS_OF_SETS = 16  # items of a component for which dynamic programming is used: 2¹⁶ sets per query
+CACHE_BYTES = 2**22  # size of the values that are processed together
+MAX_ITEMS_OF_INTEGERS = 200  # items of one integer program: 1.3 million constraints
+MAX_SECONDS = 60.0  # time limit of one integer program: one component of one query
 GAIN_TOLERANCE = 64 * float(
     np.finfo(float).eps
-)  # a smaller part of Σ_ij |C_ij| is rounding: the lower item comes first
+)  # gains below this part of Σ_ij |C_ij| are rounding: the lower item comes first
 
 
 def best_kemeny(W: Array) -> Index:
     """Return the ranks (q, K) that maximize Σ_{i<j} w_ij sign(σⱼ − σᵢ) for weights W (q, K(K−1)/2) of the pairs i<j.
 
-    If several rankings are equally good, lower items come first (except in integer programs). Cost for K ≤ 12: 2ᴷK²
-    flops per query. Memory: ``working_memory``.
+    If several rankings are equally good, lower items come first, except in integer programs. Cost for K ≤ 12: 2ᴷK²
+    flops per query. Temporary arrays are limited by ``working_memory``.
     """
     K = round((1 + np.sqrt(1 + 8 * W.shape[1])) / 2)
     i, j = np.triu_indices(K, 1)
@@ -119,7 +119,7 @@ def _order_by_sets(C: Array) -> Index:
 
 @cache
 def _layers(K: int) -> list[tuple[Index, Array, list[Index]]]:
-    """Return, for the sets of 1, 2, … items, their bits (s,), their members (s, K), and which sets have each item."""
+    """Return, for the sets of each size, their bits (s,), their members (s, K), and the sets that contain each item."""
     everything = np.arange(2**K)
     members = (everything[:, None] >> np.arange(K)) & 1
     sizes = members.sum(axis=1)
@@ -131,7 +131,10 @@ def _layers(K: int) -> list[tuple[Index, Array, list[Index]]]:
 
 
 def _components(C: Array) -> list[Index]:
-    """Return the strongly connected components of i → j, C_ij > 0, along the arrows; else lower items come first."""
+    """Return the strongly connected components of the arrows i → j with C_ij > 0, ordered along the arrows.
+
+    If the arrows do not determine the order of two components, the one with the lower first item comes first.
+    """
     noise = GAIN_TOLERANCE * np.abs(C).sum()
     arrows = noise < C
     n, label = connected_components(sparse.csr_matrix(arrows), directed=True, connection="strong")
@@ -140,7 +143,7 @@ def _components(C: Array) -> list[Index]:
     source, target = np.nonzero(arrows)
     before[label[source], label[target]] = True
     np.fill_diagonal(before, False)
-    waiting = before.sum(axis=0)  # components that must come before each
+    waiting = before.sum(axis=0)  # number of components that must come before each one
     free = [(int(items[c][0]), int(c)) for c in np.flatnonzero(waiting == 0)]
     heapify(free)
     sorted_components = []

@@ -304,7 +304,7 @@ class SharedCandidates(OutputSet, Candidates):
         return np.column_stack([g, residual])
 
     def per_example(self, rows: Sequence[slice | Index]) -> PerExampleCandidates:
-        """Return candidates of which each example sees some rows.
+        """Return candidates of which each example has its own rows.
 
         Slices of arrays are views, so that embeddings on disk are read when their example is searched.
 

@@ -1,10 +1,10 @@
-"""OEL's subspaces for many λ and c at the cost of a few: the eigenvectors of M_c along a path.
+"""OEL's subspaces for many λ and c: the eigenvectors of M_c along a path.
 
 In coordinates in which the moment of the outputs is diagonal, and with K_x = U diag(s) Uᵀ,
 
     M_c = (1−c) diag(σ) + c/n Bᵀ diag(s/(s+nλ))² B,   B = Uᵀ Ψ(Y)   (n, r),
 
-so that λ and c change weights only: nothing is smoothed, stacked or factored again.
+so that λ and c only change weights: U, B and σ are computed once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_LEAK = 1e-5  # |Mv − μv| / μ₁ outside of a smaller space, above which 
 
 @dataclass(frozen=True)
 class DiagonalMoment:
-    """Output coordinates rotated so that Σ frequencies ψψᵀ = diag(σ), σ descending: all r of them, or s ≤ r."""
+    """Output coordinates, s ≤ r of them, rotated so that Σ frequencies ψψᵀ = diag(σ) with σ descending."""
 
     values: Array  # (d, s)  coordinates of the known outputs
     sigma: Array  # (s,)
@@ -52,10 +52,11 @@ class DiagonalMoment:
         """Rotate the coordinates and keep those that the k leading eigenvectors of every M_c need.
 
         An eigenvector v of M_c = (1−c)Σ + c/n Bᵀ W² B is v = (μ − (1−c)Σ)⁻¹ Bᵀw for some w: on the axes of Σ with σ ≪ μ
-        it is nearly a combination of labeled outputs. So the space of the first ``n_labeled`` outputs, which B needs
-        exactly, and of about 8k leading axes, found by subspace iteration, replaces all r coordinates. The part of Σv
-        outside of this space is measured at c = 0 and at c = ½ without a ridge, where the labeled outputs have the
-        largest weight. If it exceeds 1e-5·μ₁, or if the space would be larger than r/2, all coordinates are kept.
+        it is nearly a combination of labeled outputs. All r coordinates are therefore replaced by a smaller space: the
+        span of the first ``n_labeled`` outputs, in which B is exact, and of about 8k leading axes of Σ, found by
+        subspace iteration. The part of Σv outside of this space is measured at c = 0 and at c = ½ without a ridge,
+        where the labeled outputs have the largest weight. If it exceeds 1e-5·μ₁, or if the space would be larger than
+        r/2, all coordinates are kept.
 
         Cost for a space of s dimensions: r²(d + 48k + 2s) + 6rs² + 9s³ flops instead of r²(3d + 9r).
         """
@@ -121,12 +122,12 @@ class SubspacePath:
     def points(self, alphas: Sequence[float], supervisions: Sequence[float], k: int) -> Iterator[PathPoint]:
         """Yield the k leading eigenvectors at every λ and c, λ in the outer loop.
 
-        For c = 0 they are the first k axes. c = 1 is solved densely on the smaller side of B. For values in between,
-        the space of both and of the previous solutions is searched, and extended until the residual is below 1e-6·μ₁:
-        see :class:`RitzSpace`.
+        For c = 0 they are the first k axes. For c = 1 they are computed densely from BBᵀ or BᵀB, whichever is smaller.
+        For values in between, :class:`RitzSpace` searches the span of these eigenvectors and of the previous solutions,
+        and extends it until the residual is below 1e-6·μ₁.
         """
         r = len(self.sigma)
-        k = min(k, r)  # 0 where all outputs have length zero
+        k = min(k, r)  # 0 if ψ(y) = 0 for all outputs
         iterate = r > max(MAX_DENSE_ORDER, 10 * k)
         # One BLAS thread is faster on many problems of a few hundred dimensions, several on large dense ones.
         n_threads = 1 if iterate or r <= MAX_DENSE_ORDER else None
@@ -162,7 +163,7 @@ class SubspacePath:
                 yield PathPoint(alpha, c, values, V, self.B @ V)
 
     def _supervised(self, weights: Array, k: int) -> tuple[Array, Array]:
-        """Return the leading eigenvectors of Bᵀ diag(weights) B, from the smaller side of B."""
+        """Return the leading eigenvectors of Bᵀ diag(weights) B, computed from the smaller of BBᵀ and BᵀB."""
         n, r = self.B.shape
         if n >= r:
             return dense_top_eigh((self.B.T * weights) @ self.B, k)
@@ -190,17 +191,18 @@ def mixed_directions(
 
 
 def _within_rank(values: Array, V: Array) -> tuple[Array, Array]:
-    """Drop eigenvalues, descending, that are rounding errors of the largest."""
+    """Drop eigenvalues that are zero up to rounding; they are given in descending order."""
     rank = int((values > len(V) * np.finfo(float).eps * values[0]).sum()) if len(values) else 0
     return values[:rank], V[:, :rank]
 
 
 class RitzSpace:
-    """A space that contains the leading eigenvectors of a·diag(σ) + Bᵀ diag(w) B for neighbouring a and w.
+    """A space that contains the leading eigenvectors of a·diag(σ) + Bᵀ diag(w) B for neighboring a and w.
 
-    Block Davidson iteration: compute the Ritz pairs of the space, and if the residual ρ of a pair (μ, v) is too large,
-    add ρ/(μ − aσ), which would be the whole correction if B were small outside of the space. Since σ decays, one or two
-    such blocks suffice. The space is kept when a and w change, so that the next problem starts close to its solution.
+    Block Davidson iteration: compute the Ritz pairs of the space. If the residual ρ of a pair (μ, v) is too large,
+    extend the space by ρ/(μ − aσ), which would be the exact correction if B were zero outside of the space. Since σ
+    decays, one or two extensions suffice. The space is kept when a and w change, so that the next iteration starts
+    close to its solution.
 
     References
     ----------
@@ -208,7 +210,7 @@ class RitzSpace:
     """
 
     def __init__(self, sigma: Array, B: Array, n_axes: int, directions: Array) -> None:
-        # The basis is W = [first axes | T], T zero on the axes, so that products with the axes cost nothing.
+        # The basis is W = [first axes | T] with T zero on these axes, so that products with the axes cost nothing.
         self.sigma = sigma
         self.B = B
         self.n_axes = n_axes
@@ -250,7 +252,7 @@ class RitzSpace:
             E = E[:, lengths > 0] / lengths[lengths > 0]
             if not E.shape[1]:
                 return
-            # From EᵀE, so that dependent directions are dropped: QR would replace them by arbitrary ones.
+            # The eigenvectors of EᵀE show which directions are dependent. QR would replace these by arbitrary ones.
             squares, S = xp.linalg.eigh(E.T @ E)
             kept = squares > 1e-12 * squares[-1]
             E = E @ (S[:, kept] / squares[kept] ** 0.5)

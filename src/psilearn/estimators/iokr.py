@@ -15,8 +15,8 @@ class IOKR(OutputKernelRegression):
 
     ĥ(x) = Σᵢ αᵢ(x) ψ(yᵢ) with α(x) = (K_x + nλI)⁻¹ k_x(X, x), and the prediction is ŷ(x) = argmin_y |ĥ(x) − ψ(y)|².
 
-    A fit costs n³/3 + n²r + d²r flops for d distinct outputs of rank r. With q input landmarks and r output landmarks it
-    costs 2nq² + 2nqr flops. :mod:`psilearn.memory` predicts the bytes. Decoding costs r flops per candidate.
+    A fit costs n³/3 + n²r + d²r flops for d distinct outputs of rank r. With q input landmarks and r output landmarks
+    it costs 2nq² + 2nqr flops. :mod:`psilearn.memory` predicts the bytes. Decoding costs r flops per candidate.
 
     Parameters
     ----------

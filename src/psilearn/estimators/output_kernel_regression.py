@@ -79,9 +79,9 @@ class OutputKernelRegression(OutputKernelPredictor):
         an array, a CSR matrix or a list in memory, but not if they are given as a memory-mapped array, a path or an
         iterator.
 
-        Searches of scikit-learn, such as ``GridSearchCV``, treat a fit parameter that has as many rows as X as one value
-        per example, and pass to ``fit`` only its rows of the training split. This happens to ``unlabeled`` if it has
-        exactly as many outputs as X has inputs. :class:`~psilearn.OELCV` always uses all unlabeled outputs.
+        Searches of scikit-learn, such as ``GridSearchCV``, split a fit parameter together with X if both have the same
+        number of rows. If there are exactly as many unlabeled outputs as inputs, only the rows of the training split
+        are then passed to ``fit``. :class:`~psilearn.OELCV` always uses all unlabeled outputs.
 
         Examples
         --------

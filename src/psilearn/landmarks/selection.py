@@ -21,7 +21,7 @@ MAX_PILOT = 1000  # objects that leverage scores are estimated from
 SAMPLING_ROUNDS = 8  # of k-means++
 MAX_PROPOSALS = 100  # pivots that are proposed at a time
 MIN_POOL = 10_000  # objects that landmarks are chosen from if not all are considered
-PIVOT_FLOOR = 1e-6  # relative size of a diagonal entry below which single precision sees no difference
+PIVOT_FLOOR = 1e-6  # relative size of a diagonal entry that is not distinguished from zero in single precision
 
 
 def pool_size(n: int) -> int:

@@ -13,7 +13,7 @@ from psilearn.metrics.mean import Mean, check_same_length
 def kernel_loss(Y_true: Samples, Y_pred: Samples, kernel: Kernel | Callable[[Any, Any], float]) -> Mean:
     """Return the mean squared distance of true and predicted outputs in the space of a kernel.
 
-    The distance is |ψ(y) − ψ(ŷ)|² = k(y,y) + k(ŷ,ŷ) − 2k(y,ŷ), the loss that output kernel regression minimises.
+    The distance is |ψ(y) − ψ(ŷ)|² = k(y,y) + k(ŷ,ŷ) − 2k(y,ŷ), the loss that output kernel regression minimizes.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ class IOKRCV(PathSearch):
     cv : int, splitter, iterable of splits or "loo", default=None
         The splits. None is five random splits with 80 % training and 20 % validation examples, as in the paper. "loo"
         leaves one example out at a time in closed form, at the cost of one split: the regression, with the same ridge
-        nλ, does not see it, but kernel widths are learned with it. There is then one score and no standard error.
+        nλ, does not use it, but kernel widths are learned with it. There is then one score and no standard error.
     scoring : str, callable, scikit-learn scorer, or list of them, default="mse"
         The score of a setting; higher is better. "mse" is minus the mean of |G*Gĥ(x) − ψ(y)|², in closed form. Decoded
         metrics are "loss" (minus the output-kernel loss), "f1", "hamming" (minus the loss), "jaccard",

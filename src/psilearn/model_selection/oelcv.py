@@ -46,7 +46,7 @@ class OELCV(PathSearch):
     cv : int, splitter, iterable of splits or "loo", default=None
         The splits. None is five random splits with 80 % training and 20 % validation examples, as in the paper. "loo"
         leaves one example out at a time in closed form, at the cost of one split: the regression, with the same ridge
-        nλ, does not see it, but kernel widths and the directions of the embedding are learned with it, which
+        nλ, does not use it, but kernel widths and the directions of the embedding are learned with it, which
         favors a small p if little can be predicted. There is then one score and no standard error.
     scoring : str, callable, scikit-learn scorer, or list of them, default="mse"
         The score of a setting; higher is better. "mse" is minus the mean of |G*Gĥ(x) − ψ(y)|², in closed form. Decoded

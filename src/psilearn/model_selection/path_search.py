@@ -85,7 +85,7 @@ class PathSearch(BestEstimatorPredictions):
         candidates : collection, Candidates or list of collections, default=None
             The candidates of decoded scores: one set for all examples, or one set per example of X as a list of n
             collections or as :class:`~psilearn.decoding.PerExampleCandidates`. By default each split decodes to the
-            outputs that its model knows, or to all rankings if the output kernel compares rankings. They are not used
+            known outputs of its model, or to all rankings if the output kernel compares rankings. They are not used
             with ``scoring="mse"``.
         groups : array of shape (n,), default=None
             The group of each example, for splitters that keep groups together.
@@ -269,7 +269,7 @@ class PathSearch(BestEstimatorPredictions):
             warnings.warn(f"The best {edge}. Extend the grid to values beyond it.", UserWarning, stacklevel=3)
 
     def _fit_best(self, X: Samples, y: Samples, problem: SearchProblem) -> None:
-        """Fit the best setting on all data, and take over what it knows of the columns of X."""
+        """Fit the best setting on all data, and copy the number and the names of the columns of X from it."""
         for name in ("best_estimator_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if not self.refit:

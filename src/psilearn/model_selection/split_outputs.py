@@ -43,7 +43,7 @@ class SearchedOutputs:
         return cls(fitted, Y, known, fitted.diag(known.outputs), has_unlabeled)
 
     def candidate_rows(self, train: Index) -> Index:
-        """Return which known outputs a model of a training split knows: its own ones and the unlabeled ones."""
+        """Return the rows of the known outputs of a training split: its labeled outputs and the unlabeled ones."""
         is_known = np.zeros(n_samples(self.known.outputs), dtype=bool)
         is_known[self.known.labeled[train]] = True
         if self.has_unlabeled:
@@ -88,7 +88,7 @@ class SplitOutputs:
         return embedding_in(self.features, self.moment.rotation)
 
     def known_candidates(self) -> SharedCandidates:
-        """Return the outputs that a model of this split knows, embedded: its default candidates."""
+        """Return the embedded known outputs of this split, the default candidates of its models."""
         rows, n_embedded = self.outputs.candidate_rows(self.train), len(self.moment.values)
         outputs, norms = take(self.outputs.known.outputs, rows), self.outputs.squared_norms[rows]
         g = take_rows(self.moment.values, rows[rows < n_embedded])

@@ -151,7 +151,7 @@ class PathScorer:
 
 
 def default_candidates(outputs: SplitOutputs) -> Candidates:
-    """Return the default candidates of a model of this split: all rankings, or the outputs that it knows."""
+    """Return the default candidates of a model of this split: all rankings, or its known outputs."""
     if has_all_rankings(outputs.outputs.kernel):
         return AllRankings(outputs.embedding, outputs.outputs.known.outputs)
     return outputs.known_candidates()

@@ -53,7 +53,7 @@ def train(
     scheduler: torch.optim.lr_scheduler.LRScheduler | None = None,
     remedy: str = "Lower learning_rate, or scale X.",
 ) -> History:
-    """Minimise the mean of ``loss(rows)`` over random batches of n examples and keep the best weights.
+    """Minimize the mean of ``loss(rows)`` over random batches of n examples and keep the best weights.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def train(
     description : str
         The text of the progress bar.
     validate : callable, default=None
-        A function that returns the error to minimise. The weights before training count, too. Without it the last
+        A function that returns the error to minimize. The weights before training count, too. Without it the last
         weights are kept.
     scheduler : torch.optim.lr_scheduler.LRScheduler, default=None
         A scheduler that makes one step after each epoch.

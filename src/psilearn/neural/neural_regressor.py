@@ -23,7 +23,7 @@ from psilearn.neural.parameters import check_network
 class NeuralRegressor(RegressorMixin, BaseEstimator):
     """Multi-layer perceptron for many outputs on torch, with the interface of scikit-learn.
 
-    The network minimises squared errors with AdamW and dropout. A part of the examples is held out to find the number
+    The network minimizes squared errors with AdamW and dropout. A part of the examples is held out to find the number
     of epochs; then the network is trained again on all examples for this number of epochs. ``OEL(regressor=
     NeuralRegressor())`` replaces kernel ridge regression by such a network. The same random seed gives the same network
     on the same machine.

@@ -170,7 +170,7 @@ def fit_perceptron(
     held_out : tuple of X and Y, default=None
         The pairs on which early stopping evaluates ``error``.
     error : callable, default=None
-        A function of the true and the predicted outputs that early stopping minimises.
+        A function of the true and the predicted outputs that early stopping minimizes.
 
     Returns
     -------

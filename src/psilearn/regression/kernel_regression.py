@@ -27,7 +27,7 @@ class Targets(Protocol):
 
 
 class Regressor(Protocol):
-    """A regression method: first it sees the inputs, then the targets."""
+    """A regression method that is fitted in two steps: first to the inputs, then to the targets."""
 
     def fit(self, X: Samples) -> Self:
         """Store the inputs, and compute what does not depend on targets."""

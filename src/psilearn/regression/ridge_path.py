@@ -17,8 +17,8 @@ from psilearn.kernels import Kernel
 class RidgePath:
     """Kernel ridge regression for every λ at once, from a single decomposition K_x = U diag(s) Uᵀ.
 
-    (K_x + nλI)⁻¹ = U diag(1/(s + nλ)) Uᵀ, and the smoother K_x(K_x + nλI)⁻¹ has the factors s/(s + nλ). The time of
-    about ten Cholesky factorizations, 2n² numbers.
+    (K_x + nλI)⁻¹ = U diag(1/(s + nλ)) Uᵀ, and the smoother K_x(K_x + nλI)⁻¹ has the factors s/(s + nλ). The
+    decomposition takes the time of about 14 Cholesky factorizations and stores 2n² numbers.
 
     Parameters
     ----------
