@@ -151,3 +151,18 @@ def test_iterated_path_where_few_directions_are_there_to_find(monkeypatch, k):
     dense = scores(clone(search).fit(X, Y, U))
     monkeypatch.setattr("psilearn.embedding.subspace_path.MAX_DENSE_ORDER", 10)
     np.testing.assert_allclose(scores(clone(search).fit(X, Y, U)), dense, atol=1e-5)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("own_sets", [False, True])
+def test_single_precision_decodes_to_the_same_candidates(own_sets):
+    problem = make("vectors")
+    sets = PerExampleCandidates([problem.Y[i % 3 :: 3] for i in range(len(problem.X))]) if own_sets else None
+    search = OELCV(KERNELS_X, problem.kernel, **GRID, scoring=["loss", "mse"])
+    double = clone(search).fit(problem.X, problem.Y, problem.unlabeled, sets)
+    single = clone(search).set_params(dtype="float32").fit(problem.X, problem.Y, problem.unlabeled, sets)
+    np.testing.assert_array_equal(single.cv_results_["mean_test_mse"], double.cv_results_["mean_test_mse"])
+    np.testing.assert_allclose(scores(single), scores(double), atol=1e-6)
+    assert single.best_estimator_.dtype == "float32"
+    with pytest.raises(ValueError, match="dtype must be"):
+        clone(search).set_params(dtype="float16").fit(problem.X, problem.Y)

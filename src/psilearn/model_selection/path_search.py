@@ -9,8 +9,9 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
-from psilearn._backend import Compute, find_device, resolve_compute
+from psilearn._backend import Compute, resolve_compute
 from psilearn._linalg import Array
+from psilearn._utils import validation
 from psilearn._utils.progress import show_progress, track
 from psilearn._utils.samples import Samples
 from psilearn.model_selection import grids
@@ -50,6 +51,7 @@ class PathSearch(BestEstimatorPredictions):
         n_jobs: int | None,
         verbose: int,
         random_state: Any,
+        dtype: Any,
         device: Any,
     ) -> None:
         self.input_kernels = input_kernels
@@ -62,6 +64,7 @@ class PathSearch(BestEstimatorPredictions):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+        self.dtype = dtype
         self.device = device
 
     def _subspace_grid(self) -> tuple[list[float], list[int] | None]:
@@ -169,7 +172,7 @@ class PathSearch(BestEstimatorPredictions):
 
     def _resolve_compute(self, *arrays: Any) -> Compute:
         """Return where to compute; raise if several processes would have to share a device."""
-        find_device(self.device)
+        validation.check_precision(self.dtype, "dtype")
         compute = resolve_compute("float64", self.device, *arrays)
         if compute.device is not None and self.n_jobs not in (None, 1):
             raise ValueError(
@@ -222,6 +225,7 @@ class PathSearch(BestEstimatorPredictions):
                 problem.candidates,
                 grid,
                 compute,
+                Compute.of(self.dtype, compute.device),
                 uses_leave_one_out(self.cv),
             )
             for train, held in problem.splits
@@ -283,7 +287,7 @@ class PathSearch(BestEstimatorPredictions):
 
     def _estimator_parameters(self) -> dict[str, Any]:
         """Return the parameters of the estimator that are not searched."""
-        return {"device": self.device}
+        return {"dtype": self.dtype, "device": self.device}
 
 
 def _ranks(paths: list[list[OutputPath]]) -> list[int]:

@@ -39,6 +39,7 @@ class SplitTask:
     candidates: Candidates | None  # of all examples; None for the default of each output kernel
     grid: PathGrid
     compute: Compute
+    decoding_compute: Compute  # the precision of distances to candidates
     leaves_one_out: bool = False  # every example is held out by itself: train and held are all of them
 
     def scores(self) -> Array:
@@ -118,7 +119,7 @@ class PathScorer:
         candidates = candidates.distinct()
         needs_positions = any(scoring.top_k is not None for scoring in self.scorings)
         truth = candidates.match(self.truth) if needs_positions else None
-        return candidates.path_decoder(outputs.embedding, self.grid.sizes, task.compute, truth)
+        return candidates.path_decoder(outputs.embedding, self.grid.sizes, task.decoding_compute, truth)
 
     def add(self, outputs: SplitOutputs, steps: Iterable[Step]) -> None:
         """Add the predictions of one input kernel, for each λ and c."""

@@ -156,7 +156,7 @@ class ParameterChoice:
         )
 
     def _options(self) -> dict[str, Any]:
-        return {"cv": self._splits(), "scoring": "loss", "refit": False, "device": self.device}
+        return {"cv": self._splits(), "scoring": "loss", "refit": False, "dtype": "float32", "device": self.device}
 
     def _splits(self) -> list[tuple[Index, Index]]:
         splitter = GroupKFold(N_SPLITS, shuffle=True, random_state=self.seed)
