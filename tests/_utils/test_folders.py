@@ -96,7 +96,10 @@ def test_an_unfinished_folder_is_not_opened(tmp_path):
         replace(BOXES, resume="Pack more.").open(tmp_path / "box")
     with pytest.raises(FolderError, match="box is not a bag"):
         BAGS.open(tmp_path / "box")
-    with pytest.raises(FolderError, match=r"absent is not a box of numbers: it has no manifest\.json"):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FolderError, match=r"empty is not a box of numbers: it has no manifest\.json"):
+        BOXES.open(tmp_path / "empty")
+    with pytest.raises(FileNotFoundError, match=r"absent does not exist: there is no box of numbers to open"):
         BOXES.open(tmp_path / "absent")
 
 

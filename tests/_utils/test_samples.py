@@ -270,3 +270,19 @@ def test_rows_in_a_file_match(tmp_path):
     stored[1, 3] = stored[2, 3] = 1
     assert distinct(stored).inverse.tolist() == [0, 1, 1, 0]
     assert match(np.eye(1, 40, 3), stored).tolist() == [1]
+
+
+FLOAT_FORMS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
+
+
+@pytest.mark.parametrize("form_a", FLOAT_FORMS)
+@pytest.mark.parametrize("form_b", FLOAT_FORMS)
+def test_numbers_match_in_the_lower_precision(form_a, form_b):
+    A = np.array([[0.1, 0.0], [0.0, 0.3], [0.7, 0.2]])
+    B = A[[2, 0]]
+    for narrow, wide in ((np.float32, np.float64), (np.float64, np.float32)):
+        assert match(form_a(A.astype(narrow)), form_b(B.astype(wide))).tolist() == [1, -1, 0]
+
+
+def test_integers_are_not_rounded_to_match():
+    assert match(np.array([16777217]), np.array([16777216.0], np.float32)).tolist() == [-1]

@@ -186,10 +186,13 @@ def test_no_listed_candidate_is_nearer_with_many_items():
     assert (top.distances <= known.distances + 1e-12).all() and (top.distances < known.distances - 1e-9).any()
     assert kendall_tau(Y_new, top.nearest) > 0.5
     assert model.score(X_new, Y_new) == pytest.approx(-kernel_loss(Y_new, top.nearest, Kemeny()))
-    with pytest.raises(ValueError, match=r"All rankings of 9 items are too many to list.*model\.candidates_"):
+    many = r"All rankings of 9 items are too many to list: only the nearest one can be found among them\. "
+    with pytest.raises(ValueError, match=many + r"Ask for k=1, or give candidates; .*model\.candidates_"):
         model.predict_topk(X_new, 2)
-    with pytest.raises(ValueError, match="too many to list"):
+    with pytest.raises(ValueError, match=many + "Give candidates"):
         model.truth_positions(X_new, Y_new)
+    with pytest.raises(ValueError, match=many + "Give candidates"):
+        model.rank_candidates(X_new, k=1)
 
 
 def test_ranks_of_the_truth_among_all_rankings():

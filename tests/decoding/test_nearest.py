@@ -7,6 +7,8 @@ import sklearn
 from psilearn import IOKR, KDE, OEL, PerExampleCandidates
 from psilearn._backend import to_numpy
 from psilearn._utils.samples import concat, distinct, n_samples, take
+from psilearn.decoding import SharedCandidates
+from psilearn.embedding import Embedding
 from psilearn.kernels import Gaussian, Linear
 from tests.problems import block, make
 
@@ -223,9 +225,64 @@ def test_repeated_candidates_do_not_change_a_position(problem):
     np.testing.assert_array_equal(a.nearer, c.nearer)
 
 
-def test_outputs_of_several_depths_are_one_shared_list():
+def test_lists_are_ambiguous_if_outputs_have_several_depths():
     trees = ["a", ("a", "b"), ("a", ("b", "c")), ("b", "c")]
     model = IOKR(KERNEL_X, lambda s, t: float(s == t), alpha=1e-3).fit(np.eye(4), trees)
-    assert model.predict(np.eye(4), candidates=[("a", "b")] * 4) == [("a", "b")] * 4
+    with pytest.raises(ValueError, match=r"candidates is ambiguous: use SharedCandidates\(...\) or PerExampleCand"):
+        model.predict(np.eye(4), candidates=[("a", "b")] * 4)
+    assert model.predict(np.eye(4), candidates=SharedCandidates([("a", "b")] * 4)) == [("a", "b")] * 4
+    assert model.predict(np.eye(4), candidates=["z", ("a", "b")])[1] == ("a", "b")  # "z" is not a collection
+    deep = [[tree, ("b", ("a", "c"))] for tree in trees]  # an item of depth 3 is not an output
+    assert model.predict(np.eye(4), candidates=deep) == trees
     own = model.predict(np.eye(4), candidates=PerExampleCandidates([[tree, "z"] for tree in trees]))
     assert own == trees
+
+
+@pytest.mark.parametrize("make_candidates", [SharedCandidates, lambda Y: PerExampleCandidates([Y, Y])])
+def test_bad_queries_and_indices_are_rejected(make_candidates):
+    Y, Z = np.arange(12.0).reshape(4, 3), np.zeros((2, 2))
+    candidates = make_candidates(Y).for_embedding(Embedding(Linear(), np.eye(3), np.eye(3)[:, :2]))
+    for k in (0, 1.5, True):
+        with pytest.raises(ValueError, match="k must be an integer ≥ 1"):
+            candidates.nearest(Z, k)
+    for search in (
+        lambda Z: candidates.nearest(Z, 1),
+        lambda Z: candidates.positions(Z, np.zeros(2, int)),
+        candidates.ranked,
+    ):
+        for wrong in (np.zeros((2, 3)), np.zeros(2)):
+            with pytest.raises(ValueError, match=r"Z must have shape \(q, 2\)"):
+                search(wrong)
+    for truth, message in (
+        ([0, 4], r"truth\[1\]=4 is not the index"),
+        ([-2, 0], r"truth\[0\]=-2 is not the index"),
+        ([0], "truth must be 2 indices"),
+        ([0.0, 1.0], "truth must be 2 indices"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            candidates.positions(Z, truth)
+    np.testing.assert_array_equal(candidates.positions(Z, [0, -1]).nearer, [0, np.inf])
+
+
+def test_indices_are_checked_against_the_set_of_each_example():
+    Y = np.eye(3)
+    candidates = PerExampleCandidates([Y, Y[:1]]).for_embedding(Embedding(Linear(), Y, Y))
+    with pytest.raises(ValueError, match=r"truth\[1\]=1 is not the index"):
+        candidates.positions(np.zeros((2, 3)), [1, 1])
+
+
+def test_queries_of_sorted_candidates_must_match_the_sets():
+    Y = np.eye(3)
+    candidates = PerExampleCandidates([Y, Y, Y]).for_embedding(Embedding(Linear(), Y, Y))
+    with pytest.raises(ValueError, match="Z has 2 rows, but there are 3 sets"):
+        candidates.ranked(np.zeros((2, 3)))
+
+
+def test_margins_are_infinite_if_there_is_one_candidate():
+    candidates = SharedCandidates(np.ones((1, 2)), Embedding(Linear(), np.eye(2), np.eye(2)))
+    margins = candidates.nearest(np.zeros((3, 2)), k=5).margins
+    np.testing.assert_array_equal(to_numpy(margins), np.full(3, np.inf))
+    with pytest.raises(ValueError, match="ask for k ≥ 2"):
+        _ = candidates.nearest(np.zeros((3, 2)), k=1).margins
+    sets = PerExampleCandidates([np.ones((1, 2))] * 3).for_embedding(candidates.embedding)
+    np.testing.assert_array_equal(to_numpy(sets.nearest(np.zeros((3, 2)), k=5).margins), np.full(3, np.inf))

@@ -228,3 +228,30 @@ def test_single_precision_agrees_with_its_own_embeddings(route):
         size = alone.indices.shape[1]
         np.testing.assert_array_equal(top.indices[i, :size], alone.indices[0])
         np.testing.assert_allclose(top.distances[i, :size], alone.distances[0], atol=1e-5)
+
+
+def test_temporary_sets_are_kept_apart():
+    sets = PerExampleCandidates(np.arange(24.0).reshape(2, 3, 4))
+    np.testing.assert_array_equal(np.stack(sets.sets), np.arange(24.0).reshape(2, 3, 4))
+    sets = PerExampleCandidates(np.full((2, 1), i) for i in range(5))
+    assert [part[0, 0] for part in sets.sets] == [0, 1, 2, 3, 4]
+    shared = SharedCandidates(list("abcdef"))
+    rows = np.arange(6).reshape(3, 2)
+    assert shared.per_example(rows).sets == [["a", "b"], ["c", "d"], ["e", "f"]]
+    assert shared.per_example(np.array([i]) for i in range(6)).sets == [[c] for c in "abcdef"]
+
+
+@pytest.mark.parametrize("sets", [None, "abc", 3])
+def test_sets_must_be_a_sequence(sets):
+    with pytest.raises(TypeError, match="sets must be a sequence of collections"):
+        PerExampleCandidates(sets)
+
+
+@pytest.mark.parametrize("part", [None, "abc", {1, 2}])
+def test_every_set_must_be_a_collection(part):
+    with pytest.raises(TypeError, match=r"candidates\[1\] must be an array or a sequence"):
+        PerExampleCandidates([["a"], part])
+    Y = RNG.standard_normal((6, 5))
+    model = OEL(Gaussian(0.5), Gaussian(0.5), n_components=2).fit(Y, Y)
+    with pytest.raises(TypeError, match=r"candidates\[1\] must be an array or a sequence"):
+        model.predict(Y[:2], candidates=[Y[:3], part])

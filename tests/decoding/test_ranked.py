@@ -82,3 +82,13 @@ def test_members_are_those_of_the_prediction_sets():
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
         next(ranked_candidates(Z, forms()["sets"][0], current_compute(), **options))
+
+
+def test_bad_arguments_are_rejected_at_the_call():
+    candidates = SharedCandidates(SETS[2], E)
+    with pytest.raises(ValueError, match="k must be an integer ≥ 1"):
+        ranked_candidates(Z, candidates, current_compute(), k=0)
+    with pytest.raises(ValueError, match="ties must be one of"):
+        ranked_candidates(Z, candidates, current_compute(), ties="bad")
+    with pytest.raises(ValueError, match="Z must have shape"):
+        ranked_candidates(Z[:, :1], candidates, current_compute())

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from psilearn._utils.samples import n_columns, n_samples, take
-from psilearn.decoding import SharedCandidates, as_candidates
+from psilearn.decoding import PerExampleCandidates, SharedCandidates, as_candidates
 from psilearn.embedding import Embedding
 from psilearn.kernels import Gaussian, Linear
 
@@ -103,3 +103,42 @@ def test_arguments_of_users():
         as_candidates(other, known, check, 2)
     assert as_candidates(other, Y, check, 2) is other  # no embedding is required
     assert as_candidates(None, Y, check, 2).outputs is Y
+
+
+@pytest.mark.parametrize("outputs", [None, "abc", 3])
+def test_outputs_must_be_a_collection(outputs):
+    with pytest.raises(TypeError, match="candidates must be an array or a sequence of objects"):
+        SharedCandidates(outputs)
+
+
+def test_lengths_must_agree():
+    with pytest.raises(ValueError, match="squared_norms has 11 rows, but there are 12 outputs"):
+        SharedCandidates(Y, E, np.zeros(11))
+    with pytest.raises(ValueError, match="g has 3 rows, but there are 12 outputs"):
+        SharedCandidates(Y, E, g=np.zeros((3, 3)))
+
+
+def test_a_model_is_not_an_embedding(tmp_path):
+    for call in (lambda model: SharedCandidates.load(tmp_path, model), lambda model: SharedCandidates.build(Y, model)):
+        with pytest.raises(TypeError, match=r"embedding must be .* model\.embedding_; got object"):
+            call(object())
+
+
+def test_candidates_of_another_model_are_embedded_again():
+    other = Embedding(Linear(), np.eye(4), np.eye(4)[:, :2])
+    with pytest.raises(ValueError, match=r"model\.candidate_set\(outputs\)"):
+        SharedCandidates(Y, E).for_embedding(other)
+
+
+def test_a_list_of_shared_candidates_is_one_set_per_example():
+    for known, parts in ((Y, [Y[:2], Y[2:5]]), (["a", "b"], [["a"], ["b", "c"]])):
+        converted = as_candidates([SharedCandidates(part) for part in parts], known, lambda A, _: A, 2)
+        assert isinstance(converted, PerExampleCandidates) and [len(part) for part in converted.sets] == list(
+            map(len, parts)
+        )
+
+
+def test_an_array_of_sets_gets_a_hint():
+    with pytest.raises(ValueError, match=r"use list\(candidates\) for one set per example"):
+        as_candidates(Y.reshape(3, 4, 4), Y, lambda A, _: A, 3)
+    assert len(as_candidates(list(Y.reshape(3, 4, 4)), Y, lambda A, _: A, 3).sets) == 3

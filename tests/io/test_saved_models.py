@@ -309,8 +309,15 @@ def test_folders_are_not_overwritten(tmp_path):
         save_model(model, path)
     with pytest.raises(FileExistsError, match="other files"):
         save_model(model, tmp_path)
-    with pytest.raises(ValueError, match=r"no manifest\.json"):
+    with pytest.raises(FileNotFoundError, match=r"absent does not exist"):
         load_model(tmp_path / "absent")
+
+
+def test_a_loaded_model_cannot_continue(tmp_path):
+    model = OEL(Gaussian(1.0), Gaussian(1.0), n_components=2, output_landmarks=4).fit(X, X)
+    save_model(model, tmp_path / "m")
+    with pytest.raises(ValueError, match="or was loaded: saved models do not keep what partial_fit needs"):
+        load_model(tmp_path / "m").partial_fit(X)
 
 
 def test_an_interrupted_save_can_be_repeated(tmp_path, monkeypatch):

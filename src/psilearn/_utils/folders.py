@@ -71,6 +71,8 @@ class FolderFormat:
 
     def open(self, path: Path) -> ManifestFolder:
         """Read the manifest, and validate names, sizes, shapes and dtypes of all files that it lists."""
+        if not path.exists():
+            raise FileNotFoundError(f"{path} does not exist: there is no {self.noun} to open. {self.remedy}")
         if not (path / MANIFEST).is_file():
             if self.is_unfinished(path):
                 raise FolderError(f"{path} is an unfinished {self.noun}. {self.resume or self.remedy}")

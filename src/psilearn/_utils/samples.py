@@ -31,15 +31,20 @@ def is_empty(A: Samples) -> bool:
     return getattr(A, "ndim", 1) > 0 and (hasattr(A, "shape") or hasattr(A, "__len__")) and n_samples(A) == 0
 
 
-def check_not_empty(A: Samples, name: str) -> None:
-    """Raise unless A is a collection of at least one object."""
+def check_collection(A: Samples, name: str) -> int:
+    """Return the number of objects in a collection; raise if A is not one."""
     try:
         size = n_samples(A)
     except (TypeError, IndexError):
         size = -1
     if size < 0 or (isinstance(A, str | bytes | dict | set | frozenset) and not hasattr(A, "shape")):
         raise TypeError(f"{name} must be an array or a sequence of objects; got {type(A).__name__}.")
-    if size == 0:
+    return size
+
+
+def check_not_empty(A: Samples, name: str) -> None:
+    """Raise unless A is a collection of at least one object."""
+    if check_collection(A, name) == 0:
         raise ValueError(f"{name} is empty: at least one object is needed.")
 
 
@@ -109,15 +114,26 @@ def match(A: Samples, B: Samples) -> Index:
     """Return, for each object of A, the index of the first equal object in B; −1 if B does not contain it."""
     A, B = tensor_to_numpy(A), tensor_to_numpy(B)
     if _are_plain(A, B):
-        # A float32 and the float64 it came from are one number.
-        dtype = B.dtype if np.issubdtype(B.dtype, np.floating) else np.result_type(A, B)
+        dtype = _coarser_dtype(A, B) or np.result_type(A, B)
         places: dict[Hashable, int] = {}
         for i, key in enumerate(_row_keys(B, dtype)):
             places.setdefault(key, i)
         return np.fromiter((places.get(key, -1) for key in _row_keys(A, dtype)), np.intp, len(A))
+    if sparse.issparse(A) or sparse.issparse(B):
+        dtype = _coarser_dtype(A, B)
+        A, B = (part if dtype is None else part.astype(dtype) for part in (A, B))
     first, inverse = distinct(concat([B, A]))  # the first occurrence is in B if B has an equal object
     place = first[inverse[n_samples(B) :]]
     return np.where(place < n_samples(B), place, -1)
+
+
+def _coarser_dtype(A: Samples, B: Samples) -> Any:
+    """Return the lower of two floating precisions, in which a float64 number equals its float32 rounding.
+
+    None unless both collections have a floating dtype.
+    """
+    dtypes = [np.dtype(getattr(part, "dtype", object)) for part in (A, B)]
+    return min(dtypes, key=lambda dtype: dtype.itemsize) if all(dtype.kind == "f" for dtype in dtypes) else None
 
 
 def _are_plain(*collections: Samples) -> bool:
@@ -140,7 +156,8 @@ def _row_keys(A: NDArray[Any], dtype: Any) -> Iterator[bytes]:
     n_bytes = np.dtype(dtype).itemsize * int(np.prod(A.shape[1:], dtype=np.intp))
     step = max(1, CHUNK_BYTES // max(1, n_bytes))
     for start in range(0, len(A), step):
-        rows = np.ascontiguousarray(A[start : start + step], dtype=dtype)
+        with np.errstate(over="ignore"):  # of numbers that are too large for a lower precision
+            rows = np.ascontiguousarray(A[start : start + step], dtype=dtype)
         if np.issubdtype(rows.dtype, np.inexact):
             rows = rows + 0.0  # converts −0.0 to 0.0
         if n_bytes == 0:

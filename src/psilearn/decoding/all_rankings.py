@@ -28,7 +28,7 @@ from scipy.optimize import linear_sum_assignment
 from psilearn._backend import Compute, iter_blocks, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index, Samples, take
-from psilearn.decoding.candidates import Candidates
+from psilearn.decoding.candidates import Candidates, RankedRow
 from psilearn.decoding.kemeny import best_kemeny
 from psilearn.decoding.output_set import OutputSet
 from psilearn.decoding.path_decoder import PathDecoder
@@ -173,17 +173,20 @@ class AllRankings(Candidates):
     @cached_property
     def listed(self) -> SharedCandidates:
         """All rankings as a list, for at most 8 items."""
-        K = self._n_items
-        if K > MAX_LISTED_ITEMS:
-            raise ValueError(
-                f"All rankings of {K} items are too many to list: only the nearest one can be found among them. Ask "
-                f"for k=1, or give candidates; model.candidates_ are the known rankings."
-            )
-        return SharedCandidates(self.kernel.to_form_of(self.known, all_rankings(K)), self.embedding)
+        self._require_listable("Give candidates")
+        return SharedCandidates(self.kernel.to_form_of(self.known, all_rankings(self._n_items)), self.embedding)
 
     @cached_property
     def _n_items(self) -> int:
         return int(self.kernel.n_items(self.known))
+
+    def _require_listable(self, remedy: str) -> None:
+        """Raise if there are too many rankings to list; the remedy is part of the message."""
+        if self._n_items > MAX_LISTED_ITEMS:
+            raise ValueError(
+                f"All rankings of {self._n_items} items are too many to list: only the nearest one can be found among "
+                f"them. {remedy}; model.candidates_ are the known rankings."
+            )
 
     def _max_size(self) -> int:
         return factorial(self._n_items)
@@ -215,10 +218,14 @@ class AllRankings(Candidates):
 
     def _nearest(self, Z: Any, k: int, compute: Compute) -> TopK:
         if k > 1:
+            self._require_listable("Ask for k=1, or give candidates")
             return self.listed._nearest(Z, k, compute)
         ranks, distances = nearest_rankings(self.kernel, self.lift, to_numpy(Z), self._n_items)
         nearest = SharedCandidates(self.kernel.to_form_of(self.known, ranks))
         return TopK(np.arange(len(ranks))[:, None], distances[:, None], nearest)
+
+    def _ranked(self, Z: Any, compute: Compute) -> Iterator[RankedRow]:
+        return self.listed._ranked(Z, compute)
 
     def _positions(self, Z: Any, truth: Index, compute: Compute) -> tuple[Array, Array]:
         return self.listed._positions(Z, truth, compute)

@@ -26,8 +26,9 @@ def as_candidates(
     """Convert what a user passes as candidates.
 
     A list or tuple holds one collection per example if its items are one level deeper than a known output: a row of
-    numbers has depth 1, a number or a string has depth 0. If known outputs have several depths, a list is one shared
-    set, and only :class:`PerExampleCandidates` means one set per example.
+    numbers has depth 1, a number or a string has depth 0. If known outputs have several depths, a list whose items can
+    be outputs as well as collections of outputs is ambiguous and raises an error. A list that contains
+    :class:`SharedCandidates` holds one set per example.
 
     Parameters
     ----------
@@ -45,6 +46,11 @@ def as_candidates(
     -------
     Candidates
         Validated candidates.
+
+    Raises
+    ------
+    ValueError
+        If the candidates are invalid, or ambiguous.
 
     See Also
     --------
@@ -80,10 +86,30 @@ def as_candidates(
 
 def _has_one_set_per_example(candidates: Any, known_outputs: Samples) -> bool:
     """Return whether a list holds collections of outputs rather than outputs."""
+    if getattr(candidates, "ndim", 0) == 3 and getattr(known_outputs, "ndim", 0) == 2:
+        raise ValueError(
+            f"candidates has shape {tuple(candidates.shape)}, but outputs are rows: use list(candidates) for one set "
+            f"per example."
+        )
     if not isinstance(candidates, list | tuple) or not candidates:
         return False
+    if any(isinstance(item, SharedCandidates) for item in candidates):
+        return True
     depths = {known_outputs.ndim - 1} if hasattr(known_outputs, "shape") else set(map(_depth, known_outputs))
-    return len(depths) == 1 and max(map(_depth, candidates)) > max(depths)
+    if len(depths) == 1:
+        return max(map(_depth, candidates)) > max(depths)
+    if not all(_is_collection(item, depths) for item in candidates):
+        return False
+    if all(_depth(item) in depths for item in candidates):
+        raise ValueError("candidates is ambiguous: use SharedCandidates(...) or PerExampleCandidates(...).")
+    return True
+
+
+def _is_collection(item: Any, depths: set[int]) -> bool:
+    """Return whether an item can be a collection of outputs that have one of these depths."""
+    if isinstance(item, list | tuple):
+        return all(_depth(part) in depths for part in item)
+    return _depth(item) - 1 in depths
 
 
 def _depth(item: Any) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 
 from psilearn._backend import Compute, current_compute, iter_blocks, to_numpy
 from psilearn._linalg import Array
+from psilearn._utils import validation
 from psilearn._utils.samples import Index, Samples, match, n_samples, take
 from psilearn.decoding.distances import tie_runs
 from psilearn.decoding.output_set import OutputSet
@@ -314,8 +315,7 @@ class Candidates(ABC):
         own = self._known_embedding()
         if embedding is not own and embedding.fingerprint != own.fingerprint:
             raise ValueError(
-                "The candidates were embedded by another model: build them again with "
-                "SharedCandidates.build(outputs, model.embedding_)."
+                "The candidates were embedded by another model: embed them again with model.candidate_set(outputs)."
             )
 
     def nearest(self, Z: Array, k: int, compute: Compute | None = None) -> TopK:
@@ -358,7 +358,7 @@ class Candidates(ABC):
                [2, 1]])
         """
         compute = current_compute(Z) if compute is None else compute
-        return self._nearest(self._queries(Z, compute), k, compute)
+        return self._nearest(self._queries(Z, compute), validation.check_count(k, "k"), compute)
 
     def positions(self, Z: Array, truth: Index, compute: Compute | None = None) -> TruthPositions:
         """Count the candidates that are nearer than a given one, and those that tie with it.
@@ -369,7 +369,7 @@ class Candidates(ABC):
         ----------
         Z : array of shape (q, p)
             The predicted embeddings z(x), one row per example.
-        truth : ndarray of shape (q,)
+        truth : array of shape (q,)
             The index of a candidate for each example; −1 for none.
         compute : Compute, default=None
             Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
@@ -396,7 +396,8 @@ class Candidates(ABC):
         array([1., 0.])
         """
         compute = current_compute(Z) if compute is None else compute
-        return TruthPositions(*self._positions(self._queries(Z, compute), truth, compute))
+        Z = self._queries(Z, compute)
+        return TruthPositions(*self._positions(Z, self._check_truth(truth, len(Z)), compute))
 
     def truth_positions(self, Z: Array, truth: Samples, compute: Compute | None = None) -> TruthPositions:
         """Find the position of each true output among the distinct candidates of its example.
@@ -447,9 +448,9 @@ class Candidates(ABC):
             Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
             :func:`psilearn.computing`.
 
-        Yields
-        ------
-        RankedRow
+        Returns
+        -------
+        iterator of RankedRow
             For each example the indices and distances of its candidates, nearest first, and their runs of ties.
 
         See Also
@@ -467,13 +468,9 @@ class Candidates(ABC):
         >>> [row.indices.tolist() for row in candidates.ranked(np.array([[0.9], [2.5]]))]
         [[1, 0, 2], [2, 1, 0]]
         """
-        compute = current_compute(Z) if compute is None else compute
-        size = self.max_size
-        for rows in iter_blocks(len(Z), BYTES_PER_RANKED * size):
-            top = self.restrict(rows).nearest(Z[rows], size, compute)
-            for index, distances in zip(top.indices, top.distances, strict=True):
-                ranked = index >= 0
-                yield RankedRow(index[ranked], distances[ranked], *tie_runs(distances[ranked]))
+        Z = Z if hasattr(Z, "shape") else np.asarray(Z)
+        self._check_queries(Z)
+        return self._ranked(Z, current_compute(Z) if compute is None else compute)
 
     def path_decoder(
         self, embedding: Embedding, sizes: Sequence[int] | None, compute: Compute, truth: Index | None = None
@@ -519,8 +516,40 @@ class Candidates(ABC):
         return self._path_decoder(embedding, sizes, compute, truth)
 
     def _queries(self, Z: Array, compute: Compute) -> Any:
-        """Return the queries on the device."""
-        return Z if compute.device is None and isinstance(Z, np.ndarray) else compute.asarray(Z)
+        """Return the validated queries on the device."""
+        Z = Z if compute.device is None and isinstance(Z, np.ndarray) else compute.asarray(Z)
+        self._check_queries(Z)
+        return Z
+
+    def _check_queries(self, Z: Any) -> None:
+        """Raise if the queries do not have as many columns as the embedding."""
+        p = self._known_embedding().basis.shape[1]
+        if Z.ndim != 2 or Z.shape[1] != p:
+            raise ValueError(f"Z must have shape (q, {p}), one predicted embedding per row; got {tuple(Z.shape)}.")
+
+    def _check_truth(self, truth: Any, n_queries: int) -> Index:
+        """Return the indices of true candidates as an array; raise if they are not indices of candidates."""
+        indices = to_numpy(truth)
+        if indices.shape != (n_queries,) or (indices.dtype.kind not in "iu" and n_queries > 0):
+            raise ValueError(f"truth must be {n_queries} indices of candidates, one per row of Z; got {truth!r}.")
+        outside = (indices < -1) | (indices >= self._sizes())
+        if outside.any():
+            i = int(np.argmax(outside))
+            raise ValueError(f"truth[{i}]={indices[i]} is not the index of a candidate, nor −1 for none.")
+        return indices.astype(np.intp, copy=False)
+
+    def _sizes(self) -> Any:
+        """Return the number of candidates of all examples, or of each example, (q,)."""
+        return self._max_size()
+
+    def _ranked(self, Z: Any, compute: Compute) -> Iterator[RankedRow]:
+        """Yield the sorted candidates of each example; examples are processed in blocks."""
+        size = self.max_size
+        for rows in iter_blocks(len(Z), BYTES_PER_RANKED * size):
+            top = self.restrict(rows).nearest(Z[rows], size, compute)
+            for index, distances in zip(top.indices, top.distances, strict=True):
+                ranked = index >= 0
+                yield RankedRow(index[ranked], distances[ranked], *tie_runs(distances[ranked]))
 
     def _known_embedding(self) -> Embedding:
         """Return the embedding; raise if there is none."""

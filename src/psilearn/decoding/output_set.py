@@ -11,7 +11,7 @@ import numpy as np
 
 from psilearn._backend import Compute, block_rows, iter_blocks, row_blocks, stream
 from psilearn._linalg import Array
-from psilearn._utils.samples import Distinct, Index, Samples, distinct, n_columns, n_samples, take
+from psilearn._utils.samples import Distinct, Index, Samples, check_collection, distinct, n_columns, n_samples, take
 from psilearn.embedding import Embedding
 
 MAX_BLOCK_ROWS = 8192  # outputs that are embedded or converted together
@@ -27,6 +27,10 @@ class OutputSet:
     g: Array | None = None  # (c, p)
 
     def __post_init__(self) -> None:
+        size = check_collection(self.outputs, "candidates")
+        for name, values in (("squared_norms", self.squared_norms), ("g", self.g)):
+            if values is not None and len(values) != size:
+                raise ValueError(f"{name} has {len(values)} rows, but there are {size} outputs.")
         if self.embedding is not None and self.squared_norms is None:
             object.__setattr__(self, "squared_norms", compute_squared_norms(self.outputs, self.embedding))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any, Self
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from psilearn._backend import Compute, take_rows
 from psilearn._linalg import Array
-from psilearn._utils.samples import Index, Samples, concat, take
+from psilearn._utils.samples import Index, Samples, check_not_empty, concat, take
 from psilearn.decoding.bounded_search import Blocks, search_nearest, search_positions
 from psilearn.decoding.candidates import Candidates
 from psilearn.decoding.distances import count_nearer, k_smallest
@@ -30,7 +30,7 @@ class PerExampleCandidates(Candidates):
 
     Parameters
     ----------
-    sets : sequence of q collections
+    sets : iterable of q collections
         The candidates of each example: arrays, CSR matrices or sequences of outputs.
 
     See Also
@@ -48,11 +48,16 @@ class PerExampleCandidates(Candidates):
     array([ 1, -1])
     """
 
-    def __init__(self, sets: Sequence[Samples]) -> None:
+    def __init__(self, sets: Iterable[Samples]) -> None:
+        if isinstance(sets, str) or not hasattr(sets, "__iter__"):
+            raise TypeError(f"sets must be a sequence of collections, one per example; got {type(sets).__name__}.")
+        sets = list(sets)  # all alive at once, so that no two share an id
         wrapped: dict[int, OutputSet] = {}
-        for part in sets:
+        for i, part in enumerate(sets):
             if id(part) not in wrapped:
-                wrapped[id(part)] = OutputSet(part.outputs if isinstance(part, OutputSet) else part)
+                outputs = part.outputs if isinstance(part, OutputSet) else part
+                check_not_empty(outputs, f"candidates[{i}]")
+                wrapped[id(part)] = OutputSet(outputs)
         self._sets = [wrapped[id(part)] for part in sets]
         self.embedding: Embedding | None = None
 
@@ -90,15 +95,18 @@ class PerExampleCandidates(Candidates):
                 results[id(part)] = function(i, part)
         return self._of_sets([results[id(part)] for part in self._sets], embedding)
 
-    def _queries(self, Z: Array, compute: Compute) -> Any:
+    def _check_queries(self, Z: Any) -> None:
+        super()._check_queries(Z)
         if len(Z) != len(self):
             raise ValueError(
                 f"Z has {len(Z)} rows, but there are {len(self)} sets of candidates: one per row is needed."
             )
-        return super()._queries(Z, compute)
 
     def _max_size(self) -> int:
         return max(map(len, self._sets))
+
+    def _sizes(self) -> Any:
+        return np.array([len(part) for part in self._sets])
 
     def _outputs_of(self, example: int) -> Samples:
         return self._sets[example].outputs
@@ -134,7 +142,7 @@ class PerExampleCandidates(Candidates):
         return self._of_sets(self._sets, embedding)
 
     def _nearest(self, Z: Any, k: int, compute: Compute) -> TopK:
-        k = min(k, self.max_size)
+        n_requested, k = k, min(k, self.max_size)
         indices, distances = np.full((len(Z), k), -1, dtype=np.intp), np.full((len(Z), k), np.inf)
         pools = SetPools(*self._different, self._known_embedding(), compute)
         for examples, D, slack in pools.iter_distances(Z):
@@ -144,7 +152,7 @@ class PerExampleCandidates(Candidates):
         for examples, blocks, norms in self._large_sets(pools):
             top = search_nearest(take_rows(Z, examples), blocks, norms, min(k, len(norms)), compute)
             indices[examples, : top[0].shape[1]], distances[examples, : top[0].shape[1]] = top
-        return TopK(indices, distances, self)
+        return TopK(indices, distances, self, n_requested)
 
     def _positions(self, Z: Any, truth: Index, compute: Compute) -> tuple[Array, Array]:
         nearer, tied = np.where(truth >= 0, 0.0, np.inf), np.zeros(len(Z))

@@ -115,9 +115,9 @@ def ranked_candidates(
     limit : float, default=None
         The largest conformal score in a set. None if the model is not calibrated.
 
-    Yields
-    ------
-    RankedCandidates
+    Returns
+    -------
+    iterator of RankedCandidates
         The ranked candidates of each example.
 
     See Also
@@ -139,8 +139,8 @@ def ranked_candidates(
     if ties not in TIES:
         raise ValueError(f"ties must be one of {', '.join(TIES)}; got {ties!r}.")
     n_kept = None if k is None else validation.check_count(k, "k")
-    for i, row in enumerate(candidates.ranked(Z, compute)):
-        yield _rank(row, candidates.outputs_of(i), n_kept, ties, limit)
+    rows = enumerate(candidates.ranked(Z, compute))
+    return (_rank(row, candidates.outputs_of(i), n_kept, ties, limit) for i, row in rows)
 
 
 def _rank(row: RankedRow, outputs: Samples, k: int | None, ties: str, limit: float | None) -> RankedCandidates:

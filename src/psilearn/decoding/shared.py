@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -118,6 +118,7 @@ class SharedCandidates(OutputSet, Candidates):
         array([[0.],
                [1.]])
         """
+        _check_embedding(embedding)
         compute = current_compute(outputs) if compute is None else compute
         if path is None:
             return cls(outputs, embedding, g=embedding(outputs, compute))
@@ -197,6 +198,8 @@ class SharedCandidates(OutputSet, Candidates):
 
         Raises
         ------
+        TypeError
+            If ``embedding`` is not an Embedding, such as a model.
         ValueError
             If the folder does not hold complete candidates of this version, if files are missing, truncated or have
             another shape, if another model embedded them, or if stored or given outputs have another hash.
@@ -218,20 +221,15 @@ class SharedCandidates(OutputSet, Candidates):
         ...     SharedCandidates.load(folder, embedding)
         SharedCandidates(2 outputs, embedded)
         """
+        _check_embedding(embedding)
         folder = candidate_store.read(Path(path), embedding.fingerprint, embedding.n_components)
-        candidates = cls(
-            candidate_store.open_outputs(folder) if outputs is None else outputs,
-            embedding,
-            folder.load_array("squared_norms.npy"),
-            folder.load_array("g.npy", mapped=True),
-        )
-        if n_samples(candidates.outputs) != len(candidates._known_norms()) or (
-            candidates.hash != folder.content["outputs_sha256"]
-        ):
+        norms = folder.load_array("squared_norms.npy")
+        known = candidate_store.open_outputs(folder) if outputs is None else outputs
+        if n_samples(known) != len(norms) or content_hash(known) != folder.content["outputs_sha256"]:
             if outputs is None:
                 raise ValueError(f"The outputs stored in {path} were changed: their hash differs.")
             raise ValueError(f"The given outputs are not those of {path}: their hash differs.")
-        return candidates
+        return cls(known, embedding, norms, folder.load_array("g.npy", mapped=True))
 
     @cached_property
     def hash(self) -> str:
@@ -303,14 +301,14 @@ class SharedCandidates(OutputSet, Candidates):
         residual = np.sqrt(np.maximum(self._known_norms() - row_products(g, g), 0))
         return np.column_stack([g, residual])
 
-    def per_example(self, rows: Sequence[slice | Index]) -> PerExampleCandidates:
+    def per_example(self, rows: Iterable[slice | Index]) -> PerExampleCandidates:
         """Return candidates of which each example has its own rows.
 
         Slices of arrays are views, so that embeddings on disk are read when their example is searched.
 
         Parameters
         ----------
-        rows : sequence of slice or ndarray of int
+        rows : iterable of slice or ndarray of int
             The rows of each example.
 
         Returns
@@ -331,7 +329,7 @@ class SharedCandidates(OutputSet, Candidates):
         """
         selected: dict[Any, OutputSet] = {}
         sets = []
-        for part in rows:
+        for part in list(rows):  # all alive at once, so that no two share an id
             key = (part.start, part.stop, part.step) if isinstance(part, slice) else id(part)
             if key not in selected:
                 selected[key] = self._select(part)
@@ -403,7 +401,7 @@ class SharedCandidates(OutputSet, Candidates):
 
     def _nearest(self, Z: Any, k: int, compute: Compute) -> TopK:
         norms = self._known_norms()
-        return TopK(*search_nearest(Z, self._search_blocks, norms, min(k, len(norms)), compute), self)
+        return TopK(*search_nearest(Z, self._search_blocks, norms, min(k, len(norms)), compute), self, k)
 
     def _positions(self, Z: Any, truth: Index, compute: Compute) -> tuple[Array, Array]:
         return search_positions(Z, self._search_blocks, self._known_norms(), truth, compute)
@@ -412,3 +410,10 @@ class SharedCandidates(OutputSet, Candidates):
         self, embedding: Embedding, sizes: Sequence[int] | None, compute: Compute, truth: Index | None
     ) -> PathDecoder:
         return ComponentPathDecoder(self, self, embedding, sizes, compute, truth)
+
+
+def _check_embedding(embedding: object) -> None:
+    if not isinstance(embedding, Embedding):
+        raise TypeError(
+            f"embedding must be the embedding of a model, model.embedding_; got {type(embedding).__name__}."
+        )

@@ -37,6 +37,8 @@ class TopK:
         The squared distances |G*z(x) − ψ(y)|² in the output space. Tied candidates have the same distance.
     candidates : Candidates
         The candidates that the indices refer to.
+    n_requested : int, default=None
+        The number of candidates that was asked for, at least k. None stands for k.
 
     See Also
     --------
@@ -60,6 +62,7 @@ class TopK:
     indices: Index
     distances: Array
     candidates: CandidateOutputs
+    n_requested: int | None = None
 
     def like_input(self, X: Samples) -> TopK:
         """Return the same result with tensors on the device of the inputs, if these are tensors.
@@ -88,7 +91,8 @@ class TopK:
         """
         if isinstance(X, np.ndarray) or not is_tensor(X):
             return self
-        return TopK(to_device(self.indices, X.device), to_device(self.distances, X.device), self.candidates)
+        indices, distances = to_device(self.indices, X.device), to_device(self.distances, X.device)
+        return TopK(indices, distances, self.candidates, self.n_requested)
 
     @property
     def outputs(self) -> list[Samples]:
@@ -104,6 +108,7 @@ class TopK:
     @property
     def margins(self) -> Array:
         """How much farther the second candidate is than the first, of shape (q,); ∞ if there is no second one."""
-        if self.indices.shape[1] < 2:
+        k = self.indices.shape[1]
+        if (self.n_requested or k) < 2:
             raise ValueError("A margin needs two candidates: ask for k ≥ 2.")
-        return self.distances[:, 1] - self.distances[:, 0]
+        return (self.distances[:, 1] if k > 1 else np.inf) - self.distances[:, 0]

@@ -123,7 +123,6 @@ def load_model(path: str | Path) -> IOKR | KDE | OEL:
         problems = _find_problems(model)
     if problems:
         raise folder.error(f"its contents are not those of a fitted model ({', '.join(problems)})")
-    model._continuation = None  # of partial_fit
     return model
 
 
