@@ -215,3 +215,42 @@ def test_input_kernels_learn_from_the_outputs_of_each_split():
     )
     models = [IOKR(**params) for params in search.cv_results_["params"]]
     np.testing.assert_allclose(scores(search), refit_scores(models, problem, None, closed_form), atol=1e-9)
+
+
+def test_a_failed_fit_leaves_the_earlier_state(monkeypatch):
+    problem = make("vectors")
+    search = IOKRCV(KERNELS_X[0], problem.kernel, alphas=ALPHAS, cv=3).fit(problem.X, problem.Y)
+    before = dict(vars(search))
+
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(IOKR, "fit", fail)
+    with pytest.raises(MemoryError):
+        search.fit(problem.X[:20], problem.Y[:20])
+    assert vars(search).keys() == before.keys() and all(vars(search)[name] is before[name] for name in before)
+    assert len(search.predict(problem.X)) == len(problem.X)
+
+
+@pytest.mark.parametrize(
+    "name, value, message",
+    [
+        ("refit", "mse", "refit must be True or False; got 'mse'"),
+        ("one_standard_error", 1, "one_standard_error must be True or False; got 1"),
+        ("verbose", "yes", "verbose must be an integer ≥ 0, True or False; got 'yes'"),
+        ("verbose", -1, "verbose must be an integer ≥ 0"),
+    ],
+)
+def test_flags_are_validated(name, value, message):
+    problem = make("vectors")
+    search = IOKRCV(KERNELS_X[0], problem.kernel, alphas=ALPHAS, **{name: value})
+    with pytest.raises(ValueError, match=message):
+        search.fit(problem.X, problem.Y)
+
+
+def test_candidates_are_validated_even_if_they_are_not_used():
+    problem = make("vectors")
+    search = IOKRCV(KERNELS_X[0], problem.kernel, alphas=ALPHAS, scoring="mse", cv=3)
+    with pytest.raises(ValueError, match="candidates holds 2 sets for"):
+        search.fit(problem.X, problem.Y, candidates=[problem.Y, problem.Y])
+    search.fit(problem.X, problem.Y, candidates=problem.Y)

@@ -49,6 +49,20 @@ def check_count(value: object, name: str) -> int:
     return int(value)
 
 
+def check_bool(value: object, name: str) -> bool:
+    """Return True or False as a bool; raise an error about ``name`` for anything else."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False; got {value!r}.")
+    return bool(value)
+
+
+def check_verbose(value: object, name: str) -> int:
+    """Return True, False or an integer ≥ 0 as an int; raise an error about ``name`` for anything else."""
+    if not isinstance(value, Integral | np.bool_) or int(value) < 0:
+        raise ValueError(f"{name} must be an integer ≥ 0, True or False; got {value!r}.")
+    return int(value)
+
+
 def check_precision(value: DTypeLike | None, name: str) -> np.dtype[np.floating]:
     """Return the dtype float64 or float32 ("tf32" is float32); raise an error about ``name`` for anything else."""
     if isinstance(value, str) and value == "tf32":

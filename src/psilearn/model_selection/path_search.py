@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -88,8 +89,8 @@ class PathSearch(BestEstimatorPredictions):
         candidates : collection, Candidates or list of collections, default=None
             The candidates of decoded scores: one set for all examples, or one set per example of X as a list of n
             collections or as :class:`~psilearn.decoding.PerExampleCandidates`. By default each split decodes to the
-            known outputs of its model, or to all rankings if the output kernel compares rankings. They are not used
-            with ``scoring="mse"``.
+            known outputs of its model, or to all rankings if the output kernel compares rankings. They are
+            validated but not used with ``scoring="mse"``.
         groups : array of shape (n,), default=None
             The group of each example, for splitters that keep groups together.
 
@@ -120,10 +121,12 @@ class PathSearch(BestEstimatorPredictions):
             grid = self._make_path_grid(problem, paths)
             tasks = self._make_tasks(problem, paths, grid, compute)
             scores = self._run(tasks, compute)
-            self._store_results(problem, paths, grid, scores)
             compute.free_cached_memory()
-        self._choose()
-        self._fit_best(X, y, problem)
+        search = copy(self)  # an error leaves the state of an earlier fit unchanged
+        search._store_results(problem, paths, grid, scores)
+        search._choose()
+        search._fit_best(X, y, problem)
+        self.__dict__ = search.__dict__
         return self
 
     def best_where(self, scoring: str = "score", **fixed: Any) -> Choice:

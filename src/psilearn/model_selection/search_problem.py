@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from psilearn._utils import validation
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.decoding import Candidates, as_candidates
 from psilearn.decoding.all_rankings import MAX_LISTED_ITEMS, has_all_rankings
@@ -51,6 +52,9 @@ def check_problem(search: Any, X: Samples, y: Samples, unlabeled: Any, candidate
     """Validate the parameters of a search and its data, before any long computation starts."""
     if y is None:
         raise ValueError(f"{type(search).__name__} requires y to be passed, but the target y is None.")
+    validation.check_bool(search.refit, "refit")
+    validation.check_bool(search.one_standard_error, "one_standard_error")
+    validation.check_verbose(search.verbose, "verbose")
     scorings = as_scorings(search.scoring)
     supervisions, sizes = search._subspace_grid()
     landmarks = as_landmarks(getattr(search, "output_landmarks", None), "output_landmarks", "pivoted")
@@ -67,11 +71,10 @@ def check_problem(search: Any, X: Samples, y: Samples, unlabeled: Any, candidate
     splits = make_splits(search.cv, Y, groups, search.random_state)
     others = UnlabeledOutputs.of(stream, unlabeled, stores_all=landmarks is None)
     known = KnownOutputs.of(Y, None if others is None else others.in_memory)
-    given = None
-    if any(scoring.decodes for scoring in scorings):
-        given = _check_candidates(candidates, output_kernels, known.outputs, n_samples(Y))
-        if given is None:
-            _check_default_candidates(scorings, output_kernels, Y, uses_leave_one_out(search.cv))
+    decodes = any(scoring.decodes for scoring in scorings)
+    given = _check_candidates(candidates, output_kernels, known.outputs, n_samples(Y))
+    if decodes and given is None:
+        _check_default_candidates(scorings, output_kernels, Y, uses_leave_one_out(search.cv))
     return SearchProblem(
         inputs,
         Y,
@@ -85,7 +88,7 @@ def check_problem(search: Any, X: Samples, y: Samples, unlabeled: Any, candidate
         landmarks,
         scorings,
         splits,
-        given,
+        given if decodes else None,
     )
 
 
