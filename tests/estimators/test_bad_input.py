@@ -224,3 +224,10 @@ def test_a_failed_fit_changes_nothing(model):
 
 def test_candidate_sets_say_how_many_they_are():
     assert len(PerExampleCandidates([Y, Y])) == 2
+
+
+def test_rank_candidates_validates_at_the_call(model):
+    with pytest.raises(ValueError, match="k must be an integer ≥ 1; got 0"):
+        model.rank_candidates(X, k=0)
+    with pytest.raises(ValueError, match="ties must be one of"):
+        model.rank_candidates(X, ties="bad")
