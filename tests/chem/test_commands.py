@@ -142,7 +142,7 @@ def test_a_library_is_embedded_and_shown(folder):
         (["candidates", "build", "{w}/molecules.smi", "-o", "{w}/lib"], "already contains a library"),
         (["candidates", "build", "{w}/molecules.smi", "-o", "{w}/new", "--fingerprints", "x"], "kinds must be"),
         (["candidates", "show", "{w}"], "not a library of candidates"),
-        (["candidates", "embed", "{w}/lib", "--model", "{w}/lib"], "reads psilearn.model"),
+        (["candidates", "embed", "{w}/lib", "--model", "{w}/lib"], "not a saved model"),
         (["candidates", "embed", "{w}/lib", "--model", "{w}/model", "--device", "x"], "device must be None, 'cpu'"),
         (["metabolites", "train", "{w}/train.parquet", "--candidates", "{w}", "-o", "{w}/m2"], "not a library"),
         (
@@ -150,7 +150,7 @@ def test_a_library_is_embedded_and_shown(folder):
             "not an empty folder",
         ),
         (["metabolites", "train", "{w}/mine.parquet", "--candidates", "{w}/lib", "-o", "{w}/m3"], "No spectrum"),
-        (["metabolites", "rank", "{w}/mine.parquet", "--model", "{w}", "--candidates", "{w}/lib"], "no saved model"),
+        (["metabolites", "rank", "{w}/mine.parquet", "--model", "{w}", "--candidates", "{w}/lib"], "not a saved model"),
         (["metabolites", "rank", "{w}/absent", "--model", "{w}/model", "--candidates", "{w}/lib"], "not a file"),
         (
             ["metabolites", "rank", "{w}/mine.parquet", "--model", "{w}/model", "--candidates", "{w}/lib", "--by", "x"],

@@ -63,7 +63,7 @@ def test_a_network_as_regressor_of_oel() -> None:
     assert -model.score(X, Y) < 0.5
     assert model.embed(X).shape == (120, 3)
     plain = IOKR(output_kernel=Dice(), regressor=network).fit(X, Y)
-    assert np.allclose(plain.embed(X) @ model.directions_, model.embed(X), atol=1e-8)  # z = Gĥ
+    assert np.allclose(plain.embed(X) @ model.regression_.directions, model.embed(X), atol=1e-8)  # z = Gĥ
 
 
 @pytest.mark.parametrize("model", [NN(), SPEN(), DVN(), NeuralRegressor()])
