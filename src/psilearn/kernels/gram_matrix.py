@@ -11,7 +11,7 @@ import numpy as np
 from psilearn._backend import Compute, array_namespace, iter_slices, to_numpy
 from psilearn._linalg import Array
 
-CHECKED_ROWS = 4096  # rows that are compared with their transpose at a time
+CHECKED_BYTES = 2**19  # of rows that are compared with their transpose at a time; they stay in the cache
 MIN_PANEL_ROWS = 1024
 
 Block = Callable[[slice, slice], Array]  # rows, columns → k(A[rows], A[columns])
@@ -46,8 +46,9 @@ def symmetric_matrix(block: Block, n: int, compute: Compute, compare_all: bool) 
 
 def asymmetry(K: Array, transposed: Array) -> float:
     """Return max |K − transposedᵀ|, a few rows at a time."""
-    parts = range(0, len(K), CHECKED_ROWS)
-    return max(float(abs(K[i : i + CHECKED_ROWS] - transposed[:, i : i + CHECKED_ROWS].T).max()) for i in parts)
+    step = len(K) if not isinstance(K, np.ndarray) else max(1, CHECKED_BYTES // (8 * K.shape[1]))
+    parts = (slice(start, start + step) for start in range(0, len(K), step))
+    return max(float(abs(K[part] - transposed[:, part].T).max()) for part in parts)
 
 
 def check_symmetric_matrix(K: Array, gap: float, diagonal: Array, dtype: Any, kernel: Any) -> None:
