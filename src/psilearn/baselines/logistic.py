@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from scipy.special import expit, logit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -19,6 +19,7 @@ from psilearn._utils.holdout import Pairs
 from psilearn._utils.progress import track
 from psilearn._utils.samples import Samples
 from psilearn._utils.validation import RandomStateLike
+from psilearn._utils.worker_processes import run_parallel
 from psilearn.baselines.baseline import Baseline
 
 MAX_ITERATIONS = 200  # of L-BFGS, for each label
@@ -122,7 +123,7 @@ class LR(LinearLabels):
 
     def _learn(self, X: Samples, Y: Array, settings: float, held_out: Pairs | None) -> float:
         columns = track(Y.T, f"logistic regressions, C = {settings:g}", Y.shape[1])
-        fitted = Parallel(n_jobs=self.n_jobs)(delayed(_fit_label)(X, column, settings) for column in columns)
+        fitted = list(run_parallel((delayed(_fit_label)(X, column, settings) for column in columns), self.n_jobs))
         self.coef_ = np.array([coef for coef, _ in fitted])
         self.intercept_ = np.array([intercept for _, intercept in fitted])
         return settings

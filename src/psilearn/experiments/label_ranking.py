@@ -11,12 +11,13 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import MinMaxScaler
 
 from psilearn import IOKR, OEL, OELCV, datasets
 from psilearn._utils.samples import Index
+from psilearn._utils.worker_processes import run_parallel
 from psilearn.experiments.experiment import Array, Config, Context, Experiment, Outcome, Part
 from psilearn.experiments.record import Metric, Row
 from psilearn.kernels import Gaussian, Kemeny
@@ -63,10 +64,9 @@ def run(context: Context, name: str) -> Outcome:
         for repetition in range(config["repetitions"])
         for split in KFold(config["folds"], shuffle=True, random_state=context.seed + repetition).split(bunch.X)
     ]
-    parallel = Parallel(n_jobs=context.n_jobs, return_as="generator")
     tasks = (delayed(_run_fold)(bunch.X, bunch.Y, train, test, dict(config), context.seed) for train, test in splits)
     folds: list[FoldResult] = []
-    for fold in parallel(tasks):
+    for fold in run_parallel(tasks, context.n_jobs):
         folds.append(fold)
         context.log(f"{len(folds)} of {len(splits)} folds")
     rows = [_make_row(name, method, folds) for method in METHODS]

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import delayed, effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
 from psilearn._backend import Compute, resolve_compute
@@ -15,6 +15,7 @@ from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.progress import show_progress, track
 from psilearn._utils.samples import Samples
+from psilearn._utils.worker_processes import run_parallel
 from psilearn.model_selection import grids
 from psilearn.model_selection.best_estimator import BestEstimatorPredictions
 from psilearn.model_selection.choice import Choice, best_row, results_table, rows_where
@@ -241,7 +242,7 @@ class PathSearch(BestEstimatorPredictions):
         joblib shares large arrays between processes and limits the threads of BLAS.
         """
         n_jobs = self.n_jobs if compute.device is None else 1  # whatever a surrounding parallel_config sets
-        results = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(task.scores)() for task in tasks)
+        results = run_parallel((delayed(task.scores)() for task in tasks), n_jobs)
         return np.concatenate(list(track(results, f"{type(self).__name__}: splits", total=len(tasks))))
 
     def _store_results(

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from numpy.typing import NDArray
 
 from psilearn._utils.progress import track
+from psilearn._utils.worker_processes import run_parallel
 from psilearn.chem._optional import import_rdkit
 from psilearn.chem.molecules.smiles import compute_formula, parse_smiles, to_smiles
 
@@ -189,8 +190,7 @@ class Fingerprints:
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
         chunks = [list(smiles[i : i + CHUNK_SIZE]) for i in range(0, len(smiles), CHUNK_SIZE)]
-        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-        tables = parallel(delayed(_load_or_compute_chunk)(chunk, self, folder) for chunk in chunks)
+        tables = run_parallel((delayed(_load_or_compute_chunk)(chunk, self, folder) for chunk in chunks), n_jobs)
         yield from track(tables, f"fingerprints, {CHUNK_SIZE} molecules per step", len(chunks))
 
     def _compute_bits(self, molecules: Sequence[Mol | None]) -> Bits:
