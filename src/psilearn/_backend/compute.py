@@ -19,6 +19,7 @@ from psilearn._backend.budget import (
     iter_slices,
 )
 from psilearn._backend.device_arrays import device_of, to_device, to_numpy
+from psilearn._backend.missing_dependency import MissingDependencyError
 from psilearn._backend.torch_precision import full_precision, tensor_cores
 
 FLOAT64 = np.dtype(np.float64)
@@ -239,7 +240,9 @@ def find_device(device: Any, name: str = "device", any_type: bool = False) -> An
     if device is None:
         return None
     if find_spec("torch") is None:
-        raise ImportError(f"{name}={device!r} needs torch: pip install 'psilearn[torch]', or leave {name} out.")
+        raise MissingDependencyError(
+            f"{name}={device!r} needs torch: pip install 'psilearn[torch]', or leave {name} out."
+        )
     import torch
 
     message = f"{name} must be None, 'cpu' or 'cuda' (or 'cuda:1', …); got {device!r}."

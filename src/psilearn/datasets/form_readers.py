@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Bunch
 
+from psilearn._utils.missing_packages import explain_missing
 from psilearn.datasets.catalogue import DATASETS
 from psilearn.datasets.dataset import Dataset
 from psilearn.datasets.mulan import read_mulan
@@ -82,10 +83,8 @@ def _read_npz(paths: list[Path]) -> list[Bunch]:
 
 def _read_hdf5(paths: list[Path]) -> list[Bunch]:
     """Return training and test rows of USPS: the upper and the lower half of each image."""
-    try:
+    with explain_missing("load_usps reads HDF5: install the extra psilearn[data]."):
         import h5py
-    except ImportError as error:
-        raise ImportError("load_usps reads HDF5: install the extra psilearn[data].") from error
     parts = []
     with h5py.File(paths[0]) as file:
         for name in ("train", "test"):

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from psilearn._backend import NUMPY, Compute
+from psilearn._utils.missing_packages import explain_missing
 from psilearn._utils.samples import Samples, concat, is_empty, n_samples, take
 from psilearn.kernels import Kernel
 
@@ -242,10 +243,8 @@ def number_batches(batches: Iterable[Samples]) -> Iterator[tuple[slice, Samples]
 
 def read_parquet(path: Path) -> Iterator[Samples]:
     """Yield the rows of a Parquet file in batches: 2-D arrays of its columns, or lists of objects."""
-    try:
+    with explain_missing("Reading a .parquet file needs pyarrow: pip install 'psilearn[parquet]'."):
         from pyarrow import ArrowException, parquet, types
-    except ImportError as error:
-        raise ImportError("Reading a .parquet file needs pyarrow: pip install 'psilearn[parquet]'.") from error
     try:
         for i, batch in enumerate(parquet.ParquetFile(path).iter_batches(batch_size=MAX_BATCH_ROWS)):
             columns, first_row = batch.columns, i * MAX_BATCH_ROWS

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from psilearn._backend import find_device
+from psilearn._utils.missing_packages import MissingDependencyError
 from psilearn._utils.validation import RandomStateLike
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ DeviceLike: TypeAlias = "str | torch.device | None"
 def require_torch(name: str) -> None:
     """Raise an error that explains how to install torch if it is missing."""
     if find_spec("torch") is None:
-        raise ImportError(f"{name} is a network and needs torch: pip install 'psilearn[torch]'")
+        raise MissingDependencyError(f"{name} is a network and needs torch: pip install 'psilearn[torch]'")
 
 
 def resolve_device(device: DeviceLike) -> torch.device:
