@@ -1,6 +1,6 @@
 """The command ``psilearn reproduce``, with experiments that take no time."""
 
-import os
+import errno
 from dataclasses import replace
 
 import pytest
@@ -163,7 +163,10 @@ def test_the_output_must_not_be_a_file(toys, tmp_path):
 
 
 def test_the_output_must_be_writable(toys, tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    def refuse(file, content):
+        raise OSError(errno.EROFS, "Read-only file system", str(file))
+
+    monkeypatch.setattr(type(tmp_path), "write_bytes", refuse)
     code, output = reproduce(tmp_path, "good")
     assert code == 2 and "is not writable" in " ".join(output.replace("│", " ").split())
 

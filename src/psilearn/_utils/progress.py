@@ -77,6 +77,6 @@ def _shown_stage(description: str) -> Iterator[None]:
 
 def _console() -> Console:
     """Return a console that writes to stderr."""
-    from rich.console import Console
+    from psilearn._utils.consoles import PipeConsole
 
-    return Console(stderr=True)
+    return PipeConsole(stderr=True)

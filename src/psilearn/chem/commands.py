@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from psilearn._utils.command_errors import report_errors
+from psilearn._utils.output_files import check_output_file
 
 if TYPE_CHECKING:
     from psilearn.chem.metabolites import MetaboliteIdentifier, Ranking
@@ -46,7 +47,7 @@ def build_library(
 
     One library serves many models. If the build is interrupted, run the same command again to resume it.
     """
-    with report_errors():
+    with report_errors(resume="Finished chunks are kept; run the same command again to resume."):
         from psilearn._utils.progress import show_progress
         from psilearn.chem.molecules import CandidateLibrary, Fingerprints
 
@@ -193,7 +194,9 @@ def rank_candidates(
         from psilearn.chem.molecules import CandidateLibrary
         from psilearn.chem.spectra import Problem, read_spectra
 
-        _check_folders_exist(output, page)
+        check_output_file(output, "--output")
+        if page is not None:
+            check_output_file(page, "--html")
         library, identifier = CandidateLibrary.open(candidates), MetaboliteIdentifier.load(model)
         read = read_spectra(spectra, errors="skip", adduct=adduct)
         problems += read.problems
@@ -236,13 +239,6 @@ def _exit_with_problems(problems: Sequence[Problem], action: str) -> None:
         typer.secho(f"{action}: {problem}", err=True, fg="yellow")
     if problems:
         raise typer.Exit(1)
-
-
-def _check_folders_exist(*files: Path | None) -> None:
-    """Raise an error if a file cannot be written because its folder does not exist."""
-    for file in files:
-        if file is not None and not file.absolute().parent.is_dir():
-            raise FileNotFoundError(f"the folder {file.absolute().parent} does not exist.")
 
 
 def _describe_library(library: CandidateLibrary) -> str:

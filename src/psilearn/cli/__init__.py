@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from psilearn._utils.command_errors import report_errors
+from psilearn._utils.output_files import check_output_file
 from psilearn.chem.commands import candidates_app, metabolites_app
+from psilearn.cli.command_group import CommandGroup
 
 __all__ = ["app"]
 
@@ -17,6 +19,7 @@ app = typer.Typer(
     help="Structured prediction with output kernels: IOKR, KDE and Output Embedding Learning.",
     no_args_is_help=True,
     add_completion=False,
+    cls=CommandGroup,
 )
 app.add_typer(candidates_app, name="candidates")
 app.add_typer(metabolites_app, name="metabolites")
@@ -51,8 +54,7 @@ def demo(
     Compares IOKR, KDE, OEL₀ and OEL on data that scikit-learn includes. Takes less than half a minute, offline.
     """
     with report_errors():
-        if not picture.absolute().parent.is_dir():
-            raise FileNotFoundError(f"--picture: the folder {picture.absolute().parent} does not exist.")
+        check_output_file(picture, "--picture")
         from psilearn.cli.demo_output import run_demo
 
         run_demo(picture, seed)
@@ -109,8 +111,5 @@ def reproduce(
             reproduction.show_overview()
             return
         selected = select_experiments(name, only)
-        try:
-            reproduction.prepare_folder()
-        except OSError as error:
-            raise OSError(f"--output: the folder cannot be used: {error}") from error
+        reproduction.prepare_folder()
     raise typer.Exit(reproduction.run(selected))

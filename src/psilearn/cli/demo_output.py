@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from psilearn._utils.consoles import PipeConsole
 from psilearn.experiments.digits_demo import N_SPLITS, WIDTH, DemoResult, DigitHalves, load_halves, run
 from psilearn.plotting import plot_completions, select_example_per_class
 
@@ -15,7 +16,7 @@ COLUMNS = ("method", "loss ± s.e.", "p", "fit", "decode", "settings", "search")
 
 def run_demo(picture: Path, seed: int) -> None:
     """Run the demo, print its results and save the picture."""
-    console = Console()
+    console = PipeConsole()
     digits = load_halves(seed)
     console.print(
         f"[bold]{len(digits.X)}[/] digits with both halves, [bold]{len(digits.unlabeled)}[/] with the lower half only, "

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from psilearn._utils.consoles import PipeConsole
 from psilearn.datasets.catalogue import DATASETS
 from psilearn.datasets.dataset import Dataset
 from psilearn.datasets.home import RemoteFile, data_home
@@ -34,7 +35,7 @@ def show(name: str | None = None, *, verify: bool = False, download: bool = Fals
     int
         The exit status.
     """
-    console = Console()
+    console = PipeConsole()
     chosen = list(DATASETS.values()) if name is None else [DATASETS[name]]
     downloaded = [_download(console, dataset, named=name is not None) for dataset in chosen] if download else []
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,9 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from psilearn import experiments
+from psilearn._utils.command_signals import report_interrupt
+from psilearn._utils.consoles import PipeConsole
+from psilearn._utils.output_files import check_output_folder
 from psilearn.experiments.experiment import Experiment, Log
 from psilearn.experiments.part_errors import FailedError, PartError
 from psilearn.experiments.record import Record
@@ -22,7 +24,7 @@ from psilearn.experiments.report import Chapter, write_report
 from psilearn.experiments.runner import is_current, load_results, results_folder, run
 from psilearn.experiments.tables import TRIAL_WARNING, format_seconds, render_tables, summarize
 
-INTERRUPTED_STATUS = 130
+RESUME = "Finished parts are kept; run the same command again to resume."
 MAX_DEFAULT_JOBS = 4  # each process of a search holds an eigendecomposition of K_x
 
 
@@ -49,8 +51,8 @@ class Reproduction:
     only: str | None = None
     quick: bool = False
     fresh: bool = False
-    console: Console = field(default_factory=Console)  # tables
-    progress_console: Console = field(default_factory=lambda: Console(stderr=True))  # the current step
+    console: Console = field(default_factory=PipeConsole)  # tables
+    progress_console: Console = field(default_factory=lambda: PipeConsole(stderr=True))  # the current step
 
     @property
     def folder(self) -> Path:
@@ -59,11 +61,8 @@ class Reproduction:
 
     def prepare_folder(self) -> None:
         """Create the folder; raise an OSError if it cannot be created or written to."""
-        if self.folder.exists() and not self.folder.is_dir():
-            raise NotADirectoryError(f"{self.folder} is a file.")
+        check_output_folder(self.folder, "--output")
         self.folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(self.folder, os.W_OK | os.X_OK):
-            raise PermissionError(f"{self.folder} is not writable.")
 
     def show_overview(self) -> None:
         """List the experiments, their parts, and which of them are finished."""
@@ -79,7 +78,7 @@ class Reproduction:
         """Run experiments, show their results, write the report; return the exit status of the command."""
         records: list[Record] = []
         errors: dict[str, list[PartError]] = {}
-        interrupted = failed = False
+        interrupt_status, failed = 0, False
         start = time.monotonic()
         try:
             for experiment in selected:
@@ -87,15 +86,14 @@ class Reproduction:
                 errors[experiment.name] = [result for result in results if isinstance(result, PartError)]
                 records += [result for result in results if isinstance(result, Record)]
                 failed |= write_error or any(isinstance(error, FailedError) for error in errors[experiment.name])
-        except KeyboardInterrupt:
-            interrupted = True
-            self._print("\nInterrupted. Finished parts are kept; run the same command again to resume.")
+        except KeyboardInterrupt as interrupt:
+            interrupt_status = report_interrupt(interrupt, RESUME)
         failed |= not self._write_report(errors)
         if records:
             self._print(f"{_summary(records)} ({format_seconds(time.monotonic() - start)})", "bold")
-        elif not interrupted:
+        elif not interrupt_status:
             self._print("No part gave a result.", "bold")
-        return INTERRUPTED_STATUS if interrupted else int(failed or not records)
+        return interrupt_status or int(failed or not records)
 
     def _run_experiment(self, experiment: Experiment) -> tuple[list[Record | PartError], bool]:
         """Return the results of the parts, and whether writing them failed."""
