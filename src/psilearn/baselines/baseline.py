@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from psilearn._linalg import Array
 from psilearn._utils import validation
+from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
 from psilearn._utils.holdout import Pairs, hold_out
 from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Samples, describe_shape, distinct, n_columns, n_samples, take
@@ -119,7 +119,7 @@ class Baseline(CandidateChoice, BaseEstimator):
                 f"({describe_shape(y)})."
             )
         Y = to_dense(y, "y")
-        learner = self._unfitted_copy()  # so that a fit that fails changes nothing
+        learner = unfitted_copy(self)  # so that a fit that fails changes nothing
         learner.binary_, learner.candidates_ = self._check_binary(Y), take(y, distinct(y).first)
         if learner.binary_:
             learner.allows_empty_ = not bool(Y.any(axis=1).all())
@@ -127,15 +127,7 @@ class Baseline(CandidateChoice, BaseEstimator):
             validate_data(learner, given, skip_check_array=True)  # stores the number and the names of the columns
         with show_progress(self.verbose):
             learner._select_and_learn(X, Y)
-        self.__dict__ = learner.__dict__
-        return self
-
-    def _unfitted_copy(self) -> Self:
-        """Return a copy with the same parameters and without fitted attributes."""
-        learner = copy(self)
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(learner, name)
-        return learner
+        return publish(self, learner)
 
     def _check_binary(self, Y: Array) -> bool:
         """Return whether the outputs are label rows; raise an error for others if the model only predicts labels."""
@@ -197,9 +189,9 @@ class Baseline(CandidateChoice, BaseEstimator):
         >>> model.predict_soft([[0.0]])
         array([[1. , 0.5]])
         """
-        check_is_fitted(self)
-        with show_progress(self.verbose):
-            return self._predict_soft(self._check_new_inputs(X))
+        model = fitted_snapshot(self)
+        with show_progress(model.verbose):
+            return model._predict_soft(model._check_new_inputs(X))
 
     def predict(self, X: Samples, candidates: CandidatesLike = None) -> Samples:
         """Return the predicted outputs, in the form of the training outputs.
@@ -233,14 +225,14 @@ class Baseline(CandidateChoice, BaseEstimator):
         """
         if candidates is not None:
             return self.predict_topk(X, 1, candidates).nearest
-        prediction = self.predict_soft(X)
-        if self.binary_:
-            known = self.candidates_
-            labels = apply_threshold(prediction, self.threshold_, self.allows_empty_)
+        model = fitted_snapshot(self)
+        prediction, known = model.predict_soft(X), model.candidates_
+        if model.binary_:
+            labels = apply_threshold(prediction, model.threshold_, model.allows_empty_)
             if sparse.issparse(known):
                 return type(known)(labels, dtype=known.dtype)
             prediction = labels.astype(known.dtype)
-        return prediction[:, 0] if self.candidates_.ndim == 1 else prediction
+        return prediction[:, 0] if known.ndim == 1 else prediction
 
     def score(self, X: Samples, y: Samples) -> float:
         """Return the mean example-based F1 of predicted label sets, or minus the mean squared distance of numbers.
@@ -267,11 +259,11 @@ class Baseline(CandidateChoice, BaseEstimator):
         >>> KNN(n_neighbors=1).fit([[0.0], [1.0]], [[0.0, 0.5], [1.0, 0.5]]).score([[0.9]], [[1.0, 2.5]])
         -4.0
         """
-        prediction = self.predict(X)
-        truth = self._check_outputs(y, "y")
+        model = fitted_snapshot(self)
+        prediction, truth = model.predict(X), model._check_outputs(y, "y")
         if n_samples(prediction) != n_samples(truth):
             raise ValueError(f"X has {n_samples(prediction)} examples, y has {n_samples(truth)}.")
-        if self.binary_:
+        if model.binary_:
             return float(f1_score(as_columns(truth), as_columns(prediction)))
         return -_mean_squared_distance(to_dense(truth, "y"), to_dense(prediction, "the prediction"))
 

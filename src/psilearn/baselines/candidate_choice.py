@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from psilearn._backend import iter_blocks
 from psilearn._linalg import Array
 from psilearn._utils import validation
+from psilearn._utils.fitted_state import fitted_snapshot
 from psilearn._utils.samples import Index, Samples, match, n_samples, take
 from psilearn.baselines.output_rows import as_columns, check_numbers
 from psilearn.decoding import Candidates, TopK, as_candidates
@@ -58,12 +58,12 @@ class CandidateChoice:
         array([[1, 0]])
         """
         k = validation.check_count(k, "k")
-        check_is_fitted(self)
-        X = self._check_new_inputs(X)
-        checked = self._check_candidates(candidates, n_samples(X))
+        model = fitted_snapshot(self)
+        X = model._check_new_inputs(X)
+        checked = model._check_candidates(candidates, n_samples(X))
         k = min(k, checked.max_size)
         indices, costs = np.full((n_samples(X), k), -1, dtype=np.intp), np.full((n_samples(X), k), np.inf)
-        for examples, _, D, slack in self._iter_costs(X, checked):
+        for examples, _, D, slack in model._iter_costs(X, checked):
             columns = min(k, D.shape[1])
             indices[examples, :columns], costs[examples, :columns] = k_smallest(D, slack, columns)
         return TopK(indices, costs, checked)
@@ -97,15 +97,15 @@ class CandidateChoice:
         >>> model.truth_positions([[0.9], [0.9]], [[1.0, 0.5], [3.0, 0.5]]).nearer
         array([0., 2.])
         """
-        check_is_fitted(self)
-        X = self._check_new_inputs(X)
-        truth = self._check_outputs(y, "y")
+        model = fitted_snapshot(self)
+        X = model._check_new_inputs(X)
+        truth = model._check_outputs(y, "y")
         if n_samples(X) != n_samples(truth):
             raise ValueError(f"X has {n_samples(X)} examples, y has {n_samples(truth)}.")
-        checked = self._check_candidates(candidates, n_samples(X))
+        checked = model._check_candidates(candidates, n_samples(X))
         checked = checked.distinct()
         nearer, tied = np.full(n_samples(X), np.inf), np.zeros(n_samples(X))
-        for examples, C, D, slack in self._iter_costs(X, checked):
+        for examples, C, D, slack in model._iter_costs(X, checked):
             places = match(take(truth, examples), C)
             rows = np.flatnonzero(places >= 0)
             columns = places[rows, None]
@@ -145,9 +145,9 @@ class CandidateChoice:
         >>> [costs.tolist() for _, _, costs, _ in model.costs([[0.9]], candidates=[[1.0, 0.5], [0.0, 0.0]])]
         [[[-1.25, 0.0]]]
         """
-        check_is_fitted(self)
-        X = self._check_new_inputs(X)
-        yield from self._iter_costs(X, self._check_candidates(candidates, n_samples(X)))
+        model = fitted_snapshot(self)
+        X = model._check_new_inputs(X)
+        yield from model._iter_costs(X, model._check_candidates(candidates, n_samples(X)))
 
     def _iter_costs(self, X: Samples, candidates: Candidates) -> Iterator[CostBlock]:
         """Yield examples, their common candidates, costs (m, c) and rounding errors (m, c) for checked collections."""

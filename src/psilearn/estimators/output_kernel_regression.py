@@ -8,11 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from psilearn._backend import Compute, find_device
 from psilearn._linalg import Array, Subspace, mixed_moment
 from psilearn._utils import validation
+from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
 from psilearn._utils.samples import Samples, describe_shape, is_empty, n_columns, n_samples
 from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding, OutputStream
@@ -105,14 +106,14 @@ class OutputKernelRegression(OutputKernelPredictor):
             del regressor  # and with it the factor of K_x, n² numbers
             continuation, regression = _prepare_partial_fit(plan, psi, regression)
             fitted = _FittedEmbedding.of(psi, regression, plan.subspace(psi, regression, compute), compute)
-            self._remove_fitted_attributes()  # everything has succeeded
-            self.output_kernel_ = kernel
-            self.input_approximation_error_ = regression.approximation_error
-            self._store(fitted, continuation)
+            model = unfitted_copy(self)
+            model.output_kernel_ = kernel
+            model.input_approximation_error_ = regression.approximation_error
+            model._store(fitted, continuation)
             if n_columns(inputs) is not None:
-                validate_data(self, X, skip_check_array=True)  # stores the number and the names of the columns
+                validate_data(model, X, skip_check_array=True)  # stores the number and the names of the columns
             compute.free_cached_memory()
-        return self
+        return publish(self, model)
 
     def _check_parameters(self) -> _Plan:
         """Validate the parameters except dtype, and return those that determine the steps of a fit."""
@@ -145,10 +146,6 @@ class OutputKernelRegression(OutputKernelPredictor):
         if plan.input_landmarks is None:
             return KernelRidge(kernel, plan.alpha, compute)
         return NystromRidge(kernel, plan.alpha, plan.input_landmarks, compute)
-
-    def _remove_fitted_attributes(self) -> None:
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
 
     def _store(self, fitted: _FittedEmbedding, continuation: Continuation) -> None:
         self.regression_ = fitted.regression
@@ -249,32 +246,32 @@ class LearnedEmbeddingRegression(OutputKernelRegression):
         >>> len(model.partial_fit(Y[10:]).candidates_)
         20
         """
-        check_is_fitted(self)
-        if self._continuation is None:
+        model = fitted_snapshot(self)
+        if model._continuation is None:
             raise ValueError(
                 "This model was fitted without output_landmarks, or was loaded: saved models do not keep what "
                 "partial_fit needs; fit it again."
             )
-        plan = self._check_parameters()
-        outputs, regression = self._continuation
+        plan = model._check_parameters()
+        outputs, regression = model._continuation
         if plan.uses_unlabeled == (regression is None) or (
             regression is not None and plan.uses_fitted_values == (regression.moment is None)
         ):
             raise ValueError("supervision has changed since fit in a way that requires a new fit.")
-        with self._computing(unlabeled) as compute:
-            stream = OutputStream(unlabeled, self.output_kernel_, outputs.outputs, like_name="the known outputs")
+        with model._computing(unlabeled) as compute:
+            stream = OutputStream(unlabeled, model.output_kernel_, outputs.outputs, like_name="the known outputs")
             outputs = outputs.with_unlabeled(stream, compute)
             if regression is None:  # fully supervised: only the candidates change
-                candidates = _known_candidates(outputs, self.embedding_, self.embedding_(outputs.outputs, compute))
+                candidates = _known_candidates(outputs, model.embedding_, model.embedding_(outputs.outputs, compute))
                 error = outputs.approximation_error
-                fitted = _FittedEmbedding(self.regression_, self.embedding_, candidates, self.eigenvalues_, error)
+                fitted = _FittedEmbedding(model.regression_, model.embedding_, candidates, model.eigenvalues_, error)
             else:
                 subspace = plan.subspace(outputs, regression, compute)
                 fitted = _FittedEmbedding.of(outputs, regression, subspace, compute)
-            self._store(fitted, (outputs.for_partial_fit(), regression))
-            if hasattr(self, "calibration_scores_"):
-                del self.calibration_scores_  # of the embedding before
-        return self
+            model._store(fitted, (outputs.for_partial_fit(), regression))
+            if hasattr(model, "calibration_scores_"):
+                del model.calibration_scores_  # of the embedding before
+        return publish(self, model)
 
 
 @dataclass(frozen=True)

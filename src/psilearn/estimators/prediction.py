@@ -11,11 +11,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from psilearn._backend import Compute, is_tensor, like_input, resolve_compute, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils import validation
+from psilearn._utils.fitted_state import fitted_snapshot, publish
 from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Samples, n_columns, n_samples
 from psilearn.conformal import PredictionSets, prediction_sets, scores_of_truth, threshold
@@ -73,9 +74,9 @@ class OutputKernelPredictor(BaseEstimator):
         >>> OEL(n_components=3).fit(X, np.hstack([X, X**2])).embed(X[:2]).shape
         (2, 3)
         """
-        check_is_fitted(self)
-        with self._computing(X) as compute:
-            return like_input(X, self._embed(X, compute))
+        model = fitted_snapshot(self)
+        with model._computing(X) as compute:
+            return like_input(X, model._embed(X, compute))
 
     def transform_outputs(self, Y: Samples) -> Array:
         """Compute the learned embedding g(y) = Gψ(y) of outputs.
@@ -102,9 +103,9 @@ class OutputKernelPredictor(BaseEstimator):
         >>> OEL(n_components=3).fit(X, np.hstack([X, X**2])).transform_outputs([[0.5, 0.25]]).shape
         (1, 3)
         """
-        check_is_fitted(self)
-        with self._computing(Y) as compute:
-            return like_input(Y, self.embedding_(self._check_outputs(Y, "Y"), compute))
+        model = fitted_snapshot(self)
+        with model._computing(Y) as compute:
+            return like_input(Y, model.embedding_(model._check_outputs(Y, "Y"), compute))
 
     def candidate_set(self, outputs: Samples, path: str | Path | None = None) -> SharedCandidates:
         """Embed candidates once, for many calls of ``predict`` and ``predict_topk``.
@@ -136,10 +137,10 @@ class OutputKernelPredictor(BaseEstimator):
         >>> len(model.candidate_set([[0.0, 0.0], [1.0, 1.0]]))
         2
         """
-        check_is_fitted(self)
-        with self._computing(outputs) as compute:
-            checked = self._check_outputs(outputs, "outputs")
-            return SharedCandidates.build(checked, self.embedding_, path, compute=compute)
+        model = fitted_snapshot(self)
+        with model._computing(outputs) as compute:
+            checked = model._check_outputs(outputs, "outputs")
+            return SharedCandidates.build(checked, model.embedding_, path, compute=compute)
 
     def predict(self, X: Samples, candidates: Any = None) -> Samples:
         """Predict the nearest candidate of each input.
@@ -207,11 +208,11 @@ class OutputKernelPredictor(BaseEstimator):
         >>> OEL(alpha=1e-8, n_components=6).fit(X, np.hstack([X, X**2])).predict_topk([[0.0]], k=2).indices
         array([[0, 1]])
         """
-        check_is_fitted(self)
+        model = fitted_snapshot(self)
         k = validation.check_count(k, "k")
-        with self._computing(X) as compute:
-            Z = self._embed(X, compute)
-            return self._candidates(candidates, len(Z)).nearest(Z, k, compute).like_input(X)
+        with model._computing(X) as compute:
+            Z = model._embed(X, compute)
+            return model._candidates(candidates, len(Z)).nearest(Z, k, compute).like_input(X)
 
     def rank_candidates(
         self,
@@ -257,11 +258,11 @@ class OutputKernelPredictor(BaseEstimator):
         >>> next(model.rank_candidates([[0.0]], [[1.0, 1.0], [0.0, 0.0]])).indices
         array([1, 0])
         """
-        check_is_fitted(self)
-        limit = None if coverage is None else self._threshold(coverage)
-        with self._computing(X) as compute:
-            Z = self._embed(X, compute)
-            prepared = self._candidates(candidates, len(Z))
+        model = fitted_snapshot(self)
+        limit = None if coverage is None else model._threshold(coverage)
+        with model._computing(X) as compute:
+            Z = model._embed(X, compute)
+            prepared = model._candidates(candidates, len(Z))
         return _iterate_active(ranked_candidates(Z, prepared, compute, k=k, ties=ties, limit=limit), compute)
 
     def truth_positions(self, X: Samples, y: Samples, candidates: Any = None) -> TruthPositions:
@@ -295,10 +296,10 @@ class OutputKernelPredictor(BaseEstimator):
         >>> OEL(alpha=1e-8, n_components=6).fit(X, Y).truth_positions(X[:1], Y[:1]).nearer
         array([0.])
         """
-        check_is_fitted(self)
-        with self._computing(X) as compute:
-            Z, Y = self._embed_pairs(X, y, compute)
-            positions = self._candidates(candidates, len(Z)).truth_positions(Z, Y, compute)
+        model = fitted_snapshot(self)
+        with model._computing(X) as compute:
+            Z, Y = model._embed_pairs(X, y, compute)
+            positions = model._candidates(candidates, len(Z)).truth_positions(Z, Y, compute)
         if np.isinf(positions.nearer).all():
             message = "No true output of y is among its candidates: every position is ∞."
             warnings.warn(message, UserWarning, stacklevel=2)
@@ -338,14 +339,14 @@ class OutputKernelPredictor(BaseEstimator):
         >>> model.calibrate(X[1::2], Y[1::2], candidates=Y).calibration_scores_.shape
         (20,)
         """
-        check_is_fitted(self)
-        with self._computing(X) as compute:
-            Z, Y = self._embed_pairs(X, y, compute)
-            scores = scores_of_truth(Z, Y, self._candidates(candidates, len(Z)), compute)
+        model = fitted_snapshot(self)
+        with model._computing(X) as compute:
+            Z, Y = model._embed_pairs(X, y, compute)
+            scores = scores_of_truth(Z, Y, model._candidates(candidates, len(Z)), compute)
         if np.isinf(scores).all():
             raise ValueError("No true output of y is among its candidates: there is nothing to calibrate on.")
-        self.calibration_scores_ = np.sort(scores)
-        return self
+        model.calibration_scores_ = np.sort(scores)
+        return publish(self, model)
 
     def predict_set(self, X: Samples, coverage: float = 0.9, candidates: Any = None) -> PredictionSets:
         """Predict for each input a set of candidates that contains the true output with probability ``coverage``.
@@ -385,18 +386,18 @@ class OutputKernelPredictor(BaseEstimator):
         >>> len(model.predict_set(X[:3], coverage=0.8, candidates=Y).outputs)
         3
         """
-        check_is_fitted(self)
-        limit = self._threshold(coverage)
-        if np.isinf(limit) and np.isinf(self.calibration_scores_[-1]):
-            share = float(np.mean(np.isinf(self.calibration_scores_)))
+        model = fitted_snapshot(self)
+        limit = model._threshold(coverage)
+        if np.isinf(limit) and np.isinf(model.calibration_scores_[-1]):
+            share = float(np.mean(np.isinf(model.calibration_scores_)))
             message = (
                 f"The true output of {share:.0%} of the calibration examples was not among their candidates: a "
                 f"coverage of {float(coverage):.0%} cannot be reached, and the sets contain every candidate."
             )
             warnings.warn(message, UserWarning, stacklevel=2)
-        with self._computing(X) as compute:
-            Z = self._embed(X, compute)
-            return prediction_sets(Z, self._candidates(candidates, len(Z)), limit, float(coverage), compute)
+        with model._computing(X) as compute:
+            Z = model._embed(X, compute)
+            return prediction_sets(Z, model._candidates(candidates, len(Z)), limit, float(coverage), compute)
 
     def score(self, X: Samples, y: Samples, candidates: Any = None) -> float:
         """Compute minus the mean output-kernel loss |ψ(ŷ) − ψ(y)|² of the predictions; higher is better.
@@ -430,11 +431,11 @@ class OutputKernelPredictor(BaseEstimator):
         >>> bool(OEL(n_components=3).fit(X, np.hstack([X, X**2])).score(X, np.hstack([X, X**2])) > -0.1)
         True
         """
-        check_is_fitted(self)
-        truth = self._check_outputs(y, "y")
+        model = fitted_snapshot(self)
+        truth = model._check_outputs(y, "y")
         if n_samples(X) != n_samples(truth):
             raise ValueError(f"X has {n_samples(X)} examples, y has {n_samples(truth)}.")
-        return -float(kernel_loss(truth, self.predict(X, candidates), self.output_kernel_))
+        return -float(kernel_loss(truth, model.predict(X, candidates), model.output_kernel_))
 
     @contextmanager
     def _computing(self, *arrays: Any) -> Iterator[Compute]:

@@ -361,12 +361,13 @@ class BestEstimatorPredictions(BaseEstimator):
 
     def _best(self) -> OutputKernelPredictor:
         check_is_fitted(self, "cv_results_")
-        if not hasattr(self, "best_estimator_"):
+        best = getattr(self, "best_estimator_", None)
+        if best is None:
             raise NotFittedError(
                 f"This {type(self).__name__} was searched with refit=False, so it has scores but no model: build one "
                 f"from best_params_, or search with refit=True."
             )
-        return self.best_estimator_
+        return best
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from psilearn._backend import Compute, resolve_compute
 from psilearn._linalg import Array
 from psilearn._utils import validation
+from psilearn._utils.fitted_state import publish
 from psilearn._utils.progress import show_progress, track
 from psilearn._utils.samples import Samples
 from psilearn._utils.worker_processes import run_parallel
@@ -123,12 +124,11 @@ class PathSearch(BestEstimatorPredictions):
             tasks = self._make_tasks(problem, paths, grid, compute)
             scores = self._run(tasks, compute)
             compute.free_cached_memory()
-        search = copy(self)  # an error leaves the state of an earlier fit unchanged
+        search = copy(self)
         search._store_results(problem, paths, grid, scores)
         search._choose()
         search._fit_best(X, y, problem)
-        self.__dict__ = search.__dict__
-        return self
+        return publish(self, search)  # an error before this leaves the state of an earlier fit unchanged
 
     def best_where(self, scoring: str = "score", **fixed: Any) -> Choice:
         """Return the best of the settings that have the given values, by the rule that chose ``best_params_``.

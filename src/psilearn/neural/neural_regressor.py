@@ -9,9 +9,10 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from psilearn._linalg import Array
+from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
 from psilearn._utils.holdout import hold_out
 from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Samples, take
@@ -138,7 +139,8 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
         from psilearn.neural.perceptron import Options, fit_perceptron
 
         check_network(self)
-        X, y = validate_data(self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True, ensure_min_samples=2)
+        model = unfitted_copy(self)
+        X, y = validate_data(model, X, y, accept_sparse="csr", multi_output=True, y_numeric=True, ensure_min_samples=2)
         Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         options = Options.from_estimator(self)
         with show_progress(self.verbose), fixed_seed(self.random_state, options.device) as rng:
@@ -150,8 +152,8 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
             )
             options = replace(options, epochs=history.best_epoch)
             network, _ = fit_perceptron(X, Y, options, rng, "network", False)
-        self.history_, self.network_, self._predicts_1d = history, network, y.ndim == 1
-        return self
+        model.history_, model.network_, model._predicts_1d = history, network, y.ndim == 1
+        return publish(self, model)
 
     def predict(self, X: Samples) -> Array:
         """Return the predicted outputs.
@@ -178,10 +180,10 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
         >>> NeuralRegressor(hidden=(10,), epochs=5).fit(X, np.hstack([X, X**2])).predict(X[:3]).shape
         (3, 2)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
-        prediction = self.network_(X)
-        return prediction[:, 0] if self._predicts_1d else prediction
+        model = fitted_snapshot(self)
+        X = validate_data(model, X, accept_sparse="csr", reset=False)
+        prediction = model.network_(X)
+        return prediction[:, 0] if model._predicts_1d else prediction
 
     def __sklearn_tags__(self) -> Tags:
         """Declare that inputs may be sparse and outputs may have several columns."""

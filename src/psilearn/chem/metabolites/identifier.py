@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from psilearn import IOKR, OEL
 from psilearn._utils import validation
+from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
 from psilearn.chem.metabolites.labeled_spectra import find_labeled
 from psilearn.chem.metabolites.model_fitting import FitOptions, fit_model
 from psilearn.chem.metabolites.parameter_choice import Report
@@ -150,8 +150,9 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         if not len(labeled):
             raise ValueError("No spectrum can be used for training: each needs a readable SMILES and a precursor.")
         model, training = fit_model(labeled, library, options)
-        self._store(model, library.fingerprints, labeled.adducts, training, problems)
-        return self
+        identifier = unfitted_copy(self)
+        identifier._store(model, library.fingerprints, labeled.adducts, training, problems)
+        return publish(self, identifier)
 
     def _check_options(self, report: Report) -> FitOptions:
         if self.method not in METHODS:
@@ -274,8 +275,9 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         >>> for ranking in identifier.rank(read_spectra("mine.mgf").spectra, library, k=5):  # doctest: +SKIP
         ...     print(ranking.spectrum.name, library.get_smiles(ranking.rows))
         """
-        self.check_library(library)
-        return Ranker(self.model_, library, query or Query(adducts=self.adducts_), k, coverage, ties).rank(spectra)
+        fitted = fitted_snapshot(self, "model_")
+        fitted.check_library(library)
+        return Ranker(fitted.model_, library, query or Query(adducts=fitted.adducts_), k, coverage, ties).rank(spectra)
 
     def predict(
         self, spectra: Sequence[Spectrum], library: CandidateLibrary, *, query: Query | None = None
@@ -337,16 +339,16 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         >>> library = CandidateLibrary.open("library")  # doctest: +SKIP
         >>> MetaboliteIdentifier().fit(read_spectra("known.mgf").spectra, library).save("model")  # doctest: +SKIP
         """
-        check_is_fitted(self, "model_")
-        parameters = {**self.get_params(), "device": None}
+        fitted = fitted_snapshot(self, "model_")
+        parameters = {**fitted.get_params(), "device": None}
         notes = {
             "kind": KIND,
-            "fingerprints": list(self.fingerprints_.kinds),
-            "adducts": list(self.adducts_),
-            "training": self.training_,
+            "fingerprints": list(fitted.fingerprints_.kinds),
+            "adducts": list(fitted.adducts_),
+            "training": fitted.training_,
             "parameters": parameters,
         }
-        save_model(self.model_, path, notes=notes)
+        save_model(fitted.model_, path, notes=notes)
 
     @classmethod
     def load(cls, path: str | Path) -> MetaboliteIdentifier:
@@ -412,9 +414,9 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         >>> from psilearn.chem import CandidateLibrary, MetaboliteIdentifier
         >>> MetaboliteIdentifier.load("model").check_library(CandidateLibrary.open("library"))  # doctest: +SKIP
         """
-        check_is_fitted(self, "model_")
-        if library.fingerprints != self.fingerprints_:
-            kinds = self.fingerprints_.kinds
+        fingerprints = fitted_snapshot(self, "model_").fingerprints_
+        if library.fingerprints != fingerprints:
+            kinds = fingerprints.kinds
             raise ValueError(
                 f"The model was trained on the fingerprints {'+'.join(kinds)}, but the library {library.path} has "
                 f"{'+'.join(library.fingerprints.kinds)}: build a library with --fingerprints {','.join(kinds)}."
