@@ -1,0 +1,132 @@
+"""Random collections of inputs and outputs with a kernel for each kind of object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from scipy import sparse
+
+from psilearn.kernels import (
+    Dice,
+    Gaussian,
+    GaussianTanimoto,
+    Hamming,
+    Kemeny,
+    Kernel,
+    Laplacian,
+    Lehmer,
+    Linear,
+    Pairwise,
+    Polynomial,
+    Precomputed,
+    Product,
+    Scaled,
+    Sum,
+    Tanimoto,
+)
+
+MAX_ITEMS = 5  # of rankings: all 120 of them are listed by brute force
+MAX_LABELS = 7  # of label sets: all 128 of them are listed by brute force
+
+
+@dataclass(frozen=True)
+class Objects:
+    """A kernel and collections of objects that it compares, with the name of their kind."""
+
+    kind: str
+    kernel: Kernel
+    parts: list[Any]
+
+
+def count_common_letters(a: str, b: str) -> float:
+    """Return the number of places at which two texts of one length agree: a function that can be pickled."""
+    return float(sum(x == y for x, y in zip(a, b, strict=True)))
+
+
+def random_rows(rng: Generator, sizes: list[int]) -> Objects:
+    """Return real rows: of full rank, of rank one, with a constant column, or at very different scales."""
+    columns = int(rng.integers(1, 6))
+    parts = [rng.standard_normal((size, columns)) for size in sizes]
+    form = rng.choice(["plain", "constant column", "rank one", "rounded", "scaled"])
+    direction = rng.standard_normal(columns)
+    for part in parts:
+        if form == "constant column":
+            part[:, 0] = 1.5
+        elif form == "rank one":
+            part[:] = part[:, :1] * direction
+        elif form == "rounded":
+            np.round(part, out=part)
+        elif form == "scaled":
+            part *= 10 ** rng.uniform(-2, 2, (len(part), 1))
+    return Objects("rows", _row_kernel(rng), parts)
+
+
+def _row_kernel(rng: Generator) -> Kernel:
+    kernels: list[Callable[[], Kernel]] = [
+        Linear,
+        lambda: Gaussian(float(10 ** rng.uniform(-2, 1))),
+        Gaussian,
+        lambda: Polynomial(int(rng.integers(1, 4)), 0.3, float(rng.integers(0, 2))),
+        lambda: Laplacian(0.5),
+        lambda: Linear().normalized(),
+        lambda: Sum(Linear(), Scaled(Gaussian(0.3), 0.5)),
+        lambda: Product(Polynomial(2, 0.2, 1.0), Gaussian(0.1)),
+    ]
+    return kernels[rng.integers(len(kernels))]()
+
+
+def random_sets(rng: Generator, sizes: list[int]) -> Objects:
+    """Return rows of zeros and ones, dense or CSR; some are empty, and with few columns many are equal."""
+    columns, density = int(rng.integers(1, MAX_LABELS + 1)), rng.uniform(0.1, 0.7)
+    parts: list[Any] = [(rng.random((size, columns)) < density).astype(float) for size in sizes]
+    kernel = [Dice(), Tanimoto(), GaussianTanimoto(), Linear(), Gaussian(0.5)][rng.integers(5)]
+    if rng.random() < 0.3:
+        return Objects("sparse sets", kernel, [sparse.csr_matrix(part) for part in parts])
+    return Objects("sets", kernel, parts)
+
+
+def random_rankings(rng: Generator, sizes: list[int]) -> Objects:
+    """Return ranks of 2 to 5 items."""
+    n_items = int(rng.integers(2, MAX_ITEMS + 1))
+    kernel = [Kemeny(), Hamming(), Lehmer(), Gaussian(0.7, base=Kemeny())][rng.integers(4)]
+    return Objects(
+        "rankings", kernel, [rng.permuted(np.tile(np.arange(1, n_items + 1), (s, 1)), axis=1) for s in sizes]
+    )
+
+
+def random_texts(rng: Generator, sizes: list[int]) -> Objects:
+    """Return texts of three letters with a function as kernel."""
+    parts: list[Any] = [["".join(rng.choice(list("abc"), 3)) for _ in range(size)] for size in sizes]
+    return Objects("texts", Pairwise(count_common_letters), parts)
+
+
+def random_indices(rng: Generator, sizes: list[int]) -> Objects:
+    """Return row numbers of a known matrix, which may have a low rank."""
+    F = rng.standard_normal((30, int(rng.integers(1, 31))))
+    return Objects("indices", Precomputed(F @ F.T), [rng.integers(0, 30, size) for size in sizes])
+
+
+MAKERS = (random_rows, random_sets, random_rankings, random_texts, random_indices)
+
+
+def repeat_some(rng: Generator, part: Any) -> Any:
+    """Return a collection of the same size in which objects repeat: a random choice of some of its objects."""
+    size = part.shape[0] if hasattr(part, "shape") else len(part)
+    chosen = rng.integers(0, max(1, size // int(rng.integers(1, 5))), size)
+    return select(part, chosen)
+
+
+def select(part: Any, indices: Any) -> Any:
+    """Return the objects with these indices, in the form of the collection."""
+    return [part[i] for i in indices] if isinstance(part, list) else part[indices]
+
+
+def concatenate(first: Any, second: Any) -> Any:
+    """Return two collections as one, in the form of the first."""
+    if isinstance(first, list):
+        return first + second
+    return sparse.vstack([first, second]).tocsr() if sparse.issparse(first) else np.concatenate([first, second])

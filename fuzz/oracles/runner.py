@@ -1,0 +1,81 @@
+"""Run oracles on random problems and count what they find."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fuzz.oracles import copies, decoding, fits, searches
+from fuzz.oracles.comparison import Comparison
+from fuzz.oracles.problems import Problem, make_problem
+
+Oracle = Callable[[Problem], Comparison | None]
+
+ORACLES: dict[str, Oracle] = {
+    oracle.__name__: oracle for module in (fits, copies, decoding, searches) for oracle in module.ORACLES
+}
+
+
+@dataclass
+class Tally:
+    """What one oracle found: numbers of problems, the worst relative difference, and a message per defect."""
+
+    problems: int = 0
+    agreeing: int = 0
+    undecidable: int = 0
+    worst: float = 0.0
+    defects: list[str] = field(default_factory=list)
+
+    def add(self, problem: Problem, oracle: Oracle) -> None:
+        """Run the oracle on a problem; an error of the library is a defect."""
+        try:
+            comparison = oracle(problem)
+        except Exception as error:
+            self.problems += 1
+            self.defects.append(f"{problem.describe()}: {type(error).__name__}: {error}")
+            return
+        if comparison is None:
+            return
+        self.problems += 1
+        if not comparison.is_decidable:
+            self.undecidable += 1
+        elif comparison.agrees:
+            self.agreeing += 1
+            self.worst = max(self.worst, comparison.worst)
+        else:
+            found = f"relative difference {comparison.worst:.1e}, tolerance {np.max(comparison.tolerance):.1e}"
+            self.defects.append(f"{problem.describe()}: {found}")
+
+
+def run(
+    seeds: Iterable[int], names: Iterable[str] = ORACLES, report: Callable[[str, str], None] | None = None
+) -> dict[str, Tally]:
+    """Run oracles on the random problem of each seed; numerical warnings are errors.
+
+    ``report`` is called with the name of the oracle and the message of each defect when it is found.
+    """
+    tallies = {name: Tally() for name in names}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("error", RuntimeWarning)
+        for seed in seeds:
+            problem = make_problem(seed)
+            for name, tally in tallies.items():
+                n_before = len(tally.defects)
+                tally.add(problem, ORACLES[name])
+                if report is not None and len(tally.defects) > n_before:
+                    report(name, tally.defects[-1])
+    return tallies
+
+
+def as_table(tallies: dict[str, Tally]) -> str:
+    """Return the tallies as a Markdown table."""
+    columns = ("oracle", "problems", "agreeing", "ill-conditioned", "defects", "worst difference")
+    rows = [f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
+    for name, t in tallies.items():
+        counts = f"{t.problems} | {t.agreeing} | {t.undecidable} | {len(t.defects)}"
+        rows.append(f"| {name.replace('_', ' ')} | {counts} | {t.worst:.0e} |")
+    return "\n".join(rows)
