@@ -244,3 +244,33 @@ def test_accumulated_distances_for_each_p(working_memory, block, monkeypatch):
         np.testing.assert_array_equal(nearer[j, :11], (D[:11] < own - 1e-9).sum(axis=1))
         np.testing.assert_array_equal(tied[j, :11], (np.abs(D[:11] - own) <= 1e-9).sum(axis=1))
         assert nearer[j, 11] == np.inf and tied[j, 11] == 0
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_finished_steps_are_taken_once_and_forgotten(own):
+    embedding, truth = coordinates(Dice(), LABELED), np.zeros(Q, dtype=np.intp)
+    candidates = PerExampleCandidates(own_sets("array")) if own else SharedCandidates(POOL)
+    kept, drained = (candidates.path_decoder(embedding, SIZES, current_compute(), truth) for _ in range(2))
+    taken = []
+    for V, Z in random_steps(embedding):
+        kept.add(V, Z)
+        drained.add(V, Z)
+        taken += drained.take_finished()
+    taken += drained.take_finished(flush=True)
+    assert drained.take_finished(flush=True) == []
+    np.testing.assert_array_equal([step.nearest for step in taken], kept.nearest)
+    for i, step in enumerate(taken):
+        np.testing.assert_array_equal(step.positions().nearer[1], kept.positions(i, 1).nearer)
+        np.testing.assert_array_equal(step.positions().tied[1], kept.positions(i, 1).tied)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("own", [False, True])
+def test_candidates_by_example_and_index(form, own):
+    sets = own_sets(form) if own else [FORMS[form](POOL)] * Q
+    candidates = PerExampleCandidates(sets) if own else SharedCandidates(sets[0])
+    decoder = candidates.path_decoder(coordinates(kernel_of(form), FORMS[form](LABELED)), SIZES, current_compute())
+    assert decoder.shares_candidates is not own
+    examples, indices = np.array([3, 3, 0, 13]), np.array([1, 0, 0, 1])
+    expected = [dense(sets[i])[j] for i, j in zip(examples, indices, strict=True)]
+    np.testing.assert_array_equal(dense(decoder.take(examples, indices)), expected)

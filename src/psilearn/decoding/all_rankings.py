@@ -29,9 +29,10 @@ from psilearn._backend import Compute, iter_blocks, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index, Samples, take
 from psilearn.decoding.candidates import Candidates, RankedRow
+from psilearn.decoding.found_rows import FoundRows
 from psilearn.decoding.kemeny import best_kemeny
 from psilearn.decoding.output_set import OutputSet
-from psilearn.decoding.path_decoder import PathDecoder
+from psilearn.decoding.path_decoder import DecodedStep, PathDecoder
 from psilearn.decoding.shared import SharedCandidates
 from psilearn.decoding.top_k import TopK
 from psilearn.embedding import Embedding
@@ -240,28 +241,28 @@ class AllRankings(Candidates):
 
 
 class RankingPathDecoder(PathDecoder):
-    """Decodes among all rankings with a solver; the lift is rotated to the directions of each step."""
+    """Decodes among all rankings with a solver; the lift is rotated to the directions of each step.
+
+    ``nearest`` has the numbers of the rankings that were found.
+    """
 
     def __init__(self, rankings: AllRankings, sizes: Sequence[int] | None, compute: Compute) -> None:
         super().__init__(rankings, sizes, compute, None)
         self.rankings = rankings
-        self._ranks: list[Index] = []  # (q, K) for each step and size
-        self._n_finished = 0
+        self._found = FoundRows()  # of ranks (K,)
+
+    def take(self, examples: Index, indices: Index) -> Samples:
+        """Return rankings that were found, by their numbers."""
+        return self.rankings.kernel.to_form_of(self.rankings.known, self._found.take(indices))
 
     def _add(self, V: Any, Z: Any, sizes: list[int]) -> None:
         kernel, lift, Z = self.rankings.kernel, self.rankings.lift, to_numpy(Z)
         lift = lift if V is None else lift @ to_numpy(V)
-        n_before = sum(map(len, self._ranks))
-        for p in sizes:
-            self._ranks.append(nearest_rankings(kernel, lift[:, :p], Z[:, :p], self.rankings._n_items)[0])
-        self._nearest.append(n_before + np.arange(len(sizes) * len(Z)).reshape(len(sizes), len(Z)))
-
-    def _finish(self) -> None:
-        if self._n_finished == len(self._ranks):
-            return
-        self._n_finished = len(self._ranks)
-        ranks = np.concatenate(self._ranks)
-        self.candidates = SharedCandidates(self.rankings.kernel.to_form_of(self.rankings.known, ranks))
+        nearest = [
+            self._found.number(nearest_rankings(kernel, lift[:, :p], Z[:, :p], self.rankings._n_items)[0])
+            for p in sizes
+        ]
+        self._steps.append(DecodedStep(np.stack(nearest)))
 
 
 def nearest_rankings(kernel: Any, lift: Array, Z: Array, n_items: int) -> tuple[Index, Array]:

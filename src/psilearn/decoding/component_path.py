@@ -12,8 +12,7 @@ from psilearn._linalg import Array, row_products
 from psilearn._utils.samples import Index
 from psilearn.decoding.distances import TIE_TOLERANCE, count_nearer, first_smallest, to_distances
 from psilearn.decoding.output_set import OutputSet, compute_squared_norms
-from psilearn.decoding.path_decoder import PathDecoder
-from psilearn.decoding.top_k import CandidateOutputs
+from psilearn.decoding.path_decoder import DecodedStep, PathCandidates, PathDecoder
 from psilearn.embedding import Embedding
 
 MAX_BLOCK_ROWS = 4096  # candidates that are scored together
@@ -29,7 +28,7 @@ class ComponentPathDecoder(PathDecoder):
 
     def __init__(
         self,
-        candidates: CandidateOutputs,
+        candidates: PathCandidates,
         outputs: OutputSet,
         embedding: Embedding,
         sizes: Sequence[int] | None,
@@ -47,9 +46,7 @@ class ComponentPathDecoder(PathDecoder):
     def _add(self, V: Any, Z: Any, sizes: list[int]) -> None:
         g = self._values if V is None else self._values @ V  # (c, p_max)
         nearest, nearer, tied = decode_path(Z, g, self._norms, sizes, self.truth, self.compute)
-        self._nearest.append(nearest)
-        self._nearer.append(nearer)
-        self._tied.append(tied)
+        self._steps.append(DecodedStep(nearest) if self.truth is None else DecodedStep(nearest, nearer, tied))
 
 
 def decode_path(

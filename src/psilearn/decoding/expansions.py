@@ -22,9 +22,8 @@ from psilearn._utils.progress import track
 from psilearn._utils.samples import Index, Samples, concat, n_samples, take
 from psilearn.decoding.distances import count_nearer, first_smallest, tie_tolerance, to_distances
 from psilearn.decoding.output_set import OutputSet
-from psilearn.decoding.path_decoder import PathDecoder
+from psilearn.decoding.path_decoder import DecodedStep, PathCandidates, PathDecoder
 from psilearn.decoding.set_pools import iter_pools, landmark_values, members_of, pool_norms, values_in_blocks
-from psilearn.decoding.top_k import CandidateOutputs
 from psilearn.embedding import Embedding
 from psilearn.kernels import Kernel
 
@@ -120,7 +119,7 @@ class ExpansionPathDecoder(PathDecoder):
 
     def __init__(
         self,
-        candidates: CandidateOutputs,
+        candidates: PathCandidates,
         sets: Sequence[OutputSet],
         owner: Index,
         embedding: Embedding,
@@ -132,6 +131,11 @@ class ExpansionPathDecoder(PathDecoder):
         self.sets, self.owner, self.embedding = sets, owner, embedding
         self._weights: list[Array] = []  # (q, n_sizes, r) for each step
         self._squared: list[Array] = []  # (q, n_sizes)
+
+    @property
+    def shares_candidates(self) -> bool:
+        """False: each example has its own candidates."""
+        return False
 
     def _add(self, V: Any, Z: Any, sizes: list[int]) -> None:
         compute, basis = self.compute, self.compute.asarray(self.embedding.basis)
@@ -167,7 +171,6 @@ class ExpansionPathDecoder(PathDecoder):
             if truth[i] >= 0:
                 column = slice(truth[i], truth[i] + 1)
                 nearer[:, i], tied[:, i] = count_nearer(D, slack, D[:, column], slack[:, column])
-        shape = n_steps, n_sizes, q
-        self._nearest += list(nearest.reshape(shape))
-        self._nearer += list(nearer.reshape(shape))
-        self._tied += list(tied.reshape(shape))
+        for rows in np.arange(n_steps * n_sizes).reshape(n_steps, n_sizes):
+            counts = () if self.truth is None else (nearer[rows], tied[rows])
+            self._steps.append(DecodedStep(nearest[rows], *counts))

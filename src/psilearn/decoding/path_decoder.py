@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,6 +16,28 @@ from psilearn.decoding.top_k import CandidateOutputs
 from psilearn.metrics import TruthPositions
 
 
+class PathCandidates(CandidateOutputs, Protocol):
+    """What a decoder needs of the candidates that its indices refer to."""
+
+    def restrict(self, examples: slice | Index) -> CandidateOutputs:
+        """Return the candidates of some examples."""
+
+
+@dataclass(frozen=True)
+class DecodedStep:
+    """The results of one step: indices of candidates, and positions of the true outputs if they were asked for."""
+
+    nearest: Index  # (n_sizes, q)
+    nearer: Array | None = None  # (n_sizes, q)
+    tied: Array | None = None  # (n_sizes, q)
+
+    def positions(self) -> TruthPositions:
+        """Return the positions of the true outputs for all sizes, (n_sizes, q) each."""
+        if self.nearer is None or self.tied is None:
+            raise ValueError("Positions need the true outputs: pass truth to path_decoder.")
+        return TruthPositions(self.nearer, self.tied)
+
+
 class PathDecoder(ABC):
     """Decodes held-out examples with every setting of λ, c and p on one training split.
 
@@ -23,7 +46,7 @@ class PathDecoder(ABC):
     that all steps share, such as kernel values of candidates, is done once.
 
     Made by :meth:`Candidates.path_decoder`. A subclass implements ``_add(V, Z, sizes)`` and, if it postpones work,
-    ``_finish()``; both append one array of shape (n_sizes, q) per step to the results.
+    ``_finish()``; both append one :class:`DecodedStep` per step to ``_steps``.
 
     Parameters
     ----------
@@ -61,15 +84,13 @@ class PathDecoder(ABC):
     """
 
     def __init__(
-        self, candidates: CandidateOutputs, sizes: Sequence[int] | None, compute: Compute, truth: Index | None
+        self, candidates: PathCandidates, sizes: Sequence[int] | None, compute: Compute, truth: Index | None
     ) -> None:
         self.candidates = candidates
         self.sizes = sizes
         self.compute = compute
         self.truth = truth
-        self._nearest: list[Index] = []
-        self._nearer: list[Array] = []
-        self._tied: list[Array] = []
+        self._steps: list[DecodedStep] = []
 
     def add(self, V: Any, Z: Any) -> None:
         """Add a step: the predictions of the held-out examples for one λ and c.
@@ -107,7 +128,83 @@ class PathDecoder(ABC):
     def nearest(self) -> Index:
         """The index of the nearest candidate of each example, of shape (n_steps, n_sizes, q); ties to the lowest."""
         self._finish()
-        return np.stack(self._nearest)
+        return np.stack([step.nearest for step in self._steps])
+
+    @property
+    def shares_candidates(self) -> bool:
+        """Whether an index stands for the same output in all examples."""
+        return True
+
+    def take(self, examples: Index, indices: Index) -> Samples:
+        """Return candidates by the numbers of their examples and their indices, as one collection.
+
+        Parameters
+        ----------
+        examples : ndarray of shape (m,)
+            The numbers of held-out examples, with repetitions.
+        indices : ndarray of shape (m,)
+            The index of one candidate of each of these examples, as in ``nearest``.
+
+        Returns
+        -------
+        array, CSR matrix or sequence of m outputs
+            The candidates, in the form in which they were given.
+
+        See Also
+        --------
+        outputs : Return the nearest candidates of one setting.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn._backend import NUMPY
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> coordinates = Embedding(Linear(), np.eye(2), np.eye(2))
+        >>> decoder = SharedCandidates(np.array([[0.0, 0.0], [2.0, 0.0]])).path_decoder(coordinates, [1, 2], NUMPY)
+        >>> decoder.take(np.array([0, 0]), np.array([1, 0]))
+        array([[2., 0.],
+               [0., 0.]])
+        """
+        return self.candidates.restrict(examples).take(indices)
+
+    def take_finished(self, flush: bool = False) -> list[DecodedStep]:
+        """Return the results of the steps that are finished, oldest first, and forget them.
+
+        The steps that remain are then counted from 0 by :meth:`outputs` and :meth:`positions`.
+
+        Parameters
+        ----------
+        flush : bool, default=False
+            Whether to finish all steps first. A decoder may process several steps together.
+
+        Returns
+        -------
+        list of DecodedStep
+            ``nearest``, and ``nearer`` and ``tied`` if there are true outputs, of shape (n_sizes, q) each.
+
+        See Also
+        --------
+        add : Add a step.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn._backend import NUMPY
+        >>> from psilearn.decoding import SharedCandidates
+        >>> from psilearn.embedding import Embedding
+        >>> from psilearn.kernels import Linear
+        >>> coordinates = Embedding(Linear(), np.eye(2), np.eye(2))
+        >>> decoder = SharedCandidates(np.array([[0.0, 0.0], [2.0, 0.0]])).path_decoder(coordinates, [1, 2], NUMPY)
+        >>> decoder.add(None, np.array([[1.9, 0.0]]))
+        >>> [step.nearest.tolist() for step in decoder.take_finished()]
+        [[[1], [1]]]
+        """
+        if flush:
+            self._finish()
+        finished, self._steps = self._steps, []
+        return finished
 
     def outputs(self, step: int, size: int) -> Samples:
         """Return the nearest candidate of each example for one setting, as one collection.
@@ -142,7 +239,8 @@ class PathDecoder(ABC):
         array([[2., 0.]])
         """
         self._finish()
-        return self.candidates.take(self._nearest[step][size])
+        nearest = self._steps[step].nearest[size]
+        return self.take(np.arange(len(nearest)), nearest)
 
     def positions(self, step: int, size: int) -> TruthPositions:
         """Return the position of each true output among the candidates of its example for one setting.
@@ -177,10 +275,9 @@ class PathDecoder(ABC):
         >>> decoder.positions(step=0, size=1).nearer
         array([1.])
         """
-        if self.truth is None:
-            raise ValueError("Positions need the true outputs: pass truth to path_decoder.")
         self._finish()
-        return TruthPositions(self._nearer[step][size], self._tied[step][size])
+        positions = self._steps[step].positions()
+        return TruthPositions(positions.nearer[size], positions.tied[size])
 
     @abstractmethod
     def _add(self, V: Any, Z: Any, sizes: list[int]) -> None:

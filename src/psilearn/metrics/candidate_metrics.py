@@ -81,9 +81,14 @@ def top_k_accuracy(positions: TruthPositions, k: int, ties: str = "expected") ->
         raise TypeError(f"positions must be TruthPositions(nearer, tied); got {type(positions).__name__}.")
     if ties not in TIES:
         raise ValueError(f"ties must be one of {', '.join(TIES)}; got {ties!r}.")
+    return Mean(hits(positions, k, ties))
+
+
+def hits(positions: TruthPositions, k: int, ties: str = "expected") -> Array:
+    """Return the probability that each true output is among the first k candidates, in the shape of the positions."""
     tied = np.maximum(positions.tied, 1)  # 0 only if the truth is not a candidate, and then nearer = ∞
     if ties == "optimistic":
-        return Mean(positions.nearer < k)
+        return np.asarray(positions.nearer < k)
     if ties == "pessimistic":
-        return Mean(positions.nearer + tied <= k)
-    return Mean(np.clip((k - positions.nearer) / tied, 0, 1))
+        return np.asarray(positions.nearer + tied <= k)
+    return np.clip((k - positions.nearer) / tied, 0, 1)

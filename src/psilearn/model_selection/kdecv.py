@@ -48,7 +48,10 @@ class KDECV(PathSearch):
         metrics are "loss" (minus the output-kernel loss), "f1", "hamming" (minus the loss), "jaccard",
         "subset_accuracy", "kendall_tau", "spearman_rho", "pairwise_accuracy", "top_1" (or "top_5", …), a function
         (y_true, y_pred) → float, and the scorers of scikit-learn that are based on predictions: names such as
-        "f1_samples", or ``make_scorer(...)``. Several are computed at once, and the first one chooses.
+        "f1_samples", or ``make_scorer(...)``. A function may also return one value per example, or a
+        :class:`~psilearn.metrics.Mean`: the mean is the score, and each value must depend only on the true and the
+        predicted output of its example, because it is computed once per pair of them, as for the metrics by name.
+        Several scorings are computed at once, and the first one chooses.
     one_standard_error : bool, default=False
         Whether to choose the simplest setting within one standard error of the best. Simpler means fewer components,
         then more ridge.

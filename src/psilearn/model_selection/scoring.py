@@ -16,7 +16,9 @@ from psilearn._backend import tensor_to_numpy, to_numpy
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.kernels import Kernel
 
-Metric = Callable[[Samples, Samples, Kernel], float]  # of the true and the predicted outputs and the output kernel
+# A function of the true and the predicted outputs and the output kernel: a metrics.Mean if it has one value per pair of
+# a true and a predicted output, else a float.
+Metric = Callable[[Samples, Samples, Kernel], float]
 
 METRICS = {  # name: function of psilearn.metrics, and −1 if lower is better
     "f1": ("f1_score", 1),
@@ -29,8 +31,8 @@ METRICS = {  # name: function of psilearn.metrics, and −1 if lower is better
 }
 ALLOWED = (
     '"mse", "loss", "f1", "hamming", "jaccard", "subset_accuracy", "kendall_tau", "spearman_rho", '
-    '"pairwise_accuracy", "top_1" (or another k), a function (y_true, y_pred) → float, or a scorer of scikit-learn '
-    'based on predictions, such as "f1_samples" or make_scorer(...)'
+    '"pairwise_accuracy", "top_1" (or another k), a function (y_true, y_pred) → float or one value per example, or a '
+    'scorer of scikit-learn based on predictions, such as "f1_samples" or make_scorer(...)'
 )
 
 
@@ -103,8 +105,8 @@ def _named_scoring(name: str) -> Scoring:
     raise ValueError(f"scoring must be one of {ALLOWED}; got {name!r}.")
 
 
-def _minus_kernel_loss(y: Samples, prediction: Samples, kernel: Kernel) -> float:
-    return -float(metrics.kernel_loss(y, prediction, kernel))
+def _minus_kernel_loss(y: Samples, prediction: Samples, kernel: Kernel) -> metrics.Mean:
+    return metrics.Mean(-metrics.kernel_loss(y, prediction, kernel).values)
 
 
 @dataclass(frozen=True)
@@ -114,18 +116,28 @@ class _NamedMetric:
     function: str
     sign: int
 
-    def __call__(self, y: Samples, prediction: Samples, kernel: Kernel) -> float:
-        return self.sign * float(getattr(metrics, self.function)(y, prediction))
+    def __call__(self, y: Samples, prediction: Samples, kernel: Kernel) -> metrics.Mean:
+        return metrics.Mean(self.sign * getattr(metrics, self.function)(y, prediction).values)
 
 
 @dataclass(frozen=True)
 class _FunctionMetric:
-    """A user's function of true and predicted outputs."""
+    """A user's function of true and predicted outputs, which returns one number, or one value per pair of them."""
 
-    function: Callable[[Samples, Samples], float]
+    function: Callable[[Samples, Samples], Any]
 
     def __call__(self, y: Samples, prediction: Samples, kernel: Kernel) -> float:
-        return float(self.function(y, prediction))
+        score = self.function(y, prediction)
+        if isinstance(score, metrics.Mean):
+            return score
+        if np.ndim(score) == 0:
+            return float(score)
+        if np.shape(score) != (n_samples(y),):
+            raise ValueError(
+                f"scoring must return a number, or one value per example, of shape ({n_samples(y)},); got shape "
+                f"{np.shape(score)}."
+            )
+        return metrics.Mean(score)
 
 
 # scikit-learn's scorers take an estimator, X and y, and make predictions themselves: they get an estimator whose

@@ -15,7 +15,7 @@ from psilearn._utils.samples import Index, Samples, take
 from psilearn.decoding import AllRankings, Candidates, PathDecoder, has_all_rankings
 from psilearn.embedding.subspace_path import MAX_DENSE_ORDER
 from psilearn.kernels import Kernel
-from psilearn.metrics import top_k_accuracy
+from psilearn.model_selection.decoded_scores import DecodedScores
 from psilearn.model_selection.grids import PathGrid
 from psilearn.model_selection.regression_routes import Step, choose_route
 from psilearn.model_selection.scoring import Scoring
@@ -106,20 +106,20 @@ class PathScorer:
     def __init__(self, task: SplitTask, outputs: SplitOutputs, path: OutputPath) -> None:
         self.grid = PathGrid(task.grid.alphas, path.supervisions, task.grid.sizes)
         self.scorings = task.scorings
-        self.kernel = outputs.outputs.kernel
-        self.truth = take(task.y, task.held)
         self.n_sizes = 1 if self.grid.sizes is None else len(self.grid.sizes)
         self._errors: list[Array] = []  # (n_sizes,) for each step
-        self._decoder: PathDecoder | None = None
+        self._decoded: DecodedScores | None = None
         if any(scoring.decodes for scoring in self.scorings):
-            self._decoder = self._make_decoder(task, outputs)
+            truth = take(task.y, task.held)
+            decoder = self._make_decoder(task, outputs, truth)
+            self._decoded = DecodedScores(decoder, self.scorings, truth, outputs.outputs.kernel)
 
-    def _make_decoder(self, task: SplitTask, outputs: SplitOutputs) -> PathDecoder:
+    def _make_decoder(self, task: SplitTask, outputs: SplitOutputs, truth: Samples) -> PathDecoder:
         candidates = default_candidates(outputs) if task.candidates is None else task.candidates.restrict(task.held)
         candidates = candidates.distinct()
         needs_positions = any(scoring.top_k is not None for scoring in self.scorings)
-        truth = candidates.match(self.truth) if needs_positions else None
-        return candidates.path_decoder(outputs.embedding, self.grid.sizes, task.decoding_compute, truth)
+        matches = candidates.match(truth) if needs_positions else None
+        return candidates.path_decoder(outputs.embedding, self.grid.sizes, task.decoding_compute, matches)
 
     def add(self, outputs: SplitOutputs, steps: Iterable[Step]) -> None:
         """Add the predictions of one input kernel, for each λ and c."""
@@ -127,8 +127,8 @@ class PathScorer:
         for V, Z in steps:
             sizes = [Z.shape[1]] if self.grid.sizes is None else [min(p, Z.shape[1]) for p in self.grid.sizes]
             self._errors.append(squared_errors(Z, target if V is None else target @ V, sizes, mean_norm))
-            if self._decoder is not None:
-                self._decoder.add(V, Z)
+            if self._decoded is not None:
+                self._decoded.add(V, Z)
 
     def table(self) -> Array:
         """Return the scores, of shape (input kernels, λ, c, p, scorings)."""
@@ -138,17 +138,9 @@ class PathScorer:
 
     def _score(self, scoring: Scoring) -> Array:
         """Return one score for every step and p."""
-        if not scoring.decodes:
+        if self._decoded is None or not scoring.decodes:
             return -np.stack(self._errors)
-        steps, sizes = range(len(self._errors)), range(self.n_sizes)
-        return np.array([[self._decoded_score(scoring, step, size) for size in sizes] for step in steps])
-
-    def _decoded_score(self, scoring: Scoring, step: int, size: int) -> float:
-        assert self._decoder is not None
-        if scoring.top_k is not None:
-            return float(top_k_accuracy(self._decoder.positions(step, size), scoring.top_k))
-        assert scoring.metric is not None
-        return float(scoring.metric(self.truth, self._decoder.outputs(step, size), self.kernel))
+        return self._decoded.scores(scoring.name)
 
 
 def default_candidates(outputs: SplitOutputs) -> Candidates:
