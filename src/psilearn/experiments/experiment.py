@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
+from psilearn._utils.files import write_atomically
 from psilearn.experiments.record import Row
 
 if TYPE_CHECKING:
@@ -100,14 +101,14 @@ class Context:
             try:
                 with np.load(path, allow_pickle=False) as stored:
                     return {key: stored[key] for key in stored.files}
-            except (OSError, ValueError, EOFError, BadZipFile):
+            except Exception:  # whatever a damaged file causes in zipfile, zlib and NumPy
                 self.log(f"{name}: the stored file is damaged; computing it again")
         arrays: dict[str, Any] = {key: np.asarray(value) for key, value in compute().items()}
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-            draft = path.with_suffix(".unfinished.npz")
-            np.savez_compressed(draft, **arrays)
-            draft.replace(path)
+            content = io.BytesIO()
+            np.savez_compressed(content, **arrays)
+            write_atomically(path, content.getvalue())
         return arrays
 
 

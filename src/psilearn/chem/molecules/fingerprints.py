@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from psilearn._utils.progress import track
 from psilearn._utils.worker_processes import run_parallel
 from psilearn.chem._optional import import_rdkit
+from psilearn.chem.molecules.chunk_files import read_chunk, write_chunk
 from psilearn.chem.molecules.smiles import compute_formula, parse_smiles, to_smiles
 
 if TYPE_CHECKING:
@@ -208,13 +208,11 @@ def _load_or_compute_chunk(smiles: list[str], fingerprints: Fingerprints, folder
     if folder is None:
         return _compute_chunk(smiles, fingerprints)
     key = hashlib.sha256(json.dumps([fingerprints.identity, smiles]).encode()).hexdigest()
-    path = folder / f"{key}.npz"
-    table = _load_chunk(path, len(smiles), fingerprints.n_bytes)
-    if table is None:
-        table = _compute_chunk(smiles, fingerprints)
-        draft = path.with_suffix(f".{os.getpid()}.npz")
-        np.savez_compressed(draft, bits=table.bits, formulas=table.formulas, canonical=table.canonical_smiles)
-        draft.replace(path)
+    stored = read_chunk(folder, key, (len(smiles), fingerprints.n_bytes))
+    if stored is not None:
+        return FingerprintTable(*stored)
+    table = _compute_chunk(smiles, fingerprints)
+    write_chunk(folder, key, (table.bits, table.formulas, table.canonical_smiles))
     return table
 
 
@@ -223,17 +221,6 @@ def _compute_chunk(smiles: list[str], fingerprints: Fingerprints) -> Fingerprint
     formulas = [compute_formula(molecule) for molecule in molecules]
     molecules = [molecule if formula else None for molecule, formula in zip(molecules, formulas, strict=True)]
     return FingerprintTable(fingerprints._compute_bits(molecules), formulas, [to_smiles(m) for m in molecules])
-
-
-def _load_chunk(path: Path, n_molecules: int, n_bytes: int) -> FingerprintTable | None:
-    """Return a cached chunk of the given size; None if there is none, or its file is damaged."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            table = FingerprintTable(arrays["bits"], arrays["formulas"].tolist(), arrays["canonical"].tolist())
-    except Exception:  # missing, truncated, or not an .npz file
-        return None
-    sizes_match = len(table.formulas) == len(table.canonical_smiles) == n_molecules
-    return table if sizes_match and table.bits.shape == (n_molecules, n_bytes) else None
 
 
 def _make_generator(kind: str) -> Callable[[Mol], Bits]:
