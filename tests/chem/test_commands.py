@@ -178,3 +178,14 @@ def test_errors_are_reported_in_one_line_with_exit_status_2(folder, arguments, m
     assert "Error: " in result.output
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("option", ["--output", "--html"])
+def test_files_that_cannot_be_written_are_rejected_before_the_work(tmp_path, option):
+    """The error is about the option, although neither the spectra, nor the model, nor the library exist."""
+    arguments = ["metabolites", "rank", "absent.mgf", "--model", "absent", "--candidates", "absent"]
+    arguments += ["--output", str(tmp_path / "ranks.csv")]
+    for path, reason in ((tmp_path, "is a folder"), (tmp_path / "absent" / "x", "does not exist")):
+        result = run(app, [*arguments, option, str(path)])
+        assert result.exit_code == 2 and result.output.startswith(f"Error: {option}: ") and reason in result.output
+    assert not any(tmp_path.iterdir())

@@ -12,9 +12,10 @@ pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from psilearn import IOKR, OEL
+from psilearn import IOKR, KDE, OEL
 from psilearn._backend import computing
 from psilearn.chem.metabolites import MetaboliteIdentifier, rank_spectra, train
+from psilearn.io import read_notes, save_model
 from tests.chem.chemistry import smiles_list, spectra_of
 
 
@@ -119,6 +120,41 @@ def test_other_models_are_rejected(tmp_path, identifier):
         (tmp_path / "m" / "manifest.json").write_text(json.dumps({**manifest, "notes": notes}))
         with pytest.raises(ValueError, match=r"not a model for metabolites|notes"):
             MetaboliteIdentifier.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"fingerprints": None},
+        {"fingerprints": [["maccs"]]},
+        {"fingerprints": ["maccs"]},
+        {"adducts": None},
+        {"training": 5},
+        {"parameters": {"unknown": 1}},
+        {"parameters": {"method": ["oel"]}},
+        {"parameters": {"random_state": {}}},
+        {"parameters": {"random_state": "x"}},
+        {"parameters": {"calibration": 1e308}},
+        {"parameters": 5},
+        {"kind": None},
+    ],
+    ids=str,
+)
+def test_hostile_notes_of_a_model_are_rejected_by_name(tmp_path, identifier, change):
+    identifier.save(tmp_path / "valid")
+    notes = {**read_notes(tmp_path / "valid"), **change}
+    save_model(identifier.model_, tmp_path / "m", notes=notes)
+    with pytest.raises(ValueError, match=f"{tmp_path / 'm'} is not a model for metabolites"):
+        MetaboliteIdentifier.load(tmp_path / "m")
+
+
+def test_other_estimators_are_rejected(tmp_path, identifier):
+    identifier.save(tmp_path / "valid")
+    notes, rows = read_notes(tmp_path / "valid"), np.eye(6, 300)
+    for name, model in {"KDE": KDE(n_components=2), r"shape \(6, 300\)": IOKR()}.items():
+        save_model(model.fit(rows, rows), tmp_path / name[:3], notes=notes)
+        with pytest.raises(ValueError, match=f"{tmp_path / name[:3]} is not a model for metabolites.*{name}"):
+            MetaboliteIdentifier.load(tmp_path / name[:3])
 
 
 def test_the_estimator_is_that_of_the_function(identifier, library, spectra):

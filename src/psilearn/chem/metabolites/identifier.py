@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from psilearn import IOKR, OEL
@@ -386,8 +387,10 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             fingerprints = Fingerprints(tuple(notes["fingerprints"]))
             adducts = tuple(str(adduct) for adduct in notes["adducts"])
             training, parameters = dict(notes["training"]), dict(notes["parameters"])
-            identifier = cls.from_model(load_model(path), fingerprints, adducts, training, **parameters)
-        except (KeyError, TypeError, ValueError) as error:
+            model = _check_model(load_model(path), fingerprints)
+            identifier = cls.from_model(model, fingerprints, adducts, training, **parameters)
+            identifier._check_options(_ignore_step)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             message = f"{path} is not a model for metabolites: {type(error).__name__}: {error}"
             raise ValueError(message) from error
         return identifier
@@ -421,6 +424,16 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
                 f"The model was trained on the fingerprints {'+'.join(kinds)}, but the library {library.path} has "
                 f"{'+'.join(library.fingerprints.kinds)}: build a library with --fingerprints {','.join(kinds)}."
             )
+
+
+def _check_model(model: Any, fingerprints: Fingerprints) -> IOKR | OEL:
+    """Return a loaded estimator; raise a ValueError if its outputs cannot be fingerprints of these kinds."""
+    if not isinstance(model, IOKR | OEL):
+        raise ValueError(f"its estimator is {type(model).__name__}")
+    outputs = np.asarray(model.candidates_.outputs)
+    if outputs.dtype != np.uint8 or outputs.shape[1:] != (fingerprints.n_bytes,):
+        raise ValueError(f"its outputs have shape {outputs.shape} and dtype {outputs.dtype}, unlike its fingerprints")
+    return model
 
 
 def _print_step(text: str) -> None:

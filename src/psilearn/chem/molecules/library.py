@@ -15,11 +15,11 @@ from psilearn._utils import validation
 from psilearn._utils.folders import MANIFEST
 from psilearn._utils.progress import stage
 from psilearn._utils.samples import Index
-from psilearn.chem._optional import import_pyarrow
 from psilearn.chem.molecules import library_folder
 from psilearn.chem.molecules.fingerprints import Bits, Fingerprints
 from psilearn.chem.molecules.formulas import Formula
-from psilearn.chem.molecules.library_folder import CHUNKS, MOLECULES, LibraryManifest
+from psilearn.chem.molecules.library_checks import LibraryManifest, check_texts, fingerprints_of
+from psilearn.chem.molecules.library_folder import CHUNKS
 from psilearn.chem.molecules.molecule_files import MoleculeList, read_molecules
 from psilearn.decoding import SharedCandidates
 
@@ -140,6 +140,7 @@ class CandidateLibrary:
         """
         path, fingerprints = Path(path), fingerprints or Fingerprints()
         listed = molecules if isinstance(molecules, MoleculeList) else read_molecules(molecules)
+        check_texts(listed)
         writer = library_folder.claim_folder(path)
         formulas: list[str] = []
         canonical_smiles: list[str] = []
@@ -199,7 +200,7 @@ class CandidateLibrary:
     @property
     def fingerprints(self) -> Fingerprints:
         """Fingerprints that describe the molecules."""
-        return library_folder.fingerprints_of(self.manifest)
+        return fingerprints_of(self.manifest)
 
     def verify(self) -> None:
         """Read all files and compare their hash with that of the manifest.
@@ -422,8 +423,7 @@ class CandidateLibrary:
 
     @cached_property
     def _molecules(self) -> pyarrow.Table:
-        arrow, _ = import_pyarrow()
-        return arrow.ipc.open_file(arrow.memory_map(str(self.path / MOLECULES))).read_all()
+        return library_folder.read_texts(self.path, len(self))
 
     def _get_texts(self, column: str, rows: slice | Sequence[int]) -> list[str]:
         values = self._molecules[column]

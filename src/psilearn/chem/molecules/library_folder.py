@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,21 @@ from numpy.typing import NDArray
 from psilearn._utils.folders import FolderFormat, FolderWriter
 from psilearn._utils.samples import Index
 from psilearn.chem._optional import import_pyarrow
+from psilearn.chem.molecules.chunk_files import remove_chunks
 from psilearn.chem.molecules.fingerprints import Bits, Fingerprints
 from psilearn.chem.molecules.formulas import Formula
+from psilearn.chem.molecules.library_checks import (
+    LibraryManifest,
+    check_formulas,
+    check_manifest,
+    fingerprints_of,
+    molecules_schema,
+    open_molecules,
+)
 from psilearn.chem.molecules.molecule_files import MoleculeList
+
+if TYPE_CHECKING:
+    import pyarrow
 
 FORMAT = FolderFormat(
     "psilearn.library",
@@ -32,17 +45,6 @@ FORMULAS = "formulas.json"
 UNREADABLE = "unreadable.csv"
 CHUNKS = "unfinished"  # folder of finished chunks of fingerprints while a library is built
 HASHED_FILES = (MOLECULES, BITS, FORMULAS)
-
-
-class LibraryManifest(TypedDict):
-    """Contents of ``manifest.json``, without format, version and files."""
-
-    fingerprints: dict[str, object]  # as in Fingerprints.identity
-    molecules: int
-    formulas: int
-    unreadable: int
-    repeated: int
-    sha256: str
 
 
 class LibraryContents(NamedTuple):
@@ -78,9 +80,9 @@ def write_library(
     groups = _find_groups([formulas[i] for i in kept])
     unreadable = [i for i, formula in enumerate(formulas) if not formula]
     _write_bits(writer, fingerprints, molecules.smiles, kept)
-    _write_molecules(writer.add_file(MOLECULES), molecules, kept)
+    _write_molecules(writer, molecules, kept)
     writer.write_json(FORMULAS, [[formula, masses[formula], start] for formula, start in groups])
-    _write_unreadable(writer.path / UNREADABLE, molecules, unreadable)
+    _write_unreadable(writer, molecules, unreadable)
     manifest: LibraryManifest = {
         "fingerprints": json.loads(fingerprints.identity),
         "molecules": len(kept),
@@ -90,31 +92,26 @@ def write_library(
         "sha256": compute_hash(writer.path),
     }
     writer.finish(manifest)
-    _remove_chunks(writer.path / CHUNKS)
+    remove_chunks(writer.path / CHUNKS)
 
 
 def read_library(path: Path) -> LibraryContents:
     """Return the contents of a finished library; raise a ValueError for any other folder."""
     folder = FORMAT.open(path)
     with folder.convert_errors():
-        manifest = cast(LibraryManifest, folder.content)
+        manifest = check_manifest(folder.content)
         bits = folder.load_array(BITS, mapped=True)
         if bits.shape != (manifest["molecules"], fingerprints_of(manifest).n_bytes) or bits.dtype != np.uint8:
             raise ValueError(f"{BITS} has shape {bits.shape} and dtype {bits.dtype}")
-        rows = folder.read_json(FORMULAS)
-        starts = np.array([*(row[2] for row in rows), len(bits)], dtype=np.intp)
-        masses = np.array([row[1] for row in rows], dtype=np.float64)
-        if starts[0] != 0 or (np.diff(starts) <= 0).any() or (np.diff(masses) < 0).any():
-            raise ValueError(f"{FORMULAS} is not in order")
-        return LibraryContents(manifest, bits, [str(row[0]) for row in rows], masses, starts)
+        formulas = check_formulas(folder.read_json(FORMULAS), manifest)
+        open_molecules(folder.file(MOLECULES), manifest["molecules"], full=False)
+        return LibraryContents(manifest, bits, *formulas)
 
 
-def fingerprints_of(manifest: LibraryManifest) -> Fingerprints:
-    """Return the fingerprints that a manifest describes."""
-    kinds = manifest["fingerprints"]["kinds"]
-    if not isinstance(kinds, list):
-        raise ValueError(f"its fingerprints are {kinds!r}")
-    return Fingerprints(tuple(kinds))
+def read_texts(path: Path, n_molecules: int) -> pyarrow.Table:
+    """Return the SMILES and names of an opened library, after all of them were validated."""
+    with FORMAT.convert_errors(path):
+        return open_molecules(path / MOLECULES, n_molecules, full=True)
 
 
 def compute_hash(path: Path) -> str:
@@ -153,27 +150,21 @@ def _write_bits(writer: FolderWriter, fingerprints: Fingerprints, smiles: Sequen
     bits.flush()
 
 
-def _write_molecules(path: Path, molecules: MoleculeList, kept: Index) -> None:
+def _write_molecules(writer: FolderWriter, molecules: MoleculeList, kept: Index) -> None:
     """Write SMILES and names as an Arrow table."""
-    pyarrow, _ = import_pyarrow()
-    columns = {"smiles": molecules.smiles, "name": molecules.names}
-    schema = pyarrow.schema([(name, pyarrow.large_string()) for name in columns])
-    with pyarrow.OSFile(str(path), "wb") as file, pyarrow.ipc.new_file(file, schema) as writer:
-        arrays = [pyarrow.array([texts[i] for i in kept], pyarrow.large_string()) for texts in columns.values()]
-        writer.write_table(pyarrow.table(arrays, schema=schema))
+    arrow, _ = import_pyarrow()
+    columns = [[texts[i] for i in kept] for texts in (molecules.smiles, molecules.names)]
+    arrays = [arrow.array(texts, arrow.large_string()) for texts in columns]
+    content = arrow.BufferOutputStream()
+    with arrow.ipc.new_file(content, molecules_schema()) as file:
+        file.write_table(arrow.table(arrays, schema=molecules_schema()))
+    writer.write_bytes(MOLECULES, content.getvalue().to_pybytes())
 
 
-def _write_unreadable(path: Path, molecules: MoleculeList, unreadable: Sequence[int]) -> None:
+def _write_unreadable(writer: FolderWriter, molecules: MoleculeList, unreadable: Sequence[int]) -> None:
     """Write a CSV file of the molecules that could not be read."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["record", "name", "smiles"])
-        writer.writerows([i + 1, molecules.names[i], molecules.smiles[i]] for i in unreadable)
-
-
-def _remove_chunks(folder: Path) -> None:
-    """Remove the chunks of fingerprints, and the folder unless something else is in it."""
-    for file in folder.glob("*.npz"):
-        file.unlink()
-    if not any(folder.iterdir()):
-        folder.rmdir()
+    table = io.StringIO(newline="")
+    rows = csv.writer(table)
+    rows.writerow(["record", "name", "smiles"])
+    rows.writerows([i + 1, molecules.names[i], molecules.smiles[i]] for i in unreadable)
+    writer.write_bytes(UNREADABLE, table.getvalue().encode())
