@@ -3,6 +3,7 @@
 from psilearn.decoding.all_rankings import AllRankings, has_all_rankings
 from psilearn.decoding.as_candidates import as_candidates
 from psilearn.decoding.candidates import Candidates
+from psilearn.decoding.label_sets import AllLabelSets, NearLabelSets, has_all_label_sets
 from psilearn.decoding.path_decoder import PathDecoder
 from psilearn.decoding.per_example import PerExampleCandidates
 from psilearn.decoding.ranked import RankedCandidates, ranked_candidates
@@ -10,14 +11,17 @@ from psilearn.decoding.shared import SharedCandidates
 from psilearn.decoding.top_k import TopK
 
 __all__ = [
+    "AllLabelSets",
     "AllRankings",
     "Candidates",
+    "NearLabelSets",
     "PathDecoder",
     "PerExampleCandidates",
     "RankedCandidates",
     "SharedCandidates",
     "TopK",
     "as_candidates",
+    "has_all_label_sets",
     "has_all_rankings",
     "ranked_candidates",
 ]

@@ -12,9 +12,12 @@ from psilearn._backend import is_tensor
 from psilearn._utils.samples import Samples
 from psilearn.decoding.all_rankings import AllRankings, has_all_rankings
 from psilearn.decoding.candidates import Candidates
+from psilearn.decoding.label_sets import AllLabelSets, ListableLabelSets, NearLabelSets
 from psilearn.decoding.per_example import PerExampleCandidates
 from psilearn.decoding.shared import SharedCandidates
 from psilearn.kernels import RankingKernel
+
+NAMES = ("known", "near", "all")
 
 
 def as_candidates(
@@ -32,9 +35,10 @@ def as_candidates(
 
     Parameters
     ----------
-    candidates : Candidates, array, CSR matrix, sequence of outputs, list of collections, or None
-        The argument of the user. None stands for all rankings if the output kernel has a solver for them, and for the
-        known outputs otherwise.
+    candidates : Candidates, array, CSR matrix, sequence of outputs, list of collections, str or None
+        The argument of the user. "known" stands for the known outputs, "all" for all rankings or all label sets, and
+        "near" for the known label sets and those that differ from one of them by one label. None stands for all
+        rankings if the output kernel has a solver for them, and for the known outputs otherwise.
     known : SharedCandidates, array, CSR matrix or sequence
         The known outputs of the model. If they have an embedding, the candidates get the same one.
     check : callable
@@ -56,6 +60,7 @@ def as_candidates(
     --------
     SharedCandidates : One set for all examples.
     PerExampleCandidates : One set per example.
+    AllLabelSets : All label sets.
 
     Examples
     --------
@@ -70,18 +75,42 @@ def as_candidates(
     known = known if isinstance(known, SharedCandidates) else SharedCandidates(known)
     embedding = known.embedding
     if candidates is None:
-        if embedding is None or not isinstance(embedding.kernel, RankingKernel):
-            return known
-        return AllRankings(embedding, known.outputs) if has_all_rankings(embedding.kernel) else known
+        return known if embedding is None or not has_all_rankings(embedding.kernel) else _all_rankings(known)
+    if isinstance(candidates, str):
+        candidates = _named_candidates(candidates, known)
     converted: Candidates
-    if isinstance(candidates, Candidates):
+    if isinstance(candidates, ListableLabelSets):
+        converted = candidates._with_known(known.outputs)
+    elif isinstance(candidates, Candidates):
         converted = candidates
     elif _has_one_set_per_example(candidates, known.outputs):
         converted = PerExampleCandidates(candidates)
     else:
         converted = SharedCandidates(candidates)
     converted = converted.validate(check, n_examples)
-    return converted if embedding is None else converted.for_embedding(embedding)
+    converted = converted if embedding is None else converted.for_embedding(embedding)
+    if isinstance(converted, ListableLabelSets):
+        converted._check_searchable()
+    return converted
+
+
+def _named_candidates(name: str, known: SharedCandidates) -> Candidates:
+    """Return the candidates that a name stands for."""
+    if name not in NAMES:
+        raise ValueError(f"candidates must be {', '.join(map(repr, NAMES))}, or a collection of outputs; got {name!r}.")
+    if name == "known":
+        return known
+    kernel = None if known.embedding is None else known.embedding.kernel
+    if not isinstance(kernel, RankingKernel):
+        return AllLabelSets() if name == "all" else NearLabelSets()
+    if name == "all" and has_all_rankings(kernel):
+        return _all_rankings(known)
+    raise ValueError(f"candidates={name!r} is not possible with rankings as outputs and the kernel {kernel!r}.")
+
+
+def _all_rankings(known: SharedCandidates) -> AllRankings:
+    assert known.embedding is not None
+    return AllRankings(known.embedding, known.outputs)
 
 
 def _has_one_set_per_example(candidates: Any, known_outputs: Samples) -> bool:

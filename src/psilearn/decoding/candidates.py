@@ -50,6 +50,7 @@ class Candidates(ABC):
     SharedCandidates : One set for all examples.
     PerExampleCandidates : One set per example.
     AllRankings : All rankings, without a list of them.
+    AllLabelSets : All label sets, without a list of them.
 
     Examples
     --------

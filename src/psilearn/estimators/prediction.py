@@ -149,10 +149,14 @@ class OutputKernelPredictor(BaseEstimator):
         ----------
         X : array, CSR matrix or sequence of n inputs
             The inputs.
-        candidates : collection, Candidates or list of collections, default=None
+        candidates : collection, Candidates, list of collections or {"known", "near", "all"}, default=None
             One set for all inputs, as a collection of outputs or embedded by :meth:`candidate_set`; or one set per
-            input, as a list of n collections or as :class:`~psilearn.decoding.PerExampleCandidates`. By default the
-            distinct known outputs ``candidates_``, or all rankings if the output kernel compares rankings.
+            input, as a list of n collections or as :class:`~psilearn.decoding.PerExampleCandidates`. "known" are the
+            distinct known outputs ``candidates_``; "all" are all label sets or all rankings, among which the nearest
+            is found exactly where the output kernel has a solver (:class:`~psilearn.decoding.AllLabelSets`,
+            :class:`~psilearn.decoding.AllRankings`); "near" are the known label sets and those that differ from one of
+            them by one label (:class:`~psilearn.decoding.NearLabelSets`). By default the known outputs, or all rankings
+            if the output kernel compares rankings.
 
         Returns
         -------
@@ -179,7 +183,8 @@ class OutputKernelPredictor(BaseEstimator):
 
         Cost: 2·n·c·p flops in float32 for c candidates, those in doubt again in float64, and c·r kernel values and
         2·c·r·p flops to embed candidates that are not embedded yet. Memory: :func:`psilearn.memory.predict_bytes`. The
-        nearest of all rankings is found by a solver; for k > 1 rankings are listed, up to 8 items.
+        nearest of all rankings is found by a solver; for k > 1 rankings are listed, up to 8 items. The nearest of all
+        label sets are found by a solver for every k.
 
         Parameters
         ----------

@@ -1,0 +1,149 @@
+"""What all label sets and the near ones have in common: a solver for the nearest, and a list for everything else."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from psilearn._backend import Compute
+from psilearn._linalg import Array
+from psilearn._utils.samples import Index, Samples
+from psilearn.decoding.candidates import Candidates, RankedRow
+from psilearn.decoding.label_sets.found_sets import FoundSets
+from psilearn.decoding.label_sets.label_rows import check_label_rows, is_packed, like_known, to_label_rows
+from psilearn.decoding.label_sets.path import LabelSetPathDecoder
+from psilearn.decoding.output_set import OutputSet
+from psilearn.decoding.path_decoder import PathDecoder
+from psilearn.decoding.shared import SharedCandidates
+from psilearn.decoding.top_k import TopK
+from psilearn.embedding import Embedding
+
+
+class ListableLabelSets(Candidates):
+    """Label sets that are given by a rule.
+
+    The nearest sets are found without a list wherever a subclass can; for everything else, such as the position of a
+    true output or conformal sets, the sets are listed, up to a limit.
+    """
+
+    embedding: Embedding | None
+    known: Samples  # outputs, in the form in which predictions are returned; None before the sets are given to a model
+
+    @property
+    def packed(self) -> bool:
+        """Whether outputs are packed bits."""
+        return self.embedding is not None and is_packed(self.embedding.kernel)
+
+    @cached_property
+    def listed(self) -> SharedCandidates:
+        """The sets as a list; an error if they are too many."""
+        self._require_listable("Give candidates")
+        return SharedCandidates(like_known(self._list_rows(), self._known_outputs(), self.packed), self.embedding)
+
+    def _with_known(self, known: Samples) -> Self:
+        """Return the same rule for the known outputs of a model, unless it has known outputs already."""
+        return self if self.known is not None else self._copy(self.embedding, known)
+
+    def _check_searchable(self) -> None:
+        """Raise if neither the nearest set can be found with the output kernel nor the sets be listed."""
+        check_label_rows(self._known_outputs(), self.packed)
+        if not self._has_solver(1):
+            self._require_listable("Give candidates")
+
+    @cached_property
+    def landmark_rows(self) -> Any:
+        """The landmarks of the embedding as CSR rows (r, L) of zeros and ones."""
+        return to_label_rows(self._known_embedding().landmarks, self.packed)
+
+    def _known_outputs(self) -> Samples:
+        """Return the known outputs, or the landmarks, which have the same form; raise if there are none."""
+        return self._known_embedding().landmarks if self.known is None else self.known
+
+    def _require_listable(self, remedy: str) -> None:
+        """Raise if there are too many sets to list; the remedy is part of the message."""
+        count, limit = self._max_size(), self._max_listed()
+        if count > limit:
+            raise ValueError(f"{self!r} are too many sets to list (at most {limit:,}). {remedy}; {self._advice()}")
+
+    @abstractmethod
+    def _copy(self, embedding: Embedding | None, known: Samples) -> Self:
+        """Return the same rule with another embedding and other known outputs."""
+
+    @abstractmethod
+    def _max_listed(self) -> int:
+        """Return how many sets are listed at most."""
+
+    @abstractmethod
+    def _advice(self) -> str:
+        """Return what is possible without a list, as the end of an error message."""
+
+    @abstractmethod
+    def _list_rows(self) -> Any:
+        """Return all sets as CSR rows."""
+
+    @abstractmethod
+    def _has_solver(self, k: int) -> bool:
+        """Return whether the k nearest sets can be found without a list."""
+
+    @abstractmethod
+    def _solve(self, Z: Any, basis: Any, k: int, compute: Compute) -> FoundSets:
+        """Return the k nearest sets of predicted embeddings Z (q, p) for a basis (r, p) of the landmarks."""
+
+    def _outputs_of(self, example: int) -> Samples:
+        return self.listed.outputs
+
+    def _take(self, indices: Index) -> Samples:
+        return self.listed._take(indices)
+
+    def _restrict(self, examples: slice | Index) -> Self:
+        return self
+
+    def _groups(self, n_examples: int) -> Iterator[tuple[OutputSet, Index]]:
+        return self.listed._groups(n_examples)
+
+    def _distinct(self) -> Self:
+        return self
+
+    def _validate(self, check: Callable[[Samples, str], Samples], n_examples: int) -> Self:
+        return self
+
+    def _for_embedding(self, embedding: Embedding) -> Self:
+        return self._copy(embedding, self.known)
+
+    def _match(self, truth: Samples) -> Index:
+        return self.listed._match(truth)
+
+    def _nearest(self, Z: Any, k: int, compute: Compute) -> TopK:
+        if not self._has_solver(k):
+            self._require_listable("Ask for k=1, or give candidates" if self._has_solver(1) else "Give candidates")
+            return self.listed._nearest(Z, k, compute)
+        found = self._solve(Z, self._known_embedding().basis, min(k, self._max_size()), compute)
+        candidates = SharedCandidates(like_known(found.rows, self._known_outputs(), self.packed))
+        return TopK(np.arange(found.distances.size).reshape(found.distances.shape), found.distances, candidates, k)
+
+    def _ranked(self, Z: Any, compute: Compute) -> Iterator[RankedRow]:
+        return self.listed._ranked(Z, compute)
+
+    def _positions(self, Z: Any, truth: Index, compute: Compute) -> tuple[Array, Array]:
+        return self.listed._positions(Z, truth, compute)
+
+    def _path_decoder(
+        self, embedding: Embedding, sizes: Sequence[int] | None, compute: Compute, truth: Index | None
+    ) -> PathDecoder:
+        sets = self if embedding is self.embedding else self._copy(embedding, self.known)
+        if truth is not None or not sets._has_solver(1):
+            return sets.listed._path_decoder(embedding, sizes, compute, truth)
+        return LabelSetPathDecoder(sets, sets._form_rows, sizes, compute)
+
+    def _form_rows(self, rows: Any) -> SharedCandidates:
+        """Return CSR rows as candidates in the form of the known outputs."""
+        return SharedCandidates(like_known(rows, self._known_outputs(), self.packed))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the rule alone: what was computed from it may be large, and is computed again."""
+        cached = {name for name in dir(type(self)) if isinstance(getattr(type(self), name, None), cached_property)}
+        return {name: value for name, value in self.__dict__.items() if name not in cached}
