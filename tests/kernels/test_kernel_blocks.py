@@ -210,7 +210,7 @@ def test_strips_and_threads_change_nothing(monkeypatch):
 def test_tiles_change_nothing(kernel, monkeypatch):
     A = RANKS if isinstance(kernel, Kemeny) else BITS
     expected = to_numpy(kernel(A, A[:40]))
-    for size in ("inner_products.TILE", "vector.TILE", "device_rows.MAX_UNPACKED_ROWS"):
+    for size in ("inner_products.TILE", "gaussian.TILE", "device_rows.MAX_UNPACKED_ROWS"):
         monkeypatch.setattr(f"psilearn.kernels.{size}", 8)
     with config_context(working_memory=0.01):
         np.testing.assert_array_equal(to_numpy(kernel(A, A[:40])), expected)

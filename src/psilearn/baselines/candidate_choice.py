@@ -15,7 +15,7 @@ from psilearn._utils.samples import Index, Samples, match, n_samples, take
 from psilearn.baselines.output_rows import as_columns, check_numbers
 from psilearn.decoding import Candidates, TopK, as_candidates
 from psilearn.decoding.distances import TIE_TOLERANCE, count_nearer, k_smallest
-from psilearn.kernels.vector import Linear
+from psilearn.kernels.linear import Linear
 from psilearn.metrics import TruthPositions
 
 CandidatesLike: TypeAlias = Samples | Sequence[Samples] | Candidates | None  # for all inputs, or one set per input

@@ -7,12 +7,13 @@ cloned, inspected and searched like any scikit-learn estimator.
 from psilearn.kernels.binary import Dice, GaussianTanimoto, Tanimoto
 from psilearn.kernels.combine import Aligned, alignf, centered_alignment, uniform, weighted
 from psilearn.kernels.conversion import as_kernel, as_output_kernel
+from psilearn.kernels.gaussian import Gaussian, Laplacian
 from psilearn.kernels.kernel import Kernel, Normalized, Product, Scaled, Sum
+from psilearn.kernels.linear import Linear, Polynomial
 from psilearn.kernels.objects import Pairwise, Precomputed
 from psilearn.kernels.ranking_kernel import RankingKernel
 from psilearn.kernels.ranking_kernels import Hamming, Kemeny, Lehmer
 from psilearn.kernels.row_kernel import RowKernel
-from psilearn.kernels.vector import Gaussian, Laplacian, Linear, Polynomial
 
 __all__ = [
     "Aligned",

@@ -22,7 +22,7 @@ from psilearn._backend import (
 from psilearn._linalg import Array
 from psilearn._utils.samples import Samples, check_not_empty, describe_shape, n_columns, n_samples, take
 from psilearn.kernels.gram_matrix import check_block, check_symmetric_matrix, symmetric_matrix
-from psilearn.kernels.inner_products import fill_diagonal, to_squared_distances
+from psilearn.kernels.inner_products import fill_diagonal, to_gaussians, to_squared_distances
 
 PAIRED_BLOCK = 64  # rows of the blocks whose diagonals are k(aᵢ, bᵢ)
 
@@ -449,6 +449,17 @@ class BaseKernel(BaseEstimator):
         distances = to_squared_distances(*self._distance_parts(left, right, compute))
         if right is left:
             fill_diagonal(distances, 0)
+        return distances
+
+    def _gaussians(self, left: Any, right: Any, gamma: float, compute: Compute) -> Array:
+        """Return exp(−γ|ψ(a) − ψ(b)|²) of prepared collections as a new block."""
+        return to_gaussians(*self._distance_parts(left, right, compute), gamma)
+
+    def _distances_without_rounding(self, A: Samples) -> Array:
+        """Return |ψ(a) − ψ(b)|² of all pairs in float64; what may be a rounding error of equal objects is 0."""
+        distances = to_numpy(self.squared_distances(A, compute=NUMPY))
+        lengths = 1e-12 * self.diag(A)
+        distances[distances <= lengths[:, None] + lengths] = 0
         return distances
 
     def _distance_parts(self, left: Any, right: Any, compute: Compute) -> tuple[Array, Any, Any]:

@@ -11,6 +11,7 @@ from psilearn._backend import Compute, array_namespace, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.samples import Samples
 from psilearn.kernels.device_rows import intersection_sizes
+from psilearn.kernels.gaussian import Gaussian
 from psilearn.kernels.inner_products import (
     gemm_tiles,
     is_on_device,
@@ -19,7 +20,6 @@ from psilearn.kernels.inner_products import (
     strips,
 )
 from psilearn.kernels.row_kernel import RowKernel
-from psilearn.kernels.vector import Gaussian
 
 
 class _SetKernel(RowKernel):

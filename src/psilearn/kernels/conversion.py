@@ -11,10 +11,10 @@ from sklearn.base import clone
 from psilearn._backend import tensor_to_numpy
 from psilearn._utils.samples import Samples
 from psilearn.kernels.binary import Dice
+from psilearn.kernels.gaussian import Gaussian
 from psilearn.kernels.kernel import Kernel
 from psilearn.kernels.objects import Pairwise
 from psilearn.kernels.ranking_kernels import Kemeny
-from psilearn.kernels.vector import Gaussian
 from psilearn.rankings import is_orders
 
 

@@ -13,6 +13,7 @@ from psilearn._linalg import Array
 
 CHECKED_BYTES = 2**19  # of rows that are compared with their transpose at a time; they stay in the cache
 MIN_PANEL_ROWS = 1024
+MIRRORED_ROWS = 256
 
 Block = Callable[[slice, slice], Array]  # rows, columns → k(A[rows], A[columns])
 
@@ -28,11 +29,15 @@ def symmetric_matrix(block: Block, n: int, compute: Compute, compare_all: bool) 
     if step >= n:
         K = block(everything, everything)
         K = K if compute.dtype == np.float64 else compute.asarray(K, np.float64)
-        return K, asymmetry(K, K)
+        gap = asymmetry(K, K)
+        return (K if gap == 0 else mirror_lower(K)), gap
     K, gap = compute.zeros((n, n)), 0.0
     for rows in iter_slices(n, step):
         K[rows, rows] = block(rows, rows)
-        gap = max(gap, asymmetry(K[rows, rows], K[rows, rows]))
+        own_gap = asymmetry(K[rows, rows], K[rows, rows])
+        if own_gap:
+            mirror_lower(K[rows, rows])
+        gap = max(gap, own_gap)
         if rows.start == 0:
             continue
         before = slice(0, rows.start)
@@ -42,6 +47,16 @@ def symmetric_matrix(block: Block, n: int, compute: Compute, compare_all: bool) 
             probe = before if compare_all else slice(0, step)
             gap = max(gap, asymmetry(K[rows, probe], block(probe, rows)))
     return K, gap
+
+
+def mirror_lower(K: Array) -> Array:
+    """Overwrite what is above the diagonal with what is below, in place and a few rows at a time; return the matrix."""
+    xp = array_namespace(K)
+    for start in range(0, len(K), MIRRORED_ROWS):
+        rows, before = slice(start, start + MIRRORED_ROWS), slice(0, start)
+        K[before, rows] = K[rows, before].T
+        K[rows, rows] = xp.tril(K[rows, rows]) + xp.tril(K[rows, rows], k=-1).T
+    return K
 
 
 def asymmetry(K: Array, transposed: Array) -> float:

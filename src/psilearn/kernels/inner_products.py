@@ -185,8 +185,7 @@ def to_squared_distances(products: Array, left: Array, right: Array) -> Array:
 
     def change(strip: Array, part: slice) -> None:
         strip *= -2
-        strip += column[part]
-        strip += row
+        strip += column[part] + row  # in one step, so that the block of a collection with itself is symmetric
         clip_below_zero(strip)
 
     return in_strips(products, change)
@@ -198,8 +197,7 @@ def to_gaussians(products: Array, left: Array, right: Array, gamma: float) -> Ar
 
     def change(strip: Array, part: slice) -> None:
         strip *= 2 * gamma
-        strip -= column[part]
-        strip -= row
+        strip -= column[part] + row  # in one step, so that the block of a collection with itself is symmetric
         if isinstance(strip, np.ndarray):
             np.minimum(strip, 0, out=strip)
             np.exp(strip, out=strip)

@@ -8,7 +8,7 @@ from psilearn._backend import tensor_to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.samples import Samples
 from psilearn.kernels.binary import Dice, Tanimoto
-from psilearn.kernels.vector import Linear
+from psilearn.kernels.linear import Linear
 from psilearn.metrics.mean import Mean, check_same_length
 
 

@@ -1,156 +1,24 @@
-"""Kernels on rows of numbers, dense or CSR, and the Gaussian over the distance of any kernel."""
+"""Kernels of a distance: the Gaussian over the distance of any kernel, and the Laplacian on rows of numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics.pairwise import manhattan_distances
 
-from psilearn._backend import NUMPY, Compute, array_namespace, is_tensor, iter_slices, to_numpy
+from psilearn._backend import NUMPY, Compute, iter_slices, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples, check_not_empty, n_samples, take
-from psilearn.kernels.inner_products import (
-    TILE,
-    each_thread,
-    fill_diagonal,
-    in_strips,
-    inner_products,
-    paired_inner_products,
-    to_gaussians,
-)
+from psilearn.kernels.inner_products import TILE, each_thread, fill_diagonal
 from psilearn.kernels.kernel import Kernel
+from psilearn.kernels.linear import Linear
 from psilearn.kernels.row_kernel import RowKernel
 
 MEDIAN_ROWS = 1000  # objects that the median distance is computed from: half a million pairs
-
-
-class Linear(RowKernel):
-    """The inner product k(a, b) = ⟨a, b⟩; |ψ(a) − ψ(b)| is the Euclidean distance.
-
-    See Also
-    --------
-    Gaussian : The kernel exp(−γ|a − b|²).
-    Polynomial : Powers of the inner product.
-
-    Examples
-    --------
-    >>> from psilearn.kernels import Linear
-    >>> Linear()([[1, 2], [0, 1]])
-    array([[5., 2.],
-           [2., 1.]])
-    """
-
-    supports_torch = True
-    _returns_new_block = True
-
-    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
-        return inner_products(A, B, compute)
-
-    def _diag(self, A: Any) -> Any:
-        return paired_inner_products(A, A)
-
-    def _paired(self, A: Any, B: Any) -> Any:
-        return paired_inner_products(A, B)
-
-    def _paired_squared_distances(self, A: Any, B: Any) -> Any:
-        """Return |aᵢ − bᵢ|²; dense rows are subtracted first, so that a common offset costs no digits."""
-        if not isinstance(A, np.ndarray) or not isinstance(B, np.ndarray):
-            return super()._paired_squared_distances(A, B)
-        difference = np.subtract(A, B, dtype=np.float64)
-        return np.einsum("ij,ij->i", difference, difference)
-
-    def _distance_parts(self, left: Any, right: Any, compute: Compute) -> tuple[Array, Any, Any]:
-        """Return the parts of |a − b|²; dense rows are centered first, so that a common offset costs no digits.
-
-        The center is the mean of ``right``, which stays the same while ``left`` comes in blocks: k(a, b) does not
-        depend on the block of a.
-        """
-        if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-            left, right = _centered_arrays(left, right, compute.dtype)
-        elif is_tensor(left) and is_tensor(right):
-            left, right = _centered_tensors(left, right, compute.dtype)
-        norms = self._diag(left)
-        return inner_products(left, right, compute), norms, norms if right is left else self._diag(right)
-
-
-def _centered_arrays(left: Array, right: Array, dtype: Any) -> tuple[Array, Array]:
-    """Return arrays minus the mean of the second, subtracted in float64 and stored in the given dtype."""
-    center = right.mean(axis=0, dtype=np.float64)
-    centered = np.subtract(right, center, out=np.empty(right.shape, dtype), casting="same_kind")
-    if left is right:
-        return centered, centered
-    return np.subtract(left, center, out=np.empty(left.shape, dtype), casting="same_kind"), centered
-
-
-def _centered_tensors(left: Any, right: Any, dtype: Any) -> tuple[Any, Any]:
-    """Return tensors minus the mean of the second, subtracted in float64 and stored in the given dtype."""
-    xp = array_namespace(left)
-    others = xp.astype(right, xp.float64)
-    center, torch_dtype = xp.mean(others, axis=0), getattr(xp, dtype.name)
-    centered = xp.astype(others - center, torch_dtype)
-    if left is right:
-        return centered, centered
-    return xp.astype(xp.astype(left, xp.float64) - center, torch_dtype), centered
-
-
-class Polynomial(RowKernel):
-    """The polynomial kernel k(a, b) = (γ⟨a, b⟩ + c₀)^degree.
-
-    Parameters
-    ----------
-    degree : int, default=3
-        The exponent, at least 1.
-    gamma : float, default=1.0
-        The factor γ of the inner product, greater than 0.
-    coef0 : float, default=1.0
-        The constant c₀, at least 0.
-
-    See Also
-    --------
-    Linear : The inner product itself.
-
-    Examples
-    --------
-    >>> from psilearn.kernels import Polynomial
-    >>> Polynomial(degree=2)([[1, 2]], [[0, 1]])
-    array([[9.]])
-    """
-
-    supports_torch = True
-    _returns_new_block = True
-
-    def __init__(self, degree: int = 3, gamma: float = 1.0, coef0: float = 1.0) -> None:
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-
-    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
-        return self._power(inner_products(A, B, compute))
-
-    def _diag(self, A: Any) -> Any:
-        return self._power(Linear()._diag(A))
-
-    def _paired(self, A: Any, B: Any) -> Any:
-        return self._power(Linear()._paired(A, B))
-
-    def _power(self, products: Array) -> Array:
-        degree = validation.check_count(self.degree, "degree")
-        gamma = validation.check_positive(self.gamma, "gamma")
-        coef0 = validation.check_non_negative(self.coef0, "coef0")  # else the kernel is not positive semi-definite
-
-        def change(strip: Array, part: slice) -> None:
-            strip *= gamma
-            strip += coef0
-            base = 1.0 * strip
-            for bit in f"{degree:b}"[1:]:  # squares and products: much cheaper than powers of floats
-                strip *= strip
-                if bit == "1":
-                    strip *= base
-
-        return in_strips(products, change)
 
 
 class _WidthFromData(Kernel):
@@ -188,21 +56,27 @@ class _WidthFromData(Kernel):
             check_not_empty(A, "A")
             n = n_samples(A)
             sample = take(A, np.unique(np.linspace(0, n - 1, min(n, MEDIAN_ROWS)).astype(np.intp)))
-            distances = to_numpy(self._distances(sample))[np.triu_indices(n_samples(sample), 1)]
-            rounding = self._distance_rounding(sample)
-            median = np.median(distances) if distances.size else 0.0
-            if median <= rounding:  # most pairs are equal: use those that are not
-                different = distances[distances > rounding]
-                median = np.median(different) if different.size else 1.0
-            self.gamma_ = float(1 / median)
+            self.gamma_ = self._inverse_median(to_numpy(self._distances(sample))[np.triu_indices(n_samples(sample), 1)])
         return self
 
-    def _distances(self, A: Samples) -> Array:
-        raise TypeError(f"{type(self).__name__} must implement _distances(A), the distances of all pairs.")
+    def _inverse_median(self, distances: Array) -> float:
+        """Return one over the median distance, of the pairs at a distance if most are at none; 1 if all are equal."""
+        median = np.median(distances) if distances.size else 0.0
+        if median == 0:
+            different = distances[distances > 0]
+            median = np.median(different) if different.size else 1.0
+        with np.errstate(over="ignore"):
+            gamma = float(1 / np.float64(median))
+        if not 0 < gamma < np.inf:
+            raise ValueError(
+                f"{type(self).__name__}(gamma='median'): the median distance of the data is {median:.3g}, and its "
+                f"inverse is out of the range of float64. Multiply the data by a constant."
+            )
+        return gamma
 
-    def _distance_rounding(self, A: Samples) -> float:
-        """Return the largest distance that rounding errors can give two equal objects."""
-        return 0.0
+    def _distances(self, A: Samples) -> Array:
+        """Return the distances of all pairs; that of equal objects is 0, without a rounding error."""
+        raise TypeError(f"{type(self).__name__} must implement _distances(A), the distances of all pairs.")
 
     def _width(self) -> float:
         if isinstance(self.gamma, str) and self.gamma != "median":
@@ -265,8 +139,7 @@ class Gaussian(_WidthFromData):
         return self._base().supports_torch
 
     def _block(self, A: Any, B: Any, compute: Compute) -> Any:
-        gamma, base = self._width(), self._base()
-        block = to_gaussians(*base._distance_parts(A, B, compute), gamma)
+        block = self._base()._gaussians(A, B, self._width(), compute)
         if B is A:
             fill_diagonal(block, 1)
         return block
@@ -297,10 +170,7 @@ class Gaussian(_WidthFromData):
         return self.base
 
     def _distances(self, A: Samples) -> Array:
-        return self._base().squared_distances(A, compute=NUMPY)
-
-    def _distance_rounding(self, A: Samples) -> float:
-        return 1e-12 * float(np.max(self._base().diag(A)))
+        return self._base()._distances_without_rounding(A)
 
 
 class _Euclidean(Linear):
@@ -342,34 +212,30 @@ class Laplacian(_WidthFromData, RowKernel):
         self.gamma = gamma
 
     def _block(self, A: Any, B: Any, compute: Compute) -> Any:
-        return in_strips(_manhattan_distances(A, B, compute.dtype), _exponential(self._width()))
+        return _manhattan_distances(A, B, compute.dtype, partial(_exponentials, gamma=self._width()))
 
     def _diag(self, A: Any) -> Any:
         return np.ones(n_samples(A))
 
     def _distances(self, A: Samples) -> Array:
         rows = self._prepare(A, "A", NUMPY)
-        return _manhattan_distances(rows, rows, np.float64)
+        return _manhattan_distances(rows, rows, np.float64, lambda tile: tile)
 
 
-def _manhattan_distances(A: Any, B: Any, dtype: Any) -> Array:
-    """Return |a − b|₁ for dense or CSR rows, summed in float64, one tile at a time."""
+def _exponentials(tile: Array, gamma: float) -> Array:
+    """Turn distances into exp(−γd) in place."""
+    tile *= -gamma
+    return np.exp(tile, out=tile)
+
+
+def _manhattan_distances(A: Any, B: Any, dtype: Any, finish: Callable[[Array], Array]) -> Array:
+    """Return ``finish`` of |a − b|₁ for dense or CSR rows, in float64 and one tile at a time, as a block."""
     block = np.empty((A.shape[0], B.shape[0]), dtype)
     columns = list(iter_slices(B.shape[0], TILE))
 
     def compute_rows(i: slice) -> None:
         for j in columns:
-            block[i, j] = manhattan_distances(A[i], B[j])
+            block[i, j] = finish(manhattan_distances(A[i], B[j]))
 
     each_thread(compute_rows, list(iter_slices(A.shape[0], TILE // 4)))
     return block
-
-
-def _exponential(gamma: float) -> Callable[[Array, slice], None]:
-    """Return a function that turns distances into exp(−γd) in place."""
-
-    def change(strip: Array, part: slice) -> None:
-        strip *= -gamma
-        np.exp(strip, out=strip)
-
-    return change
