@@ -15,7 +15,7 @@ from psilearn._utils import folders
 from psilearn._utils.hashing import content_hash
 from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding
-from psilearn.kernels import Dice, Gaussian, Linear, Pairwise, Precomputed
+from psilearn.kernels import Dice, Gaussian, Kemeny, Linear, Pairwise, Precomputed
 from tests.problems import make
 
 RNG = np.random.default_rng(0)
@@ -101,6 +101,16 @@ def test_outputs_that_are_not_stored_must_be_given(tmp_path):
     for other in (words[::-1], words[:3]):
         with pytest.raises(ValueError, match="The given outputs are not those of"):
             SharedCandidates.load(tmp_path / "set", kernel, other)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Kemeny()], ids=repr)
+def test_outputs_can_be_given_in_the_form_in_which_a_model_took_them(tmp_path, kernel):
+    outputs = [[0.5, 1.0], [2.0, 0.0], [1.0, 1.0]] if isinstance(kernel, Linear) else ["a>b>c", "c>a>b", "b>a>c"]
+    model = KDE(Linear(), kernel, n_components=1).fit(np.eye(3), outputs)
+    stored = model.candidate_set(outputs, tmp_path / "set")
+    same(SharedCandidates.load(tmp_path / "set", model.embedding_, outputs), stored, np.ones((2, 1)))
+    with pytest.raises(ValueError, match="The given outputs are not those of"):
+        SharedCandidates.load(tmp_path / "set", model.embedding_, outputs[::-1])
 
 
 def test_a_set_of_another_model_is_rejected(saved):

@@ -224,8 +224,12 @@ class SharedCandidates(OutputSet, Candidates):
         _check_embedding(embedding)
         folder = candidate_store.read(Path(path), embedding.fingerprint, embedding.n_components)
         norms = folder.load_array("squared_norms.npy")
-        known = candidate_store.open_outputs(folder) if outputs is None else outputs
-        if n_samples(known) != len(norms) or content_hash(known) != folder.content["outputs_sha256"]:
+        known, expected_hash = outputs, folder.content["outputs_sha256"]
+        if outputs is None:
+            known = candidate_store.open_outputs(folder)
+        elif content_hash(outputs) != expected_hash:  # candidate_set stores validated outputs: lists become arrays
+            known = embedding.kernel.check(outputs, "outputs")
+        if n_samples(known) != len(norms) or content_hash(known) != expected_hash:
             if outputs is None:
                 raise ValueError(f"The outputs stored in {path} were changed: their hash differs.")
             raise ValueError(f"The given outputs are not those of {path}: their hash differs.")
