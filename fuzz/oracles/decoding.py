@@ -117,7 +117,7 @@ def truth_positions(problem: Problem) -> Comparison:
 
 def all_rankings(problem: Problem) -> Comparison | None:
     """Check that the solvers find the nearest of all rankings, which brute force lists."""
-    if problem.output_kind != "rankings" or not has_all_rankings(problem.output_kernel):
+    if "rankings" not in problem.output_kind or not has_all_rankings(problem.output_kernel):
         return None
     n_items = problem.y.shape[1]
     rankings = np.array(list(permutations(range(1, n_items + 1))))

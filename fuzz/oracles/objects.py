@@ -51,8 +51,8 @@ def random_rows(rng: Generator, sizes: list[int]) -> Objects:
     """Return real rows: of full rank, of rank one, with a constant column, or at very different scales."""
     columns = int(rng.integers(1, 6))
     parts = [rng.standard_normal((size, columns)) for size in sizes]
-    form = rng.choice(["plain", "constant column", "rank one", "rounded", "scaled"])
-    direction = rng.standard_normal(columns)
+    form = rng.choice(["plain", "constant column", "rank one", "rounded", "scaled", "tiny or huge"])
+    direction, factor = rng.standard_normal(columns), rng.choice([1e-5, 1e5])
     for part in parts:
         if form == "constant column":
             part[:, 0] = 1.5
@@ -62,6 +62,8 @@ def random_rows(rng: Generator, sizes: list[int]) -> Objects:
             np.round(part, out=part)
         elif form == "scaled":
             part *= 10 ** rng.uniform(-2, 2, (len(part), 1))
+        elif form == "tiny or huge":
+            part *= factor
     return Objects("rows", _row_kernel(rng), parts)
 
 
@@ -98,6 +100,40 @@ def random_rankings(rng: Generator, sizes: list[int]) -> Objects:
     )
 
 
+def random_partial_rankings(rng: Generator, sizes: list[int]) -> Objects:
+    """Return ranks of 3 to 5 items, some of them tied or unknown."""
+    n_items = int(rng.integers(3, MAX_ITEMS + 1))
+    parts = []
+    for size in sizes:
+        ranks = rng.permuted(np.tile(np.arange(1.0, n_items + 1), (size, 1)), axis=1)
+        last = rng.integers(2, n_items + 1, (size, 1))  # items after this rank are tied, or unknown
+        ranks = np.where(ranks > last, np.where(rng.random((size, 1)) < 0.5, last + 1, np.nan), ranks)
+        parts.append(ranks)
+    return Objects("partial rankings", [Kemeny(True), Hamming(True)][rng.integers(2)], parts)
+
+
+def random_orders(rng: Generator, sizes: list[int]) -> Objects:
+    """Return orders of items as texts."""
+    items = list("abcd")[: rng.integers(2, 5)]
+    parts: list[Any] = [[">".join(rng.permutation(items)) for _ in range(size)] for size in sizes]
+    return Objects("orders", [Kemeny(), Hamming(), Lehmer()][rng.integers(3)], parts)
+
+
+def random_packed_sets(rng: Generator, sizes: list[int]) -> Objects:
+    """Return packed rows of zeros and ones."""
+    columns = int(rng.integers(1, 20))
+    parts: list[Any] = [np.packbits(rng.random((size, columns)) < 0.4, axis=1) for size in sizes]
+    return Objects("packed sets", [Dice(packed=True), Tanimoto(packed=True)][rng.integers(2)], parts)
+
+
+def random_numbers(rng: Generator, sizes: list[int]) -> Objects:
+    """Return single numbers, integers or reals."""
+    kernel = [Gaussian(0.3), Gaussian(), Linear(), Laplacian(0.5)][rng.integers(4)]
+    if rng.random() < 0.5:
+        return Objects("numbers", kernel, [rng.integers(0, 6, size) for size in sizes])
+    return Objects("numbers", kernel, [rng.standard_normal(size) for size in sizes])
+
+
 def random_texts(rng: Generator, sizes: list[int]) -> Objects:
     """Return texts of three letters with a function as kernel."""
     parts: list[Any] = [["".join(rng.choice(list("abc"), 3)) for _ in range(size)] for size in sizes]
@@ -110,7 +146,33 @@ def random_indices(rng: Generator, sizes: list[int]) -> Objects:
     return Objects("indices", Precomputed(F @ F.T), [rng.integers(0, 30, size) for size in sizes])
 
 
-MAKERS = (random_rows, random_sets, random_rankings, random_texts, random_indices)
+Maker = Callable[[Generator, list[int]], Objects]
+
+INPUT_MAKERS: dict[Maker, float] = {  # with their probabilities
+    random_rows: 0.5,
+    random_sets: 0.15,
+    random_rankings: 0.1,
+    random_texts: 0.05,
+    random_indices: 0.1,
+    random_packed_sets: 0.05,
+    random_partial_rankings: 0.05,
+}
+OUTPUT_MAKERS: dict[Maker, float] = {
+    random_rows: 0.25,
+    random_sets: 0.25,
+    random_rankings: 0.15,
+    random_texts: 0.05,
+    random_indices: 0.1,
+    random_packed_sets: 0.05,
+    random_partial_rankings: 0.05,
+    random_orders: 0.05,
+    random_numbers: 0.05,
+}
+
+
+def make_objects(rng: Generator, makers: dict[Maker, float], sizes: list[int]) -> Objects:
+    """Return random objects of a random kind."""
+    return list(makers)[rng.choice(len(makers), p=list(makers.values()))](rng, sizes)
 
 
 def repeat_some(rng: Generator, part: Any) -> Any:

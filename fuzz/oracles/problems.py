@@ -53,8 +53,8 @@ class Problem:
             parameters["n_components"] = self.n_components
         if self.estimator == "OEL":
             parameters["supervision"] = self.supervision
-        kernels = clone(self.input_kernel), clone(self.output_kernel)
-        return ESTIMATORS[self.estimator](*kernels, **{**parameters, **changes})
+        parameters |= {"input_kernel": clone(self.input_kernel), "output_kernel": clone(self.output_kernel)}
+        return ESTIMATORS[self.estimator](**{**parameters, **changes})
 
     def fit_model(self, **changes: Any) -> Any:
         """Return the fitted estimator, with some parameters changed."""
@@ -100,8 +100,8 @@ def make_problem(seed: int) -> Problem:
     """Return the random problem of a seed."""
     rng = np.random.default_rng(seed)
     n, m, q, c = (int(rng.integers(low, high)) for low, high in ((2, 26), (1, 26), (1, 9), (1, 31)))
-    inputs = objects.MAKERS[rng.choice(5, p=[0.5, 0.2, 0.1, 0.1, 0.1])](rng, [n, q])
-    outputs = objects.MAKERS[rng.choice(5, p=[0.3, 0.3, 0.2, 0.1, 0.1])](rng, [n, m, q, c])
+    inputs = objects.make_objects(rng, objects.INPUT_MAKERS, [n, q])
+    outputs = objects.make_objects(rng, objects.OUTPUT_MAKERS, [n, m, q, c])
     X, y = (
         objects.repeat_some(rng, part) if rng.random() < 0.3 else part for part in (inputs.parts[0], outputs.parts[0])
     )

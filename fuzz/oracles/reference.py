@@ -25,7 +25,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 def gap_positions(eigenvalues: Array) -> Array:
     """Return the numbers p of leading eigenvalues (descending) that a gap separates from the others."""
     following = np.append(eigenvalues[1:], 0.0)
-    return np.flatnonzero(eigenvalues - following > RELATIVE_GAP * max(eigenvalues[0], 1e-300)) + 1
+    return np.flatnonzero(eigenvalues - following > RELATIVE_GAP * eigenvalues[:1]) + 1
 
 
 def block(kernel: Kernel, A: Any, B: Any = None) -> Array:
@@ -115,6 +115,23 @@ class Reference:
         rank = self.distances(X, candidates, 1000 * epsilon) - self.distances(X, candidates, epsilon / 100)
         undetermined = 10 * float(np.abs(rank).max()) / self.scale(X, candidates)
         return float(rounding + np.sqrt(len(self.coordinates) * epsilon) * total + undetermined)
+
+    @property
+    def has_no_factor(self) -> bool:
+        """Whether rounding can make K_x + nλI indefinite, so that an error is the right answer."""
+        values = np.linalg.eigvalsh(self.K_x)
+        return bool(values[0] + self.ridge <= 10 * self.n * EPSILON * values[-1])
+
+    def landmark_tolerance(self, epsilon: float = EPSILON) -> float:
+        """Return the additional relative error of predictions with all inputs as landmarks.
+
+        An input that others span up to √(n·ε) is dropped. Its kernel values k(x, xᵢ) then change by √(n·ε), and the
+        prediction by as much times its coefficients (K_x + nλI)⁻¹Ψ(Y), which are large for a small λ.
+        """
+        targets = self.coordinates[: self.n]
+        coefficients = np.linalg.solve(self.K_x + self.ridge * np.eye(self.n), targets)
+        total = float(np.linalg.norm(coefficients, axis=1).sum() * np.diag(self.K_x).max())
+        return float(np.sqrt(self.n * epsilon) * total / (np.linalg.norm(targets, axis=1).max(initial=0.0) + 1e-300))
 
     def _inverse_gap(self, epsilon: float) -> float:
         """Return μ₁/(μ_p − μ_{p+1}); 1 if every direction is kept, or none exists."""

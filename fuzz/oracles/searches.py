@@ -12,12 +12,14 @@ from sklearn.model_selection import ShuffleSplit
 
 from fuzz.oracles.comparison import MAX_TOLERANCE, Comparison
 from fuzz.oracles.fits import fix_widths
-from fuzz.oracles.objects import select
+from fuzz.oracles.objects import concatenate, select
 from fuzz.oracles.problems import Problem
 from fuzz.oracles.reference import Array, block, model_distances
 from psilearn import IOKRCV, KDECV, OELCV
+from psilearn.decoding import PerExampleCandidates
+from psilearn.kernels import RankingKernel
 
-SEARCHES = {"IOKR": IOKRCV, "KDE": KDECV, "OEL": OELCV}
+SEARCHES: dict[str, Any] = {"IOKR": IOKRCV, "KDE": KDECV, "OEL": OELCV}
 CV = ShuffleSplit(1, test_size=0.3, random_state=0)
 RESIDUAL = 1e-6  # of eigenvectors along a path
 
@@ -25,18 +27,20 @@ RESIDUAL = 1e-6  # of eigenvectors along a path
 class GridSearch:
     """A search over few settings, and the problems of its settings and splits."""
 
-    def __init__(self, problem: Problem, scoring: Any, cv: Any = CV) -> None:
+    def __init__(self, problem: Problem, scoring: Any, cv: Any = CV, candidates: Any = None, **changes: Any) -> None:
         self.problem = fix_widths(problem)
         # known outputs are the default candidates, except with rankings
-        self.candidates = problem.candidates if problem.seed % 2 or problem.output_kind == "rankings" else None
+        of_rankings = isinstance(problem.output_kernel, RankingKernel)
+        self.candidates = problem.candidates if problem.seed % 2 or of_rankings else None
         grid: dict[str, Any] = {"alphas": [problem.alpha, min(100 * problem.alpha, 1e3)]}
         if problem.estimator != "IOKR":
             grid["n_components"] = sorted({1, problem.n_components or 3})
         if problem.estimator == "OEL":
             grid["supervisions"] = sorted({0.3, problem.supervision or 0.0})
         kernels = self.problem.input_kernel, self.problem.output_kernel
-        search = SEARCHES[problem.estimator](*kernels, **grid, cv=cv, scoring=scoring, refit=False)
-        self.search = search.fit(problem.X, problem.y, unlabeled=problem.unlabeled, candidates=self.candidates)
+        search = SEARCHES[problem.estimator](*kernels, **grid, cv=cv, scoring=scoring, refit=False, **changes)
+        given = self.candidates if candidates is None else candidates
+        self.search = search.fit(problem.X, problem.y, unlabeled=problem.unlabeled, candidates=given)
 
     def settings(self) -> Iterator[dict[str, Any]]:
         """Yield the fields of a problem that make each setting."""
@@ -114,6 +118,53 @@ def _losses(problem: Problem, outputs: Any) -> Array:
     return np.maximum(norms - 2 * block(kernel, problem.y_test, outputs), 0)
 
 
+def search_by_other_routes(problem: Problem) -> Comparison | None:
+    """Check that the squared errors of a search are the same with torch and with all outputs as landmarks."""
+    if problem.n < 4:
+        return None
+    uses_torch = problem.seed % 2 == 0 or problem.estimator == "IOKR"
+    changes: dict[str, Any] = {"device": "cpu"} if uses_torch else {"output_landmarks": 1000}
+    grid, other, rows = _grid_search(problem), GridSearch(problem, "mse", **changes), []
+    for row, split, one in grid.split_problems:
+        tolerance = one.reference.tolerance(one.X_test, one.y_test) + RESIDUAL
+        actual = float(other.search.cv_results_[f"split{split}_test_score"][row])
+        scale = one.reference.scale(one.X_test, one.y_test)
+        rows.append((actual, grid.score(row, split, "mse"), tolerance, scale))
+    return _compare_scores(rows)
+
+
+def path_positions(problem: Problem) -> Comparison | None:
+    """Check that top-2 accuracies of every setting, with one set per example, are those of a new fit up to ties."""
+    if problem.n < 4:
+        return None
+    rng, n = np.random.default_rng(problem.seed), problem.n
+    pool = concatenate(problem.candidates, problem.y)
+    size = len(pool) if isinstance(pool, list) else pool.shape[0]
+    sets = [select(pool, np.append(rng.permutation(size)[: rng.integers(1, size)], size - n + i)) for i in range(n)]
+    candidates = PerExampleCandidates(sets)
+    grid, rows = GridSearch(problem, "top_2", candidates=candidates), []
+    for row, split, one in grid.split_problems:
+        held = next(iter(CV.split(np.arange(n))))[1]
+        tolerance = one.reference.tolerance(one.X_test, pool) + RESIDUAL
+        if tolerance > MAX_TOLERANCE:
+            continue
+        low, high = _top_2_range(one, candidates.restrict(held), tolerance * one.reference.scale(one.X_test, pool))
+        score = float(grid.search.cv_results_[f"split{split}_test_score"][row])
+        rows.append((score, float(np.clip(score, low, high)), 1e-9, 1.0))
+    return _compare_scores(rows)
+
+
+def _top_2_range(problem: Problem, candidates: Any, slack: float) -> tuple[float, float]:
+    """Return the smallest and the largest top-2 accuracy if distances may change by a slack."""
+    distinct = candidates.distinct()
+    truth, low, high = distinct.match(problem.y_test), [], []
+    for i, j in enumerate(truth):
+        D = model_distances(problem.model, select(problem.X_test, [i]), distinct.outputs_of(i))[0]
+        low.append(np.sum(D[j] + 2 * slack >= D) <= 2)  # with the truth itself
+        high.append(np.sum(D[j] - 2 * slack > D) < 2)
+    return float(np.mean(low)), float(np.mean(high))
+
+
 def leave_one_out(problem: Problem) -> Comparison | None:
     """Check that leave-one-out in closed form is n regressions without one pair, with the directions of all pairs."""
     if problem.n < 3:
@@ -140,4 +191,4 @@ def _leave_one_out_errors(problem: Problem) -> Array:
     return np.array(errors)
 
 
-ORACLES = (path_squared_error, path_decoded_loss, leave_one_out)
+ORACLES = (path_squared_error, path_decoded_loss, path_positions, search_by_other_routes, leave_one_out)
