@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
-from itertools import pairwise, permutations
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,12 @@ from fuzz.oracles.fits import FLOAT32_EPSILON, TINY_MEMORY
 from fuzz.oracles.objects import concatenate, select
 from fuzz.oracles.problems import Problem
 from fuzz.oracles.reference import EPSILON, Array, model_distances
-from psilearn.decoding import PerExampleCandidates, has_all_rankings
+from psilearn.decoding import PerExampleCandidates
 
 ROUNDING = 1000 * EPSILON  # of distances of one embedding, relative to |z|² + k(y, y)
 
 
-def _compare_nearest(D: Array, indices: Array, distances: Array, tolerance: float, scale: float) -> Comparison:
+def compare_nearest(D: Array, indices: Array, distances: Array, tolerance: float, scale: float) -> Comparison:
     """Compare found candidates (indices and their distances) with the nearest ones by the full matrix of distances."""
     found = np.concatenate([excess(D, indices), distances - np.take_along_axis(D, indices, axis=1)])
     return Comparison(found, np.zeros_like(found), tolerance, scale)
@@ -34,7 +34,7 @@ def _search(problem: Problem, model: Any, tolerance: float = ROUNDING) -> Compar
     D = model_distances(model, problem.X_test, problem.candidates)
     top = model.predict_topk(problem.X_test, _random_k(problem), problem.candidates)
     scale = problem.scale + float(np.sum(model.embed(problem.X_test).astype(np.float64) ** 2, axis=1).max())
-    return _compare_nearest(D, top.indices, top.distances, tolerance, scale)
+    return compare_nearest(D, top.indices, top.distances, tolerance, scale)
 
 
 def _random_k(problem: Problem) -> int:
@@ -115,18 +115,6 @@ def truth_positions(problem: Problem) -> Comparison:
     return Comparison(outside, np.zeros_like(outside), EPSILON)
 
 
-def all_rankings(problem: Problem) -> Comparison | None:
-    """Check that the solvers find the nearest of all rankings, which brute force lists."""
-    if "rankings" not in problem.output_kind or not has_all_rankings(problem.output_kernel):
-        return None
-    n_items = problem.y.shape[1]
-    rankings = np.array(list(permutations(range(1, n_items + 1))))
-    D = model_distances(problem.model, problem.X_test, rankings)
-    top = problem.model.predict_topk(problem.X_test, 1)
-    chosen = (top.nearest[:, None] == rankings).all(axis=2).argmax(axis=1)[:, None]
-    return _compare_nearest(D, chosen, top.distances, problem.tolerance, problem.scale)
-
-
 def conformal_sets(problem: Problem) -> Comparison:
     """Check that sets grow with the coverage, cover the calibration outputs, and agree with ranked lists."""
     candidates = problem.model.candidate_set(concatenate(problem.candidates, problem.y_test))
@@ -153,6 +141,5 @@ ORACLES = (
     known_candidates,
     first_of_ranked,
     truth_positions,
-    all_rankings,
     conformal_sets,
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fuzz.oracles import copies, decoding, fits, searches
+from fuzz.oracles import all_outputs, copies, decoding, fits, searches
 from fuzz.oracles.comparison import Comparison
 from fuzz.oracles.problems import Problem, make_problem
 from psilearn._linalg import NotPositiveSemidefiniteError
@@ -16,7 +16,7 @@ from psilearn._linalg import NotPositiveSemidefiniteError
 Oracle = Callable[[Problem], Comparison | None]
 
 ORACLES: dict[str, Oracle] = {
-    oracle.__name__: oracle for module in (fits, copies, decoding, searches) for oracle in module.ORACLES
+    oracle.__name__: oracle for module in (fits, copies, decoding, all_outputs, searches) for oracle in module.ORACLES
 }
 
 
