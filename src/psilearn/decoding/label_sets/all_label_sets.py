@@ -29,8 +29,9 @@ from psilearn.decoding.label_sets.set_limits import MAX_COUNT, MAX_LISTED_SETS, 
 from psilearn.decoding.label_sets.size_forms import find_size_form
 from psilearn.decoding.label_sets.size_weights import SizeWeights
 from psilearn.decoding.label_sets.solver import SizeSolver
+from psilearn.decoding.label_sets.tanimoto import TanimotoSolver
 from psilearn.embedding import Embedding
-from psilearn.kernels import Kernel
+from psilearn.kernels import Kernel, Tanimoto
 
 
 def has_all_label_sets(kernel: Kernel) -> bool:
@@ -44,7 +45,8 @@ def has_all_label_sets(kernel: Kernel) -> bool:
     Returns
     -------
     bool
-        True for Dice, Linear, the normalized Linear kernel, and multiples, sums and normalizations of them.
+        True for Dice, Linear, the normalized Linear kernel, and multiples, sums and normalizations of them, whose
+        cost is known in advance. False for Tanimoto, which is searched by branch and bound.
 
     See Also
     --------
@@ -63,11 +65,13 @@ def has_all_label_sets(kernel: Kernel) -> bool:
 class AllLabelSets(ListableLabelSets):
     """All label sets, or all of given sizes, as candidates: ``model.predict(X, candidates="all")``.
 
-    With the kernels of :func:`has_all_label_sets` the nearest sets are found exactly, in O(L) per query and size. For
-    everything else, such as the position of a true output or conformal sets, and with other kernels, the sets are
-    listed, up to 65,536 of them: all sets of 16 labels, or the small sets of more labels.
+    With the kernels of :func:`has_all_label_sets` the nearest sets are found exactly, in O(L) per query and size, and
+    with Tanimoto by branch and bound: exactly, or an error if that takes too long. For everything else, such as the
+    position of a true output or conformal sets, and with other kernels, the sets are listed, up to 65,536 of them: all
+    sets of 16 labels, or the small sets of more labels.
 
-    A tie goes to the smallest set, then to the lowest labels; :mod:`psilearn.decoding.distances` defines ties.
+    A tie goes to the smallest set, then to the lowest labels; :mod:`psilearn.decoding.distances` defines ties. With
+    branch and bound any of the sets that tie may be returned.
 
     Parameters
     ----------
@@ -86,6 +90,8 @@ class AllLabelSets(ListableLabelSets):
         How many labels of a group a set contains.
     n_labels : int, default=None
         The number of labels of packed rows, if it is not a multiple of 8.
+    max_nodes : int, default=20000
+        How many nodes the branch and bound of Tanimoto may visit per query; 10,000 take about a second.
 
     See Also
     --------
@@ -119,6 +125,7 @@ class AllLabelSets(ListableLabelSets):
         label_groups: Any = None,
         group_rule: str = "at_most_one",
         n_labels: int | None = None,
+        max_nodes: int = 20_000,
     ) -> None:
         self.embedding = embedding
         self.known = known
@@ -127,6 +134,7 @@ class AllLabelSets(ListableLabelSets):
         self.label_groups = label_groups
         self.group_rule = group_rule
         self.n_labels = n_labels
+        self.max_nodes = max_nodes
 
     def __repr__(self) -> str:
         if self.known is None and self.embedding is None:
@@ -144,11 +152,12 @@ class AllLabelSets(ListableLabelSets):
         return SetLimits.of(n_labels, self.min_labels, self.max_labels, self.label_groups, self.group_rule)
 
     @cached_property
-    def _solver(self) -> SizeSolver:
-        embedding = self._known_embedding()
-        form = find_size_form(embedding.kernel)
-        assert form is not None
-        return SizeSolver(SizeWeights(form, self.landmark_rows[:, : self._limits.n_labels]), self._limits)
+    def _solver(self) -> SizeSolver | TanimotoSolver:
+        landmarks = self.landmark_rows[:, : self._limits.n_labels]
+        form = find_size_form(self._known_embedding().kernel)
+        if form is not None:
+            return SizeSolver(SizeWeights(form, landmarks), self._limits)
+        return TanimotoSolver(landmarks, self._limits, validation.check_count(self.max_nodes, "max_nodes"))
 
     def _copy(self, embedding: Embedding | None, known: Samples) -> Self:
         return type(self)(
@@ -159,6 +168,7 @@ class AllLabelSets(ListableLabelSets):
             label_groups=self.label_groups,
             group_rule=self.group_rule,
             n_labels=self.n_labels,
+            max_nodes=self.max_nodes,
         )
 
     def _max_size(self) -> int:
@@ -170,15 +180,19 @@ class AllLabelSets(ListableLabelSets):
     def _advice(self) -> str:
         if not self._has_solver(1):
             kernel = None if self.embedding is None else self.embedding.kernel
-            return f"the nearest of all sets is found with the kernels Dice and Linear, but not with {kernel!r}."
+            return f"the nearest of all sets is found with Dice, Linear and Tanimoto, but not with {kernel!r}."
         return 'candidates="known" are the known sets, and max_labels of AllLabelSets limits the sizes.'
 
     def _list_rows(self) -> Any:
         return self._limits.list_sets()
 
     def _has_solver(self, k: int) -> bool:
-        has_form = self.embedding is not None and find_size_form(self.embedding.kernel) is not None
-        return has_form and (k == 1 or self._limits.optional is None)
+        if self.embedding is None:
+            return False
+        has_groups = self._limits.optional is not None
+        if find_size_form(self.embedding.kernel) is not None:
+            return k == 1 or not has_groups
+        return type(self.embedding.kernel) is Tanimoto and not has_groups and self._max_size() > self._max_listed()
 
     def _solve(self, Z: Any, basis: Any, k: int, compute: Compute) -> FoundSets:
         return self._solver.nearest(Z, basis, k, compute)

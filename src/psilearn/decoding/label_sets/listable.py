@@ -14,7 +14,7 @@ from psilearn._linalg import Array
 from psilearn._utils.samples import Index, Samples
 from psilearn.decoding.candidates import Candidates, RankedRow
 from psilearn.decoding.label_sets.found_sets import FoundSets
-from psilearn.decoding.label_sets.label_rows import check_label_rows, is_packed, like_known, to_label_rows
+from psilearn.decoding.label_sets.label_rows import check_label_rows, count_labels, is_packed, like_known, to_label_rows
 from psilearn.decoding.label_sets.path import LabelSetPathDecoder
 from psilearn.decoding.output_set import OutputSet
 from psilearn.decoding.path_decoder import PathDecoder
@@ -42,7 +42,7 @@ class ListableLabelSets(Candidates):
     def listed(self) -> SharedCandidates:
         """The sets as a list; an error if they are too many."""
         self._require_listable("Give candidates")
-        return SharedCandidates(like_known(self._list_rows(), self._known_outputs(), self.packed), self.embedding)
+        return SharedCandidates(self._to_outputs(self._list_rows()), self.embedding)
 
     def _with_known(self, known: Samples) -> Self:
         """Return the same rule for the known outputs of a model, unless it has known outputs already."""
@@ -122,7 +122,7 @@ class ListableLabelSets(Candidates):
             self._require_listable("Ask for k=1, or give candidates" if self._has_solver(1) else "Give candidates")
             return self.listed._nearest(Z, k, compute)
         found = self._solve(Z, self._known_embedding().basis, min(k, self._max_size()), compute)
-        candidates = SharedCandidates(like_known(found.rows, self._known_outputs(), self.packed))
+        candidates = SharedCandidates(self._to_outputs(found.rows))
         return TopK(np.arange(found.distances.size).reshape(found.distances.shape), found.distances, candidates, k)
 
     def _ranked(self, Z: Any, compute: Compute) -> Iterator[RankedRow]:
@@ -137,11 +137,12 @@ class ListableLabelSets(Candidates):
         sets = self if embedding is self.embedding else self._copy(embedding, self.known)
         if truth is not None or not sets._has_solver(1):
             return sets.listed._path_decoder(embedding, sizes, compute, truth)
-        return LabelSetPathDecoder(sets, sets._form_rows, sizes, compute)
+        n_labels = count_labels(sets._known_outputs(), sets.packed)
+        return LabelSetPathDecoder(sets, sets._solve, embedding.basis, sets._to_outputs, n_labels, sizes, compute)
 
-    def _form_rows(self, rows: Any) -> SharedCandidates:
-        """Return CSR rows as candidates in the form of the known outputs."""
-        return SharedCandidates(like_known(rows, self._known_outputs(), self.packed))
+    def _to_outputs(self, rows: Any) -> Samples:
+        """Return CSR rows in the form of the known outputs."""
+        return like_known(rows, self._known_outputs(), self.packed)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the rule alone: what was computed from it may be large, and is computed again."""

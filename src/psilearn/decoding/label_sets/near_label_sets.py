@@ -14,7 +14,7 @@ from psilearn._linalg import row_products
 from psilearn._utils.samples import Samples, distinct, n_samples
 from psilearn.decoding.distances import tie_tolerance
 from psilearn.decoding.label_sets.found_sets import FoundSets
-from psilearn.decoding.label_sets.label_rows import count_labels, like_known, to_label_rows
+from psilearn.decoding.label_sets.label_rows import count_labels, to_label_rows
 from psilearn.decoding.label_sets.listable import ListableLabelSets
 from psilearn.decoding.label_sets.near_search import NearSolver, all_near_rows
 from psilearn.decoding.label_sets.size_forms import find_size_form
@@ -115,12 +115,12 @@ class NearLabelSets(ListableLabelSets):
 
     def _solve_by_blocks(self, Z: Any, basis: Any, compute: Compute) -> FoundSets:
         """Return the nearest sets with any kernel: the near sets of some known ones at a time are candidates."""
-        known, outputs = self._known_rows, self._known_outputs()
+        known = self._known_rows
         embedding = Embedding(self._known_embedding().kernel, self._known_embedding().landmarks, basis)
         lengths, tolerance = to_numpy(row_products(Z, Z))[:, None], tie_tolerance(Z)
         best = FoundSets(known[np.zeros(len(Z), dtype=np.intp)], np.full((len(Z), 1), np.inf))
         for rows in self._iter_near_rows():
-            candidates = SharedCandidates(like_known(rows, outputs, self.packed), embedding)
+            candidates = SharedCandidates(self._to_outputs(rows), embedding)
             top = candidates.nearest(Z, 1, compute)
             indices, distances = to_numpy(top.indices), to_numpy(top.distances)
             closer = distances + tolerance * (lengths + candidates._known_norms()[indices]) < best.distances
