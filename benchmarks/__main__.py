@@ -26,6 +26,7 @@ PARTS = (
     "usps",
     "growth",
     "rankings",
+    "label_sets",
     "metabolites",
     "baselines",
     "convergence",

@@ -105,6 +105,13 @@ def test_rankings_at_quick_sizes(tmp_path):
     assert all(seconds > 0 for seconds in figures["K = 4, noise"].values()) and "components" in done.stdout
 
 
+def test_label_sets_at_quick_sizes(tmp_path):
+    done = run("label_sets", "--quick", "--output", tmp_path, "--repeats", 1)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads((tmp_path / "history.json").read_text())[0]["figures"]["label_sets"]
+    assert {"Dice", "Linear", "Tanimoto"} <= set(figures) and min(figures["Dice"].values()) > 0
+
+
 @pytest.mark.data("metabolites/spectra.parquet", "metabolites/candidates.parquet", "metabolites/unlabelled.parquet")
 def test_metabolites_at_quick_sizes(tmp_path):
     pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
