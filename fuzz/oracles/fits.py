@@ -76,6 +76,8 @@ def repeated_pairs(problem: Problem) -> Comparison:
 def fix_widths(problem: Problem, other: Problem | None = None) -> Problem:
     """Return the problem with the widths that kernels take from the data of another (by default the same) problem."""
     model = (problem if other is None else other).model
+    if not any(hasattr(kernel, "gamma_") for kernel in (model.regression_.kernel, model.output_kernel_)):
+        return problem
     return replace(problem, input_kernel=_fixed(model.regression_.kernel), output_kernel=_fixed(model.output_kernel_))
 
 

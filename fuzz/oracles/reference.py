@@ -61,8 +61,18 @@ class Reference:
 
     def weights(self, X: Any) -> Array:
         """Return α(x), one row per input."""
-        ridge = self.ridge * np.eye(self.n)
-        return np.linalg.solve(self.K_x + ridge, block(self.input_kernel, self.X, X)).T
+        return self._solve(block(self.input_kernel, self.X, X)).T
+
+    @cached_property
+    def _input_spectrum(self) -> tuple[Array, Array]:
+        """The eigenvalues of K_x, ascending and at least 0, and its eigenvectors."""
+        values, vectors = np.linalg.eigh(self.K_x)
+        return np.maximum(values, 0), vectors
+
+    def _solve(self, B: Array) -> Array:
+        """Return (K_x + nλI)⁻¹B."""
+        values, vectors = self._input_spectrum
+        return vectors @ ((vectors.T @ B) / (values + self.ridge)[:, None])
 
     @cached_property
     def _spectrum(self) -> tuple[Array, Array]:
@@ -108,8 +118,8 @@ class Reference:
         of inputs with landmarks, are known up to √(N·ε), because pivots below N·ε are dropped, and α(x) sums errors
         of n of them. The effect of directions whose moment may count as zero or not is measured.
         """
-        values = np.linalg.eigvalsh(self.K_x)
-        condition = (max(values[-1], 0.0) + self.ridge) / (max(values[0], 0.0) + self.ridge)
+        values = self._input_spectrum[0] + self.ridge
+        condition = values[-1] / values[0]
         total = 1 + float(np.abs(self.weights(X)).sum(axis=1).max())
         rounding = self.n * epsilon * condition * self._inverse_gap(epsilon) * total
         rank = self.distances(X, candidates, 1000 * epsilon) - self.distances(X, candidates, epsilon / 100)
@@ -118,19 +128,21 @@ class Reference:
 
     @property
     def has_no_factor(self) -> bool:
-        """Whether rounding can make K_x + nλI indefinite, so that an error is the right answer."""
-        values = np.linalg.eigvalsh(self.K_x)
-        return bool(values[0] + self.ridge <= 10 * self.n * EPSILON * values[-1])
+        """Whether rounding can make K_x + nλI indefinite if inputs repeat, so that an error is the right answer."""
+        return bool(self.ridge <= 100 * self.n * EPSILON * self._input_spectrum[0][-1])
 
     def landmark_tolerance(self, epsilon: float = EPSILON) -> float:
         """Return the additional relative error of predictions with all inputs as landmarks.
 
         An input that others span up to √(n·ε) is dropped. Its kernel values k(x, xᵢ) then change by √(n·ε), and the
-        prediction by as much times its coefficients (K_x + nλI)⁻¹Ψ(Y), which are large for a small λ.
+        prediction by as much times its coefficients (K_x + nλI)⁻¹Ψ(Y), which are large for a small λ. Without small
+        eigenvalues of K_x, other than those of rounding, no such input exists.
         """
+        values = self._input_spectrum[0] / (self.n * epsilon * self._input_spectrum[0][-1] + 1e-300)
+        if not np.any((values > 0.1) & (values < 1e5)):
+            return 0.0
         targets = self.coordinates[: self.n]
-        coefficients = np.linalg.solve(self.K_x + self.ridge * np.eye(self.n), targets)
-        total = float(np.linalg.norm(coefficients, axis=1).sum() * np.diag(self.K_x).max())
+        total = float(np.linalg.norm(self._solve(targets), axis=1).sum() * np.diag(self.K_x).max())
         return float(np.sqrt(self.n * epsilon) * total / (np.linalg.norm(targets, axis=1).max(initial=0.0) + 1e-300))
 
     def _inverse_gap(self, epsilon: float) -> float:
