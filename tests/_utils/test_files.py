@@ -1,12 +1,12 @@
 """Files are written completely or not at all, and values become strict JSON."""
 
 import json
-from pathlib import Path
+import os
 
 import numpy as np
 import pytest
 
-from psilearn._utils.files import to_json_value, write_atomically
+from psilearn._utils.files import OutputFile, to_json_value, write_atomically
 from psilearn.kernels import Gaussian
 
 
@@ -21,12 +21,11 @@ def test_an_interrupted_write_keeps_the_previous_file(tmp_path, monkeypatch):
     path = tmp_path / "file"
     write_atomically(path, b"previous")
 
-    def write_half(draft, content):
-        with draft.open("wb") as file:
-            file.write(content[: len(content) // 2])
+    def write_half(file, content):
+        os.write(file._descriptor, content[: len(content) // 2])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "write_bytes", write_half)
+    monkeypatch.setattr(OutputFile, "write", write_half)
     with pytest.raises(KeyboardInterrupt):
         write_atomically(path, b"next")
     assert [other.name for other in tmp_path.iterdir()] == ["file"] and path.read_bytes() == b"previous"

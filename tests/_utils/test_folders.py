@@ -1,17 +1,21 @@
 """Manifest folders: only finished folders with the listed files are opened, and nothing else is overwritten."""
 
-import json
 import pickle
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from psilearn._utils import folders
-from psilearn._utils.folders import FolderError, FolderFormat, check_file_name
+from psilearn._utils.files import OutputFile
+from psilearn._utils.folder_files import check_file_name, open_array, write_json
+from psilearn._utils.folders import FolderError, FolderFormat
+from psilearn._utils.locks import LOCK
+from tests.manifests import edit_manifest, reseal
 
 BOXES = FolderFormat("tests.box", 2, "box of numbers", "Pack the box again.")
+RESUMABLE = replace(BOXES, resume="Pack more.")
 BAGS = FolderFormat("tests.bag", 2, "bag", "Pack the bag again.")
 NUMBERS = np.arange(6.0).reshape(2, 3)
 
@@ -24,12 +28,6 @@ def pack(path, **content):
     writer.create_array("rows.npy", (4, 2), np.float32)[:] = 7
     writer.finish(content)
     return path
-
-
-def change_manifest(path, change):
-    manifest = json.loads((path / "manifest.json").read_text())
-    change(manifest)
-    (path / "manifest.json").write_text(json.dumps(manifest))
 
 
 def test_what_was_written_is_read(tmp_path):
@@ -76,14 +74,18 @@ def test_claimed_are_new_empty_and_unfinished_folders_only(tmp_path):
     with pytest.raises(FileExistsError, match="contains other files"):
         BAGS.claim(tmp_path / "box")
     (tmp_path / "empty").mkdir()
-    BOXES.claim(tmp_path / "empty").write_bytes("chunk", b"1")
+    with RESUMABLE.claim(tmp_path / "empty") as writer:
+        writer.write_bytes("chunk", b"1")
     with pytest.raises(FileExistsError, match="contains other files"):
         BAGS.claim(tmp_path / "empty")
-    BOXES.claim(tmp_path / "empty")
-    assert (tmp_path / "empty" / "chunk").read_bytes() == b"1"  # work can be resumed
-    (tmp_path / "empty" / "manifest.json.unfinished").write_text("{")
+    with RESUMABLE.claim(tmp_path / "empty"):
+        assert (tmp_path / "empty" / "chunk").read_bytes() == b"1"  # work can be resumed
+    (tmp_path / "empty" / LOCK).write_text("{")  # a kill while it was written
+    with RESUMABLE.claim(tmp_path / "empty"):
+        pass
+    (tmp_path / "empty" / LOCK).unlink()
     with pytest.raises(FileExistsError, match="contains other files"):
-        BOXES.claim(tmp_path / "empty")
+        RESUMABLE.claim(tmp_path / "empty")
     assert {file.name for file in tmp_path.iterdir()} == {"file", "box", "empty"}
 
 
@@ -93,7 +95,7 @@ def test_an_unfinished_folder_is_not_opened(tmp_path):
     with pytest.raises(FolderError, match=r"box is an unfinished box of numbers\. Pack the box again\."):
         BOXES.open(tmp_path / "box")
     with pytest.raises(FolderError, match=r"box is an unfinished box of numbers\. Pack more\."):
-        replace(BOXES, resume="Pack more.").open(tmp_path / "box")
+        RESUMABLE.open(tmp_path / "box")
     with pytest.raises(FolderError, match="box is not a bag"):
         BAGS.open(tmp_path / "box")
     (tmp_path / "empty").mkdir()
@@ -103,17 +105,18 @@ def test_an_unfinished_folder_is_not_opened(tmp_path):
         BOXES.open(tmp_path / "absent")
 
 
-@pytest.mark.parametrize("step", ["write_bytes", "replace"])
-def test_an_interrupted_manifest_leaves_the_folder_unfinished(tmp_path, monkeypatch, step):
-    writer = BOXES.claim(tmp_path / "box")
+@pytest.mark.parametrize(("owner", "step"), [(OutputFile, "write"), (Path, "replace")])
+def test_an_interrupted_manifest_leaves_the_folder_unfinished(tmp_path, monkeypatch, owner, step):
+    writer = RESUMABLE.claim(tmp_path / "box")
     writer.save_array("numbers.npy", NUMBERS)
-    monkeypatch.setattr(Path, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        writer.finish({})
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            writer.finish({})
     with pytest.raises(FolderError, match="unfinished"):
-        BOXES.open(tmp_path / "box")
-    assert {file.name for file in (tmp_path / "box").iterdir()} == {"numbers.npy", "manifest.json.unfinished"}
+        RESUMABLE.open(tmp_path / "box")
+    assert {file.name for file in (tmp_path / "box").iterdir()} == {"numbers.npy", LOCK}
+    writer.release()
     assert BOXES.open(pack(tmp_path / "box")).content == {}
 
 
@@ -126,7 +129,7 @@ def test_an_interrupted_write_leaves_the_previous_file(tmp_path, monkeypatch):
     assert BOXES.read_manifest(record) == {"value": 1}
     assert list(tmp_path.iterdir()) == [record]
     with pytest.raises(ValueError, match="JSON compliant"):
-        folders.write_json(record, {"value": float("nan")})
+        write_json(record, {"value": float("nan")})
     assert BOXES.read_manifest(record) == {"value": 1}
 
 
@@ -151,12 +154,15 @@ def test_a_file_that_is_not_a_manifest(tmp_path, text):
         (lambda m: m["files"]["numbers.npy"].update(shape=[3, 2]), r"shape \(2, 3\) .* lists shape \(3, 2\)"),
         (lambda m: m["files"]["numbers.npy"].update(dtype="<f4"), "dtype <f8; .* dtype <f4"),
         (lambda m: m["files"]["numbers.npy"].pop("shape"), "lists shape None"),
-        (lambda m: m["files"].update({"../box/label.txt": {"bytes": 11}}), "not the name of a file in the folder"),
-        (lambda m: m["files"].update({"absent": {"bytes": 11}}), "absent is missing"),
+        (
+            lambda m: m["files"].update({"../box/label.txt": {"bytes": 11, "sha256": ""}}),
+            "not the name of a file in the folder",
+        ),
+        (lambda m: m["files"].update({"absent": {"bytes": 11, "sha256": ""}}), "absent is missing"),
     ],
 )
 def test_changed_manifests_are_rejected(tmp_path, change, message):
-    change_manifest(pack(tmp_path / "box"), change)
+    edit_manifest(pack(tmp_path / "box"), change)
     with pytest.raises(FolderError, match=message) as caught:
         BOXES.open(tmp_path / "box")
     assert str(tmp_path / "box") in str(caught.value) and "Pack the box again." in str(caught.value)
@@ -196,11 +202,11 @@ def test_no_file_is_unpickled(tmp_path, kind):
             np.savez(stream, numbers=NUMBERS)
     else:
         file.write_bytes(b"\x93NUMPY\x01\x00\x40\x00" + b"pytest.fail('executed') or ('''".ljust(64))
-    change_manifest(path, lambda m: m["files"]["numbers.npy"].update(bytes=file.stat().st_size))
+    reseal(path)
     with pytest.raises(FolderError, match=r"not a readable \.npy file"):
         BOXES.open(path)
     with pytest.raises(ValueError, match=r"not a readable \.npy file"):
-        folders.open_array(file, mapped=False)
+        open_array(file, mapped=False)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +227,7 @@ def test_names_of_files_are_unique_and_have_their_suffix(tmp_path):
         check_file_name("a.svg", ".png")
     writer = BOXES.claim(tmp_path / "box")
     writer.write_bytes("label.txt", b"")
-    for name in ("label.txt", "manifest.json", "manifest.json.unfinished"):
+    for name in ("label.txt", "manifest.json", LOCK):
         with pytest.raises(ValueError, match="already"):
             writer.add_file(name)
     with pytest.raises(ValueError, match=r"\.npy file"):
@@ -246,6 +252,6 @@ def test_contents_that_cannot_be_used_name_the_folder(tmp_path):
 def test_a_full_disk_is_reported_before_writing(tmp_path, monkeypatch):
     writer = BOXES.claim(tmp_path / "box")
     writer.require_space(1)
-    monkeypatch.setattr(folders.shutil, "disk_usage", lambda _: type("", (), {"free": 10}))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("", (), {"free": 10}))
     with pytest.raises(OSError, match=r"box: the box of numbers needs 1,000 bytes, but only 10 are free"):
         writer.require_space(1000)

@@ -1,6 +1,7 @@
 """Saved candidates: loaded ones are as built, and incomplete folders and those of other models are rejected."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -11,11 +12,11 @@ from scipy import sparse
 
 from psilearn import KDE
 from psilearn._backend import Compute
-from psilearn._utils import folders
 from psilearn._utils.hashing import content_hash
 from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear, Pairwise, Precomputed
+from tests.manifests import reseal, write_sealed
 from tests.problems import make
 
 RNG = np.random.default_rng(0)
@@ -139,9 +140,15 @@ def test_damaged_files_are_rejected(saved, name):
 def test_changed_outputs_are_rejected(saved):
     outputs = np.load(saved / "outputs.npy")
     np.save(saved / "outputs.npy", outputs + 1)
+    with pytest.raises(ValueError, match=r"outputs\.npy is damaged or was replaced"):
+        SharedCandidates.load(saved, E)
+    with pytest.raises(ValueError, match=r"outputs stored in .* were changed"):
+        SharedCandidates.load(saved, E, verify=False)
+    reseal(saved)
     with pytest.raises(ValueError, match=r"outputs stored in .* were changed"):
         SharedCandidates.load(saved, E)
     np.save(saved / "outputs.npy", np.ascontiguousarray(outputs.reshape(5, 40)))
+    reseal(saved)
     with pytest.raises(ValueError, match=r"has shape \(5, 40\)"):
         SharedCandidates.load(saved, E)
 
@@ -150,6 +157,7 @@ def test_indices_out_of_range_are_rejected(tmp_path):
     SharedCandidates.build(sparse.csr_matrix(Y), E, tmp_path / "set")
     indices = np.load(tmp_path / "set" / "outputs_indices.npy")
     np.save(tmp_path / "set" / "outputs_indices.npy", indices + 10**6)
+    reseal(tmp_path / "set")
     with pytest.raises(ValueError, match=r"that can be used: .*ind"):
         SharedCandidates.load(tmp_path / "set", E)
 
@@ -166,8 +174,10 @@ def test_indices_out_of_range_are_rejected(tmp_path):
 )
 def test_other_manifests_are_rejected(saved, change, message):
     manifest = json.loads((saved / "manifest.json").read_text())
-    text = "[1, 2" if change is None else json.dumps({**manifest, **change})
-    (saved / "manifest.json").write_text(text)
+    if change is None:
+        (saved / "manifest.json").write_text("[1, 2")
+    else:
+        write_sealed(saved, {**manifest, **change})
     with pytest.raises(ValueError, match=message):
         SharedCandidates.load(saved, E)
 
@@ -192,12 +202,11 @@ def test_no_folder_is_overwritten_and_unfinished_ones_are_rejected(saved, tmp_pa
     broken, half = True, Embedding(Broken(), np.eye(5), E.basis)
     with pytest.raises(RuntimeError):
         SharedCandidates.build(Y, half, tmp_path / "half")
-    with pytest.raises(ValueError, match="unfinished set of candidates"):
-        SharedCandidates.load(tmp_path / "half", half)
+    assert not (tmp_path / "half").exists()
     broken = False
     same(SharedCandidates.build(Y, half, tmp_path / "half"), SharedCandidates.load(tmp_path / "half", half))
     full = type("", (), {"free": 10})
-    monkeypatch.setattr(folders.shutil, "disk_usage", lambda _: full)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
     with pytest.raises(OSError, match="only 10 are free"):
         SharedCandidates.build(Y, E, tmp_path / "large")
 

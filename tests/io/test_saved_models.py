@@ -34,6 +34,7 @@ from psilearn.kernels import (
     Precomputed,
     uniform,
 )
+from tests.manifests import data_folder, reseal, write_sealed
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 4))
@@ -105,8 +106,8 @@ def test_a_saved_model_predicts_the_same(tmp_path, model, inputs, outputs):
 def test_a_loaded_model_can_be_saved_again(tmp_path):
     save_model(OEL(Gaussian(0.3), Linear(), alpha=1e-3, n_components=2).fit(X, X), tmp_path / "a")
     save_model(load_model(tmp_path / "a"), tmp_path / "b")
-    for file in (tmp_path / "a").iterdir():
-        assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes()
+    for file in (file for file in (tmp_path / "a").rglob("*") if file.is_file()):
+        assert file.read_bytes() == (tmp_path / "b" / file.relative_to(tmp_path / "a")).read_bytes()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, float, np.dtype(np.float64), "float32"])
@@ -153,8 +154,9 @@ def saved(tmp_path):
 
 def test_no_file_is_a_pickle(tmp_path):
     path, _ = saved(tmp_path)
-    assert {file.suffix for file in path.iterdir()} == {".json", ".npy"}
-    for file in path.glob("*.npy"):
+    assert {file.name for file in path.iterdir()} == {"manifest.json", "version-1"}
+    assert {file.suffix for file in data_folder(path).iterdir()} == {".npy"}
+    for file in data_folder(path).iterdir():
         np.load(file, allow_pickle=False)
 
 
@@ -165,17 +167,16 @@ class Evil:
 
 @pytest.mark.parametrize("as_array", [True, False])
 def test_an_array_that_would_be_unpickled_is_rejected(tmp_path, as_array):
-    path, manifest = saved(tmp_path)
-    file = next(path.glob("*.npy"))
+    path, _ = saved(tmp_path)
+    file = next(data_folder(path).glob("*.npy"))
     if as_array:
         np.save(file, np.array([Evil()], dtype=object), allow_pickle=True)
     else:
         file.write_bytes(pickle.dumps(Evil()))
     with pytest.raises(ValueError, match="not a saved model that can be used"):
         load_model(path)
-    manifest["files"][file.name]["bytes"] = file.stat().st_size
-    (path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ValueError, match="not a saved model that can be used"):
+    reseal(path)
+    with pytest.raises(ValueError, match=f"not a saved model that can be used: {file.name} is not a readable"):
         load_model(path)
 
 
@@ -249,6 +250,9 @@ def test_a_changed_manifest_is_rejected(tmp_path, change):
     path, manifest = saved(tmp_path)
     change(manifest)
     (path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match=r"manifest\.json is damaged or was changed"):
+        load_model(path)
+    write_sealed(path, manifest)
     with pytest.raises(ValueError, match="not a saved model that can be used") as caught:
         load_model(path)
     assert str(path) in str(caught.value)
@@ -266,7 +270,7 @@ def test_a_folder_that_is_not_a_saved_model(tmp_path, text):
 
 def test_models_of_the_former_layout_are_rejected(tmp_path):
     (tmp_path / "manifest.json").write_text('{"format": "psilearn.model", "version": 1}')
-    with pytest.raises(ValueError, match=r"has version 1 .* reads version 2\. Fit the model and save it again"):
+    with pytest.raises(ValueError, match=r"has version 1 .* reads version 3\. Fit the model and save it again"):
         load_model(tmp_path)
 
 
@@ -297,7 +301,7 @@ def test_what_cannot_be_saved(tmp_path):
 def test_damaged_notes_are_rejected(tmp_path):
     path, manifest = saved(tmp_path)
     assert read_notes(path) == {}
-    (path / "manifest.json").write_text(json.dumps({**manifest, "notes": [1]}))
+    write_sealed(path, {**manifest, "notes": [1]})
     with pytest.raises(ValueError, match="notes are damaged"):
         read_notes(path)
 
@@ -330,8 +334,7 @@ def test_an_interrupted_save_can_be_repeated(tmp_path, monkeypatch):
         patch.setattr(np, "save", interrupt)
         with pytest.raises(KeyboardInterrupt):
             save_model(model, tmp_path / "m")
-    with pytest.raises(ValueError, match="unfinished saved model"):
-        load_model(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
     save_model(model, tmp_path / "m")
     assert_same_predictions(model, load_model(tmp_path / "m"), X)
 
@@ -339,7 +342,7 @@ def test_an_interrupted_save_can_be_repeated(tmp_path, monkeypatch):
 @pytest.mark.parametrize("content", [None, b"", b"\x93NUMPY"])
 def test_damaged_and_missing_arrays_are_named(tmp_path, content):
     path, _ = saved(tmp_path)
-    file = next(path.glob("*.npy"))
+    file = next(data_folder(path).glob("*.npy"))
     if content is None:
         file.unlink()
     else:
@@ -402,3 +405,53 @@ def test_applications_are_imported_when_a_model_needs_them(tmp_path, state, expe
     save_model(IOKR(ProbabilityProduct(), Linear(), alpha=1e-2).fit(SPECTRA, X), tmp_path / "m")
     command = [sys.executable, "-c", CODE, str(tmp_path / "m"), state]
     assert expected in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_model_is_replaced(tmp_path):
+    first, second = (IOKR(Gaussian(gamma), Linear(), alpha=1e-3).fit(X, X) for gamma in (0.3, 0.8))
+    save_model(first, tmp_path / "m")
+    with pytest.raises(FileExistsError, match="pass overwrite=True to replace it"):
+        save_model(second, tmp_path / "m")
+    assert_same_predictions(first, load_model(tmp_path / "m"), X)
+    save_model(second, tmp_path / "m", overwrite=True, notes={"model": 2})
+    assert_same_predictions(second, load_model(tmp_path / "m"), X)
+    assert read_notes(tmp_path / "m") == {"model": 2}
+    with pytest.raises(ValueError, match="overwrite must be True or False"):
+        save_model(second, tmp_path / "m", overwrite="yes")
+    with pytest.raises(FileExistsError, match="contains other files"):
+        save_model(second, tmp_path, overwrite=True)
+
+
+@pytest.mark.parametrize("change", ["indices", "indptr", "data", "shape", "order"])
+def test_tampered_csr_matrices_are_rejected(tmp_path, change):
+    model = IOKR(Linear(), Linear(), alpha=1e-3).fit(sparse.csr_matrix(TAGS.astype(float)), X)
+    save_model(model, tmp_path / "m")
+    manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
+    csr = manifest["model"]["state"]["regression_"]["state"]["anchors"]
+    if change == "shape":
+        csr["shape"] = [30, 2]
+    else:
+        file = data_folder(tmp_path / "m") / csr["indptr" if change == "order" else change]
+        array = np.load(file)
+        if change == "order":
+            array[1:-1] = array[-2:0:-1]
+        elif change == "data":
+            array[0] = np.nan
+        else:
+            array[-1] = 2_000_000_000
+        np.save(file, array)
+    write_sealed(tmp_path / "m", manifest)
+    reseal(tmp_path / "m")
+    with pytest.raises(ValueError, match="not a saved model that can be used"):
+        load_model(tmp_path / "m")
+
+
+def test_values_that_are_not_finite_are_rejected(tmp_path):
+    path, manifest = saved(tmp_path)
+    file = data_folder(path) / manifest["model"]["state"]["regression_"]["state"]["coefficients"]["file"]
+    np.save(file, np.full_like(np.load(file), np.nan))
+    with pytest.raises(ValueError, match=f"{file.name} is damaged or was replaced"):
+        load_model(path)
+    reseal(path)
+    with pytest.raises(ValueError, match="not those of a fitted model"):
+        load_model(path)

@@ -1,24 +1,130 @@
-"""Write files atomically and convert values to JSON."""
+"""Write files atomically with errors that name them, reserve disk space, and convert values to JSON."""
 
 from __future__ import annotations
 
+import errno
+import io
 import math
 import os
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 JSONValue: TypeAlias = "bool | int | float | str | list[JSONValue] | dict[str, JSONValue] | None"
+ZEROS = bytes(2**20)
+
+
+class OutputFile(io.RawIOBase):
+    """A new binary file. Each write writes all bytes or raises an OSError that names the file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: Buffer) -> int:
+        """Write all bytes, and return their number."""
+        view = memoryview(data).cast("B")
+        with name_errors(self.path):
+            start = 0
+            while start < len(view):
+                written = os.write(self._descriptor, view[start:])
+                if written <= 0:
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+                start += written
+        return len(view)
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.closed:
+            super().close()
+            with name_errors(self.path):
+                os.close(self._descriptor)
+
+
+@contextmanager
+def name_errors(path: Path) -> Iterator[None]:
+    """Add the name of a file to an OSError that lacks it, such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        number = errno.EIO if error.errno is None else error.errno
+        raise OSError(number, error.strerror or str(error), str(path)) from error
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file; if the write is interrupted, the previous file stays unchanged."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Write a file; if the write is interrupted or fails, the previous file stays unchanged."""
+    draft = draft_of(path)
     try:
-        draft.write_bytes(content)
+        with OutputFile(draft) as file:
+            file.write(content)
+        sync_file(draft)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def sync_file(path: Path) -> None:
+    """Wait until the content of a file is on the disk, so that it survives a power failure."""
+    with name_errors(path), path.open("r+b") as file:
+        os.fsync(file.fileno())
+
+
+def draft_of(path: Path, process: int | str | None = None) -> Path:
+    """Return the file in which a process, by default this one, writes new content before it replaces a file."""
+    return path.with_name(f".{path.name}.{os.getpid() if process is None else process}.tmp")
+
+
+def reserve_space(path: Path, n_bytes: int) -> None:
+    """Allocate the first bytes of a file on the disk; raise an OSError that names it if the disk is full.
+
+    Writing to a mapped file without space on the disk would end the process with SIGBUS.
+    """
+    with name_errors(path), path.open("r+b") as file:
+        if hasattr(os, "posix_fallocate"):
+            if n_bytes:
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+            return
+        file.seek(0, io.SEEK_END)
+        size = file.tell()
+        while size < n_bytes:
+            size += file.write(ZEROS[: n_bytes - size])
+
+
+def remove_empty_folder(path: Path) -> None:
+    """Remove a folder if nothing is in it."""
+    if path.is_dir() and not any(path.iterdir()):
+        path.rmdir()
+
+
+def open_regular_file(path: Path) -> io.BufferedReader:
+    """Open an existing regular file for reading; reject links, folders, pipes and devices without opening them."""
+    _require_regular(path, path.lstat().st_mode)
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    file = os.fdopen(os.open(path, flags), "rb")
+    try:
+        _require_regular(path, os.fstat(file.fileno()).st_mode)  # of the file that was opened
+    except ValueError:
+        file.close()
+        raise
+    return file
+
+
+def _require_regular(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        raise ValueError(f"{path.name} is {kinds.get(stat.S_IFMT(mode), 'a device')}, not a regular file")
 
 
 def to_json_value(value: object) -> JSONValue:

@@ -2,42 +2,35 @@
 
 Saved models, sets of candidates and libraries of molecules are such folders. A folder without a manifest is not
 finished. :meth:`FolderFormat.claim` returns the only object that writes files into a folder, and
-:meth:`FolderFormat.open` the only one that opens them, after the manifest and the files that it lists were validated.
-No file is unpickled or executed.
+:meth:`FolderFormat.open` the only one that opens them, after the manifest and the files that it lists were validated:
+names, sizes, shapes, dtypes and the SHA-256 of each file and of the manifest itself. No file is unpickled or executed.
+
+The files of a format that can be replaced lie in a subfolder ``version-1``, ``version-2``, …, which the manifest
+names, so that one rename of the manifest replaces all of them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tokenize import TokenError
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from psilearn._utils.files import write_atomically
+from psilearn._utils.files import remove_empty_folder
+from psilearn._utils.folder_files import FileEntry, check_file_name, open_array, read_json, write_json
+from psilearn._utils.folder_writer import MANIFEST, VERSION_FOLDER, FolderWriter
+from psilearn._utils.locks import LOCK, read_lock
 
-MANIFEST = "manifest.json"
-UNFINISHED = "manifest.json.unfinished"  # the manifest of a folder that is being written
-ARRAY_SUFFIX = ".npy"
+CHECKSUM = "manifest_sha256"  # of the other contents of the manifest
+MAX_FILES = 10_000
+MAX_READS = 5  # of a folder that is replaced while it is read
 
-# Errors that Python raises for unexpected contents.
-_CONTENT_ERRORS = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    OSError,
-    RecursionError,
-    TokenError,  # the header of an array
-    TypeError,
-    ValueError,
-)
+Result = TypeVar("Result")
 
 
 class FolderError(ValueError):
@@ -53,71 +46,101 @@ class FolderFormat:
     noun: str  # such as "saved model"
     remedy: str  # a sentence that says how to get a valid folder
     resume: str = ""  # a sentence that says how to finish an unfinished folder, if that is not the remedy
+    replaceable: bool = False  # whether claim accepts overwrite
 
-    def claim(self, path: Path) -> FolderWriter:
+    def claim(self, path: Path, *, overwrite: bool = False) -> FolderWriter:
         """Create the folder, or take over an empty or unfinished one of this format; reject any other folder.
 
-        Files of an unfinished folder stay until they are written again, so that work can be resumed.
+        The folder is locked until the writer finishes or releases it. With ``overwrite``, a finished folder of this
+        format is replaced when the writer finishes. Files of an unfinished folder that can be resumed stay until they
+        are written again.
         """
-        if path.exists() and not path.is_dir():
-            raise FileExistsError(f"{path} is a file: choose a new folder for the {self.noun}.")
-        if self._wrote(path / MANIFEST):
-            raise FileExistsError(f"{path} already contains a {self.noun}: open it, or choose another folder.")
-        if path.is_dir() and any(path.iterdir()) and not self.is_unfinished(path):
-            raise FileExistsError(f"{path} contains other files: choose a new or empty folder for the {self.noun}.")
+        self._check_claimable(path, overwrite)
         path.mkdir(parents=True, exist_ok=True)
-        self.write_manifest(path / UNFINISHED, {})
-        return FolderWriter(self, path)
+        writer = None
+        try:
+            writer = FolderWriter(self, path)
+            self._check_claimable(path, overwrite)  # another process may have finished the folder
+            writer.prepare()
+            return writer
+        except BaseException:
+            if writer is not None:
+                writer.release()
+            remove_empty_folder(path)
+            raise
 
-    def open(self, path: Path) -> ManifestFolder:
-        """Read the manifest, and validate names, sizes, shapes and dtypes of all files that it lists."""
+    def open(self, path: Path, *, verify: bool = True) -> ManifestFolder:
+        """Read the manifest, and validate all files that it lists.
+
+        With ``verify``, all files are read once to compare their SHA-256; otherwise only their headers are read.
+        """
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist: there is no {self.noun} to open. {self.remedy}")
-        if not (path / MANIFEST).is_file():
+        if not (path / MANIFEST).exists():
             if self.is_unfinished(path):
                 raise FolderError(f"{path} is an unfinished {self.noun}. {self.resume or self.remedy}")
             raise FolderError(f"{path} is not a {self.noun}: it has no {MANIFEST}. {self.remedy}")
         content = self.read_manifest(path / MANIFEST)
         with self.convert_errors(path):
-            files = {name: FileEntry.from_json(entry) for name, entry in content.pop("files").items()}
+            data = _check_data(path / _check_version(content.pop("data"))) if self.replaceable else path
+            entries = content.pop("files")
+            if len(entries) > MAX_FILES:
+                raise ValueError(f"its manifest lists more than {MAX_FILES:,} files")
+            files = {name: FileEntry.from_json(entry) for name, entry in entries.items()}
             for name, entry in files.items():
-                entry.check(path / check_file_name(name))
-        return ManifestFolder(self, path, content, files)
+                entry.check(data / check_file_name(name), verify=verify)
+        return ManifestFolder(self, path, data, content, files)
+
+    def read(self, path: Path, function: Callable[[ManifestFolder], Result], *, verify: bool = True) -> Result:
+        """Return what a function reads from a folder, and repeat that if the folder was replaced meanwhile."""
+        for _ in range(MAX_READS):
+            before = self.find_version(path)
+            try:
+                return function(self.open(path, verify=verify))
+            except FolderError:
+                if self.find_version(path) == before:
+                    raise
+        return function(self.open(path, verify=verify))
 
     def is_unfinished(self, path: Path) -> bool:
         """Return whether a folder of this format was begun and not finished."""
-        return self._wrote(path / UNFINISHED) and not (path / MANIFEST).exists()
+        is_begun = (path / LOCK).is_file() and read_lock(path).get("format", self.name) == self.name
+        return is_begun and not (path / MANIFEST).exists()
+
+    def find_version(self, path: Path) -> str | None:
+        """Return the subfolder of the files of a finished folder that can be replaced, None if there is none."""
+        try:
+            return _check_version(read_json(path / MANIFEST)["data"])
+        except Exception:  # the manifest of another format, or not a manifest
+            return None
 
     def write_manifest(self, file: Path, content: Mapping[str, Any]) -> None:
         """Write a manifest; if the write is interrupted, the previous file stays unchanged."""
-        write_json(file, {"format": self.name, "version": self.version, **content}, indent=1)
+        content = {"format": self.name, "version": self.version, **content}
+        write_json(file, {**content, CHECKSUM: compute_checksum(content)}, indent=1)
 
     def read_manifest(self, file: Path) -> dict[str, Any]:
-        """Return what :meth:`write_manifest` was given; reject other formats and versions."""
+        """Return what :meth:`write_manifest` was given; reject other formats and versions, and damaged manifests."""
         try:
             content = dict(read_json(file))
-            name, version = content.pop("format"), content.pop("version")
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            name, version = content["format"], content["version"]
+        except Exception as error:
             raise FolderError(f"{file} is not the manifest of a {self.noun}. {self.remedy}") from error
         if name != self.name:
-            raise FolderError(f"{file.parent} contains {name!r}, not a {self.noun} ({self.name}). {self.remedy}")
+            raise FolderError(f"{file.parent} contains {name!r:.80}, not a {self.noun} ({self.name}). {self.remedy}")
         if version != self.version:
             raise FolderError(
-                f"{file.parent} has version {version!r} of the format {self.name}; this psilearn reads version "
+                f"{file.parent} has version {version!r:.80} of the format {self.name}; this psilearn reads version "
                 f"{self.version}. {self.remedy}"
             )
+        if content.pop(CHECKSUM, None) != compute_checksum(content):
+            raise self.error(file.parent, f"{MANIFEST} is damaged or was changed: its SHA-256 is not the stored one")
+        del content["format"], content["version"]
         return content
 
     def error(self, path: Path, reason: str) -> FolderError:
         """Return the error for a folder of this format that cannot be used."""
         return FolderError(f"{path} is not a {self.noun} that can be used: {reason.rstrip('.')}. {self.remedy}")
-
-    def _wrote(self, manifest: Path) -> bool:
-        """Return whether a file is a manifest of this format, of any version."""
-        try:
-            return bool(read_json(manifest)["format"] == self.name)
-        except _CONTENT_ERRORS:
-            return False
 
     @contextmanager
     def convert_errors(self, path: Path) -> Iterator[None]:
@@ -126,104 +149,26 @@ class FolderFormat:
             yield
         except FolderError:
             raise
-        except _CONTENT_ERRORS as error:
+        except Exception as error:
             has_message = isinstance(error, ValueError | OSError)
             raise self.error(path, str(error) if has_message else f"{type(error).__name__}: {error}") from error
 
+    def _check_claimable(self, path: Path, overwrite: bool) -> None:
+        if path.exists() and not path.is_dir():
+            raise FileExistsError(f"{path} is a file: choose a new folder for the {self.noun}.")
+        if self._wrote(path / MANIFEST):
+            if not (overwrite and self.replaceable):
+                advice = "pass overwrite=True to replace it" if self.replaceable else "open it"
+                raise FileExistsError(f"{path} already contains a {self.noun}: {advice}, or choose another folder.")
+        elif path.is_dir() and any(path.iterdir()) and not self.is_unfinished(path):
+            raise FileExistsError(f"{path} contains other files: choose a new or empty folder for the {self.noun}.")
 
-@dataclass(frozen=True)
-class FileEntry:
-    """The size of a file, and the shape and dtype if it is an array."""
-
-    size: int
-    shape: tuple[int, ...] | None = None
-    dtype: str | None = None
-
-    @classmethod
-    def of(cls, file: Path) -> FileEntry:
-        """Describe an existing file."""
-        if file.suffix != ARRAY_SUFFIX:
-            return cls(file.stat().st_size)
-        array = open_array(file, mapped=True)
-        return cls(file.stat().st_size, array.shape, array.dtype.str)
-
-    @classmethod
-    def from_json(cls, entry: Mapping[str, Any]) -> FileEntry:
-        """Return the entry of a manifest."""
-        shape = entry.get("shape")
-        return cls(entry["bytes"], None if shape is None else tuple(shape), entry.get("dtype"))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the entry for a manifest."""
-        array = {} if self.shape is None else {"shape": list(self.shape), "dtype": self.dtype}
-        return {"bytes": self.size, **array}
-
-    def check(self, file: Path) -> None:
-        """Raise an error if a file is not as described."""
-        if not file.is_file():
-            raise ValueError(f"{file.name} is missing")
-        size = file.stat().st_size
-        if size != self.size:
-            raise ValueError(f"{file.name} has {size:,} bytes instead of {self.size:,}: it was truncated or changed")
-        found = FileEntry.of(file)
-        if found != self:
-            raise ValueError(
-                f"{file.name} has shape {found.shape} and dtype {found.dtype}; the manifest lists shape {self.shape} "
-                f"and dtype {self.dtype}"
-            )
-
-
-class FolderWriter:
-    """Writes files into a claimed folder, and lists them in the manifest at the end."""
-
-    def __init__(self, format: FolderFormat, path: Path) -> None:
-        self.format = format
-        self.path = path
-        self._names: list[str] = []
-        self._mapped: list[np.memmap[Any, Any]] = []
-
-    def add_file(self, name: str) -> Path:
-        """Return the path of a new file, which the caller writes before :meth:`finish`."""
-        if name in (MANIFEST, UNFINISHED, *self._names):
-            raise ValueError(f"{name} is already a file of {self.path}.")
-        self._names.append(check_file_name(name))
-        return self.path / name
-
-    def write_bytes(self, name: str, content: bytes) -> None:
-        """Write a file."""
-        self.add_file(name).write_bytes(content)
-
-    def write_json(self, name: str, value: Any) -> None:
-        """Write a value as strict JSON."""
-        write_json(self.add_file(name), value)
-
-    def save_array(self, name: str, array: Any) -> None:
-        """Write an array without pickle."""
-        np.save(self.add_file(check_file_name(name, ARRAY_SUFFIX)), array, allow_pickle=False)
-
-    def create_array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> np.memmap[Any, Any]:
-        """Create an array on disk, mapped into memory, which the caller fills before :meth:`finish`."""
-        path = self.add_file(check_file_name(name, ARRAY_SUFFIX))
-        array = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
-        self._mapped.append(array)
-        return array
-
-    def require_space(self, n_bytes: int) -> None:
-        """Raise an error if the disk is too small: writing to a mapped array on a full disk ends the process."""
-        free = shutil.disk_usage(self.path).free
-        if n_bytes > free:
-            raise OSError(
-                f"{self.path}: the {self.format.noun} needs {n_bytes:,} bytes, but only {free:,} are free on this disk."
-            )
-
-    def finish(self, content: Mapping[str, Any]) -> None:
-        """Write the manifest with this content and the list of files. Only now is the folder valid."""
-        for array in self._mapped:
-            array.flush()
-        self._mapped.clear()
-        files = {name: FileEntry.of(self.path / name).to_json() for name in self._names}
-        self.format.write_manifest(self.path / UNFINISHED, {**content, "files": files})
-        (self.path / UNFINISHED).replace(self.path / MANIFEST)
+    def _wrote(self, manifest: Path) -> bool:
+        """Return whether a file is a manifest of this format, of any version."""
+        try:
+            return bool(read_json(manifest)["format"] == self.name)
+        except Exception:  # any file of another format
+            return False
 
 
 @dataclass(frozen=True)
@@ -232,6 +177,7 @@ class ManifestFolder:
 
     format: FolderFormat
     path: Path
+    data: Path  # the folder of the files
     content: dict[str, Any]  # of the manifest, without format, version and files
     files: Mapping[str, FileEntry]
 
@@ -239,7 +185,7 @@ class ManifestFolder:
         """Return the path of a listed file."""
         if not isinstance(name, str) or name not in self.files:
             raise self.error(f"{name!r} is not a file of its manifest")
-        return self.path / name
+        return self.data / name
 
     def load_array(self, name: str, *, mapped: bool = False) -> NDArray[Any]:
         """Return an array, read into memory or mapped from the disk (read-only)."""
@@ -262,39 +208,19 @@ class ManifestFolder:
             yield
 
 
-def check_file_name(name: str, suffix: str = "") -> str:
-    """Return the name of a file in a folder; reject names that lead out of the folder or lack the suffix."""
-    if (
-        not isinstance(name, str)
-        or name in ("", ".", "..")
-        or any(character in "/\\:\0" for character in name)
-        or not name.endswith(suffix)
-    ):
-        raise ValueError(f"{name!r} is not the name of a {suffix + ' ' if suffix else ''}file in the folder")
+def compute_checksum(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of JSON data, independent of white space and of the order of keys."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check_version(name: Any) -> str:
+    if not isinstance(name, str) or not VERSION_FOLDER.fullmatch(name):
+        raise ValueError(f"{name!r:.80} is not the subfolder of a version")
     return name
 
 
-def read_json(file: Path) -> Any:
-    """Return the value of a strict JSON file, without infinite numbers and NaN."""
-    return json.loads(file.read_text(encoding="utf-8"), parse_constant=_reject_constant)
-
-
-def write_json(file: Path, value: Any, *, indent: int | None = None) -> None:
-    """Write a value as strict JSON; if the write is interrupted, the previous file stays unchanged."""
-    write_atomically(file, json.dumps(value, indent=indent, allow_nan=False).encode())
-
-
-def open_array(file: Path, *, mapped: bool) -> NDArray[Any]:
-    """Return the array of an .npy file, which must not contain pickled objects."""
-    try:
-        if mapped:
-            return np.lib.format.open_memmap(file, mode="r")
-        with file.open("rb") as stream:
-            array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
-            return array
-    except (ValueError, EOFError, TokenError) as error:
-        raise ValueError(f"{file.name} is not a readable .npy file: {error}") from error
-
-
-def _reject_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is not a number of JSON")
+def _check_data(folder: Path) -> Path:
+    if folder.is_symlink() or not folder.is_dir():
+        raise ValueError(f"{folder.name} is missing, or a link")
+    return folder

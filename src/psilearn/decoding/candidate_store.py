@@ -14,7 +14,8 @@ from psilearn._linalg import Array
 from psilearn._utils.folders import FolderFormat, ManifestFolder
 from psilearn._utils.samples import Samples
 
-FORMAT = FolderFormat("psilearn.candidates", 2, "set of candidates", "Build the candidates again.")
+FORMAT = FolderFormat("psilearn.candidates", 3, "set of candidates", "Build the candidates again.")
+FLOATS = (np.dtype(np.float32).str, np.dtype(np.float64).str)
 CSR_PARTS = ("data", "indices", "indptr")
 STORED_FILES = {
     "array": ("outputs.npy",),
@@ -38,35 +39,38 @@ def write(
     ``columns`` holds the width of each table, in the order in which blocks hold them; None for a column of float64.
     """
     kind, arrays = _arrays_of(outputs)
-    writer = FORMAT.claim(path)
     n_bytes = n * sum(8 if p is None else p * dtype.itemsize for p in columns.values())
-    writer.require_space(n_bytes + sum(array.nbytes for array in arrays))
-    tables = [
-        writer.create_array(name, (n,) if p is None else (n, p), np.float64 if p is None else dtype)
-        for name, p in columns.items()
-    ]
-    for rows, values in blocks:
-        for table, value in zip(tables, values, strict=True):
-            table[rows] = value
-    for name, array in zip(STORED_FILES[kind], arrays, strict=True):
-        writer.save_array(name, array)
     shape = [n] if outputs is None or kind == "not stored" else list(outputs.shape)
-    writer.finish({**identity, "outputs": {"kind": kind, "shape": shape}})
+    with FORMAT.claim(path) as writer:
+        writer.require_space(n_bytes + sum(array.nbytes for array in arrays))
+        tables = [
+            writer.create_array(name, (n,) if p is None else (n, p), np.float64 if p is None else dtype)
+            for name, p in columns.items()
+        ]
+        for rows, values in blocks:
+            for table, value in zip(tables, values, strict=True):
+                table[rows] = value
+        for name, array in zip(STORED_FILES[kind], arrays, strict=True):
+            writer.save_array(name, array)
+        writer.finish({**identity, "outputs": {"kind": kind, "shape": shape}})
 
 
-def read(path: Path, fingerprint: str, p: int) -> ManifestFolder:
-    """Open a complete folder whose g belongs to the embedding with this fingerprint."""
-    folder = FORMAT.open(path)
+def read(path: Path, fingerprint: str, p: int, *, verify: bool = True) -> ManifestFolder:
+    """Open a complete folder whose g belongs to the embedding with this fingerprint; ``verify`` reads all files."""
+    folder = FORMAT.open(path, verify=verify)
     with folder.convert_errors():
         outputs, embedding_hash = folder.content["outputs"], folder.content["embedding_sha256"]
         expected = {"g.npy", "squared_norms.npy", *STORED_FILES[outputs["kind"]]}
         n = outputs["shape"][0]
         shapes = [folder.files[name].shape for name in ("g.npy", "squared_norms.npy")]
+        dtypes = [folder.files[name].dtype for name in ("g.npy", "squared_norms.npy")]
         is_consistent = set(folder.files) == expected and isinstance(folder.content["outputs_sha256"], str)
     if embedding_hash != fingerprint:
         raise folder.error("it was embedded by another model")
     if not is_consistent or shapes != [(n, p), (n,)]:
         raise folder.error(f"its manifest contradicts itself: {n} outputs, g and norms of shape {shapes}")
+    if dtypes[0] not in FLOATS or dtypes[1] != FLOATS[1]:
+        raise folder.error(f"g and norms have dtypes {dtypes}")
     return folder
 
 

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from psilearn._backend import Compute, current_compute, to_numpy
 from psilearn._linalg import Array, row_products
+from psilearn._utils import validation
 from psilearn._utils.hashing import content_hash
 from psilearn._utils.progress import track
 from psilearn._utils.samples import Index, Samples, n_samples, take
@@ -124,7 +125,7 @@ class SharedCandidates(OutputSet, Candidates):
             return cls(outputs, embedding, g=embedding(outputs, compute))
         candidates = cls(outputs, embedding)
         candidates.save(path, keep_outputs=keep_outputs, compute=compute)
-        folder = candidate_store.read(Path(path), embedding.fingerprint, embedding.n_components)
+        folder = candidate_store.read(Path(path), embedding.fingerprint, embedding.n_components, verify=False)
         return cls(outputs, embedding, candidates.squared_norms, folder.load_array("g.npy", mapped=True))
 
     def save(self, path: str | Path, *, keep_outputs: bool = True, compute: Compute | None = None) -> None:
@@ -177,10 +178,12 @@ class SharedCandidates(OutputSet, Candidates):
         candidate_store.write(Path(path), identity, stored, len(self), columns, dtype, blocks)
 
     @classmethod
-    def load(cls, path: str | Path, embedding: Embedding, outputs: Samples | None = None) -> SharedCandidates:
+    def load(
+        cls, path: str | Path, embedding: Embedding, outputs: Samples | None = None, *, verify: bool = True
+    ) -> SharedCandidates:
         """Open saved candidates; g and the outputs are memory-mapped and read when they are needed.
 
-        Stored outputs are read once to compute their hash; the values of g are not checked. No file is unpickled.
+        All files are read once to compare their SHA-256 with the manifest. No file is unpickled.
 
         Parameters
         ----------
@@ -190,6 +193,9 @@ class SharedCandidates(OutputSet, Candidates):
             The embedding of the model that embedded the candidates.
         outputs : array, CSR matrix or sequence of c outputs, default=None
             The candidates, if they were not stored.
+        verify : bool, default=True
+            Whether the SHA-256 of all files is compared. If not, opening does not read g, and a damaged g is not
+            detected: use this for large folders that you have verified before.
 
         Returns
         -------
@@ -201,7 +207,7 @@ class SharedCandidates(OutputSet, Candidates):
         TypeError
             If ``embedding`` is not an Embedding, such as a model.
         ValueError
-            If the folder does not hold complete candidates of this version, if files are missing, truncated or have
+            If the folder does not hold complete candidates of this version, if files are missing, damaged or have
             another shape, if another model embedded them, or if stored or given outputs have another hash.
 
         See Also
@@ -222,8 +228,11 @@ class SharedCandidates(OutputSet, Candidates):
         SharedCandidates(2 outputs, embedded)
         """
         _check_embedding(embedding)
-        folder = candidate_store.read(Path(path), embedding.fingerprint, embedding.n_components)
+        verify = validation.check_bool(verify, "verify")
+        folder = candidate_store.read(Path(path), embedding.fingerprint, embedding.n_components, verify=verify)
         norms = folder.load_array("squared_norms.npy")
+        if not np.isfinite(norms).all():
+            raise folder.error("squared_norms.npy contains values that are not finite")
         known, expected_hash = outputs, folder.content["outputs_sha256"]
         if outputs is None:
             known = candidate_store.open_outputs(folder)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, SupportsFloat, cast
 
 from psilearn._utils.files import to_json_value
-from psilearn._utils.folders import check_file_name, read_json, write_json
+from psilearn._utils.folder_files import check_file_name, read_json, write_json
 
 PACKAGES = ("psilearn", "numpy", "scipy", "scikit-learn")
 OPTIONAL_PACKAGES = ("torch",)  # recorded only if they are installed

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from psilearn._utils import validation
 from psilearn._utils.encoding import Decoder, Encoder
-from psilearn._utils.folders import FolderFormat
+from psilearn._utils.folder_writer import FolderWriter
+from psilearn._utils.folders import FolderFormat, ManifestFolder
 from psilearn._utils.samples import n_samples
 from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding
@@ -19,14 +24,18 @@ from psilearn.io.model_codecs import ESTIMATORS
 from psilearn.kernels import Kernel
 from psilearn.regression import KernelRegression
 
-FORMAT = FolderFormat("psilearn.model", 2, "saved model", "Fit the model and save it again.")
+FORMAT = FolderFormat("psilearn.model", 3, "saved model", "Fit the model and save it again.", replaceable=True)
 
 
-def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = None) -> None:
-    """Save a fitted model in a new folder.
+def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = None, overwrite: bool = False) -> None:
+    """Save a fitted model in a folder.
 
-    The folder contains ``manifest.json``, which is written last, and one .npy file per array. No file is a pickle. The
-    loaded model predicts, ranks and embeds as the saved one does; only ``partial_fit`` requires a new fit.
+    The folder contains one .npy file per array and ``manifest.json``, which is written last with the size and the
+    SHA-256 of each file. No file is a pickle. The loaded model predicts, ranks and embeds as the saved one does; only
+    ``partial_fit`` requires a new fit.
+
+    If saving is interrupted or fails, for example on a full disk, the folder is as before: without a model, or with the
+    previous one. Other processes can load the previous model until it is replaced.
 
     Parameters
     ----------
@@ -39,11 +48,15 @@ def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = N
         The folder: a new or empty one, or one in which saving was interrupted.
     notes : dict, default=None
         JSON data to keep with the model, which :func:`read_notes` returns.
+    overwrite : bool, default=False
+        Whether a saved model in the folder is replaced. Until the new one is complete, both are on the disk.
 
     Raises
     ------
     FileExistsError
         If the folder contains anything else.
+    OSError
+        If the folder cannot be written, or another process is saving a model in it.
     TypeError
         If the model contains objects that cannot be saved without pickle.
     ValueError
@@ -68,15 +81,43 @@ def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = N
     >>> bool(np.all(loaded.predict(X) == model.predict(X)))
     True
     """
+    encoded = encode_model(model, notes)
+    with claim_model_folder(path, overwrite=overwrite) as writer:
+        encoded.write(writer)
+
+
+def claim_model_folder(path: str | Path, *, overwrite: bool = False) -> FolderWriter:
+    """Check that a model can be saved in a folder, and keep other processes from saving one there.
+
+    The result is the argument of :meth:`EncodedModel.write` and a context manager: a training claims the folder of its
+    result before it starts.
+    """
+    return FORMAT.claim(Path(path), overwrite=validation.check_bool(overwrite, "overwrite"))
+
+
+@dataclass(frozen=True)
+class EncodedModel:
+    """A model as JSON data and arrays."""
+
+    data: Any
+    arrays: Mapping[str, NDArray[Any]]
+    notes: dict[str, Any]
+
+    def write(self, writer: FolderWriter) -> None:
+        """Write the model into a claimed folder."""
+        for name, array in self.arrays.items():
+            writer.save_array(name, array)
+        writer.finish({"model": self.data, "notes": self.notes})
+
+
+def encode_model(model: Any, notes: dict[str, Any] | None = None) -> EncodedModel:
+    """Encode a fitted model; raise an error as :func:`save_model` does if it cannot be saved."""
     notes = _check_notes(notes)
     estimator = copy.copy(_fitted_estimator(model))
     estimator.device = None if estimator.device is None else str(estimator.device)
     encoder = Encoder()
     data = encoder.encode(estimator, type(estimator).__name__)
-    writer = FORMAT.claim(Path(path))
-    for name, array in encoder.arrays.items():
-        writer.save_array(name, array)
-    writer.finish({"model": data, "notes": notes})
+    return EncodedModel(data, encoder.arrays, notes)
 
 
 def load_model(path: str | Path) -> IOKR | KDE | OEL:
@@ -117,13 +158,7 @@ def load_model(path: str | Path) -> IOKR | KDE | OEL:
     ...     load_model(Path(folder, "model"))
     IOKR(alpha=0.001)
     """
-    folder = FORMAT.open(Path(path))
-    with folder.convert_errors():
-        model = Decoder(folder.load_array).decode(folder.content["model"])
-        problems = _find_problems(model)
-    if problems:
-        raise folder.error(f"its contents are not those of a fitted model ({', '.join(problems)})")
-    return model
+    return FORMAT.read(Path(path), _decode_model)
 
 
 def read_notes(path: str | Path) -> dict[str, Any]:
@@ -161,7 +196,20 @@ def read_notes(path: str | Path) -> dict[str, Any]:
     ...     read_notes(Path(folder, "model"))
     {'data': 'a line'}
     """
-    folder = FORMAT.open(Path(path))
+    return FORMAT.read(Path(path), _notes_of, verify=False)
+
+
+def _decode_model(folder: ManifestFolder) -> IOKR | KDE | OEL:
+    """Return the model of a folder; reject contents that are not those of a fitted model."""
+    with folder.convert_errors():
+        model = Decoder(folder.load_array).decode(folder.content["model"])
+        problems = _find_problems(model)
+    if problems:
+        raise folder.error(f"its contents are not those of a fitted model ({', '.join(problems)})")
+    return model
+
+
+def _notes_of(folder: ManifestFolder) -> dict[str, Any]:
     notes = folder.content.get("notes")
     if not isinstance(notes, dict):
         raise folder.error("its notes are damaged")
@@ -229,6 +277,7 @@ def _is_regression(value: Any, p: Any) -> bool:
         and isinstance(value.kernel, Kernel)
         and value.triangle is None
         and value.moment is None
+        and _are_samples(value.anchors, value.kernel)
         and _is_matrix(value.coefficients, n_samples(value.anchors), p)
         and isinstance(value.approximation_error, float | int)
     )
@@ -238,6 +287,7 @@ def _is_embedding(value: Any, p: Any) -> bool:
     return (
         isinstance(value, Embedding)
         and isinstance(value.kernel, Kernel)
+        and _are_samples(value.landmarks, value.kernel)
         and _is_matrix(value.basis, n_samples(value.landmarks), p)
     )
 
@@ -251,8 +301,14 @@ def _is_candidates(value: Any, p: Any) -> bool:
     )
 
 
+def _are_samples(value: Any, kernel: Kernel) -> bool:
+    kernel.check(value, "its samples")  # of the right kind, finite
+    return True
+
+
 def _is_matrix(value: Any, n_rows: int, n_columns: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.shape == (n_rows, n_columns)
+    is_matrix = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.shape == (n_rows, n_columns)
+    return is_matrix and bool(np.isfinite(value).all())
 
 
 def _is_vector(value: Any, size: int | None = None) -> bool:

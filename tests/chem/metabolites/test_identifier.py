@@ -17,6 +17,7 @@ from psilearn._backend import computing
 from psilearn.chem.metabolites import MetaboliteIdentifier, rank_spectra, train
 from psilearn.io import read_notes, save_model
 from tests.chem.chemistry import smiles_list, spectra_of
+from tests.manifests import write_sealed
 
 
 def test_training_generalizes(identifier, library, spectra):
@@ -117,7 +118,7 @@ def test_other_models_are_rejected(tmp_path, identifier):
     identifier.save(tmp_path / "m")
     manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
     for notes in ({}, {**manifest["notes"], "kind": "other"}, {**manifest["notes"], "fingerprints": ["x"]}, []):
-        (tmp_path / "m" / "manifest.json").write_text(json.dumps({**manifest, "notes": notes}))
+        write_sealed(tmp_path / "m", {**manifest, "notes": notes})
         with pytest.raises(ValueError, match=r"not a model for metabolites|notes"):
             MetaboliteIdentifier.load(tmp_path / "m")
 

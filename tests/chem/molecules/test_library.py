@@ -142,8 +142,10 @@ def test_changed_files_are_detected_by_their_hash(tmp_path):
     content = bytearray((built.path / "fingerprints.npy").read_bytes())
     content[-1] ^= 1
     (built.path / "fingerprints.npy").write_bytes(content)
+    with pytest.raises(ValueError, match=r"fingerprints\.npy is damaged or was replaced"):
+        CandidateLibrary.open(built.path)
     with pytest.raises(ValueError, match="was changed"):
-        CandidateLibrary.open(built.path).verify()
+        built.verify()
 
 
 def test_molecules_are_embedded_once_per_model(tmp_path):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn._utils import validation
-from psilearn._utils.folders import MANIFEST
+from psilearn._utils.folder_writer import MANIFEST
 from psilearn._utils.progress import stage
 from psilearn._utils.samples import Index
 from psilearn.chem.molecules import library_folder

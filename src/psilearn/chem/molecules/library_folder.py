@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from psilearn._utils.folders import FolderFormat, FolderWriter
+from psilearn._utils.folder_writer import FolderWriter
+from psilearn._utils.folders import FolderFormat
 from psilearn._utils.samples import Index
 from psilearn.chem._optional import import_pyarrow
 from psilearn.chem.molecules.chunk_files import remove_chunks
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 FORMAT = FolderFormat(
     "psilearn.library",
-    2,
+    3,
     "library of candidates",
     "Build the library again.",
     resume="The build was interrupted; run the same command again to resume it.",
