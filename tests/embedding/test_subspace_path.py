@@ -34,12 +34,17 @@ def test_the_outputs_moment_becomes_diagonal():
     assert (np.diff(sigma) <= 0).all()
 
 
+def subspace_path(moment):
+    ridge = RidgePath(Gaussian(0.5)).fit(X)
+    return SubspacePath(moment.sigma, ridge, ridge.vectors_.T @ moment.values[:30])
+
+
 @pytest.mark.parametrize(("small", "atol"), [(500, 1e-9), (5, 1e-6)], ids=["dense", "iterated"])
 @pytest.mark.parametrize("k", [1, 4, 8])
 def test_every_point_holds_the_leading_eigenvectors(monkeypatch, small, atol, k):
     monkeypatch.setattr("psilearn.embedding.subspace_path.MAX_DENSE_ORDER", small)
     moment = DiagonalMoment.of(asarray(VALUES), FREQUENCIES, current_compute())
-    path = SubspacePath(moment, RidgePath(Gaussian(0.5)).fit(X), moment.values[:30])
+    path = subspace_path(moment)
     points = list(path.points(ALPHAS, SUPERVISIONS, k))
     assert [(p.alpha, p.supervision) for p in points] == [(a, c) for a in ALPHAS for c in SUPERVISIONS]
     for point in points:
@@ -50,7 +55,7 @@ def test_every_point_holds_the_leading_eigenvectors(monkeypatch, small, atol, k)
         np.testing.assert_allclose(V.T @ V, np.eye(k), atol=1e-9)
         assert np.linalg.norm(M @ V - V * eigenvalues, axis=0).max() <= 2 * max(atol, 1e-9) * exact[0]
         labeled = path.ridge.vectors_.T @ moment.values[:30] @ point.directions
-        np.testing.assert_allclose(to_numpy(point.labeled), to_numpy(labeled), atol=1e-9)
+        np.testing.assert_allclose(to_numpy(point.coordinates(path.B)), to_numpy(labeled), atol=1e-9)
 
 
 def test_a_smaller_space_holds_the_leading_eigenvectors(monkeypatch):
@@ -67,8 +72,7 @@ def test_a_smaller_space_holds_the_leading_eigenvectors(monkeypatch):
     assert kept.shape == (400, 8 * 4 + 30)
     np.testing.assert_allclose(kept, values @ to_numpy(part.rotation), atol=1e-12)
     np.testing.assert_allclose(kept[:30] @ kept[:30].T, values[:30] @ values[:30].T, atol=1e-10)
-    ridge = RidgePath(Gaussian(0.5)).fit(X)
-    points = [SubspacePath(m, ridge, m.values[:30]).points(ALPHAS, SUPERVISIONS, 4) for m in (whole, part)]
+    points = [subspace_path(m).points(ALPHAS, SUPERVISIONS, 4) for m in (whole, part)]
     for exact, found in zip(*points, strict=True):
         eigenvalues = to_numpy(exact.eigenvalues)
         np.testing.assert_allclose(to_numpy(found.eigenvalues), eigenvalues, atol=1e-6 * eigenvalues[0])
@@ -86,14 +90,14 @@ def test_no_smaller_space_where_the_moment_leads_out_of_it_or_little_is_saved(mo
 
 def test_more_components_than_pairs_stop_at_the_rank():
     moment = DiagonalMoment.of(asarray(VALUES), FREQUENCIES, current_compute())
-    path = SubspacePath(moment, RidgePath(Gaussian(0.5)).fit(X), moment.values[:30])
+    path = subspace_path(moment)
     supervised, mixed = path.points([1e-3], [1.0, 0.5][::-1], 45)
     assert supervised.directions.shape == (50, 45) and mixed.directions.shape[1] <= 30
 
 
 def test_a_space_keeps_what_it_found():
     moment = DiagonalMoment.of(asarray(VALUES), FREQUENCIES, current_compute())
-    path = SubspacePath(moment, RidgePath(Gaussian(0.5)).fit(X), moment.values[:30])
+    path = subspace_path(moment)
     weights = path.ridge.shrinkage(1e-4) ** 2 / 30
     space = RitzSpace(moment.sigma, path.B, 6, path._supervised(weights, 3)[1])
     space.top_eigh(0.6, 0.4 * weights, 3)
@@ -103,3 +107,14 @@ def test_a_space_keeps_what_it_found():
     np.testing.assert_allclose(to_numpy(values), np.linalg.eigvalsh(formed(moment, 1e-4, 0.4))[::-1][:3], rtol=1e-6)
     W = np.column_stack([np.eye(50, 6), to_numpy(space.T)])
     np.testing.assert_allclose(W.T @ W, np.eye(W.shape[1]), atol=1e-10)
+
+
+def test_coordinates_without_outputs_are_dropped():
+    frequencies = np.where(np.arange(len(VALUES)) < 20, 0.05, 0.0)  # 20 outputs span 20 dimensions
+    moment = DiagonalMoment.of(asarray(VALUES), frequencies, current_compute())
+    part = moment.without_null_space()
+    values = to_numpy(part.values)
+    assert values.shape == (len(VALUES), 20) and part.rotation.shape == (VALUES.shape[1], 20)
+    np.testing.assert_allclose(values[:20] @ values.T, VALUES[:20] @ VALUES.T, atol=1e-9)
+    nothing = DiagonalMoment.of(asarray(0 * VALUES), frequencies, current_compute()).without_null_space()
+    assert nothing.values.shape == (len(VALUES), 1)

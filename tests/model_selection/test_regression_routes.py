@@ -61,7 +61,7 @@ def test_both_routes_predict_the_same(outputs, sizes):
 
 def route(outputs, alphas, kernel=None, X=X, held=HELD):
     widths = [part.targets.shape[1] for part in outputs]
-    return choose_route(kernel or Gaussian(0.3), X, held, outputs.__getitem__, widths, alphas, current_compute())
+    return choose_route(kernel or Gaussian(0.3), X, held, outputs.__getitem__, widths, alphas, None, current_compute())
 
 
 def test_factors_serve_few_ridges_and_few_dimensions(outputs):

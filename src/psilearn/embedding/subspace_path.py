@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from psilearn._backend import Compute, array_namespace
 from psilearn._linalg import Array, add_to_diagonal, clip_negative, dense_top_eigh, mixing_weights
-from psilearn.regression import RidgePath
 
 RESIDUAL = 1e-6  # |Mv − μv| / μ₁ at which an eigenpair of the path has converged
 MAX_DENSE_ORDER = 1500  # up to this order every eigenproblem is solved densely
@@ -46,6 +46,15 @@ class DiagonalMoment:
         """Rotate the coordinates ``values`` (d, r) so that a moment (r, r) becomes diagonal."""
         sigma, rotation = dense_top_eigh(moment, values.shape[1])
         return cls(values @ rotation, clip_negative(sigma), rotation)
+
+    def without_null_space(self) -> DiagonalMoment:
+        """Return the coordinates with σ > 0 up to rounding, at least one.
+
+        In the others every output with a positive frequency is zero. If the labeled outputs are those, nothing is lost:
+        M_c and the regression are zero there.
+        """
+        size = max(1, int((self.sigma > len(self.sigma) * np.finfo(float).eps * self.sigma[:1]).sum()))
+        return DiagonalMoment(self.values[:, :size], self.sigma[:size], self.rotation[:, :size])
 
     @classmethod
     def leading(cls, values: Array, frequencies: Array, n_labeled: int, k: int, compute: Compute) -> DiagonalMoment:
@@ -84,6 +93,17 @@ class DiagonalMoment:
         return cls(values @ rotation, clip_negative(sigma), rotation)
 
 
+class RidgeOfPath(Protocol):
+    """A regression for every λ in the coordinates of one decomposition."""
+
+    @property
+    def compute(self) -> Compute:
+        """Precision and device."""
+
+    def moment_weights(self, alpha: float) -> Array:
+        """Return the weights w of 1/n Σ ĥĥᵀ = Bᵀ diag(w) B."""
+
+
 @dataclass(frozen=True)
 class PathPoint:
     """The leading subspace at one (λ, c)."""
@@ -92,7 +112,12 @@ class PathPoint:
     supervision: float
     eigenvalues: Array  # (k',)  descending, k' ≤ k: at most the rank
     directions: Array  # (r, k')
-    labeled: Array  # (n, k')  B @ directions = UᵀΨ(Y) V
+
+    def coordinates(self, A: Array) -> Array:
+        """Return A @ directions, (m, k'), for A (m, r); for c = 0 these are the first columns of A."""
+        if self.supervision == 0:
+            return A[:, : self.directions.shape[1]]
+        return A @ self.directions
 
 
 class SubspacePath:
@@ -100,19 +125,20 @@ class SubspacePath:
 
     Parameters
     ----------
-    moment : DiagonalMoment
-        The moment of the unlabeled outputs, or of the labeled ones if there are none.
-    ridge : RidgePath
+    sigma : array of shape (r,)
+        The diagonal moment of the unlabeled outputs, or of the labeled ones if there are none.
+    ridge : RidgeOfPath
         Fitted on the n training inputs.
-    labeled : array of shape (n, r)
-        Coordinates of the training outputs in which the moment is diagonal.
+    B : array of shape (n, r)
+        The training outputs in coordinates in which the moment is diagonal, rotated by the decomposition of the ridge:
+        UᵀΨ(Y). With q landmarks it has q rows.
     """
 
-    def __init__(self, moment: DiagonalMoment, ridge: RidgePath, labeled: Array) -> None:
+    def __init__(self, sigma: Array, ridge: RidgeOfPath, B: Array) -> None:
         self.compute = ridge.compute
-        self.sigma = moment.sigma
+        self.sigma = sigma
         self.ridge = ridge
-        self.B = ridge.vectors_.T @ labeled  # (n, r)
+        self.B = B
 
     @cached_property
     def _outer(self) -> Array:
@@ -140,18 +166,14 @@ class SubspacePath:
     def _points(
         self, alphas: Sequence[float], supervisions: Sequence[float], k: int, iterate: bool
     ) -> Iterator[PathPoint]:
-        n = len(self.B)
         mixes = any(0 < c < 1 for c in supervisions)
         for alpha in alphas:
-            weights = self.ridge.shrinkage(alpha) ** 2 / n
+            weights = self.ridge.moment_weights(alpha)
+            moment = self._weighted_gram(weights) if mixes and not iterate else None
             if max(supervisions) == 1 or (mixes and iterate):
-                supervised = self._supervised(weights, k)
-            moment = None
-            if mixes:
-                if iterate:
-                    space = RitzSpace(self.sigma, self.B, 2 * k, supervised[1])
-                else:
-                    moment = (self.B.T * weights) @ self.B
+                supervised = self._supervised(weights, k, moment)
+            if mixes and iterate:
+                space = RitzSpace(self.sigma, self.B, 2 * k, supervised[1])
             for c in supervisions:
                 if c == 1:
                     values, V = _within_rank(*supervised)
@@ -160,13 +182,21 @@ class SubspacePath:
                     values, V = _within_rank(*space.top_eigh(other_weight, weight * weights, k))
                 else:
                     values, V = mixed_directions(self.sigma, moment, c, k, self.compute)
-                yield PathPoint(alpha, c, values, V, self.B @ V)
+                yield PathPoint(alpha, c, values, V)
 
-    def _supervised(self, weights: Array, k: int) -> tuple[Array, Array]:
-        """Return the leading eigenvectors of Bᵀ diag(weights) B, computed from the smaller of BBᵀ and BᵀB."""
+    def _weighted_gram(self, weights: Array) -> Array:
+        """Return Bᵀ diag(weights) B, (r, r), with half of the flops of a product."""
+        weighted = weights[:, None] ** 0.5 * self.B
+        return weighted.T @ weighted
+
+    def _supervised(self, weights: Array, k: int, moment: Array | None = None) -> tuple[Array, Array]:
+        """Return the leading eigenvectors of Bᵀ diag(weights) B, computed from the smaller of BBᵀ and BᵀB.
+
+        ``moment`` is this matrix, if it is known.
+        """
         n, r = self.B.shape
         if n >= r:
-            return dense_top_eigh((self.B.T * weights) @ self.B, k)
+            return dense_top_eigh(self._weighted_gram(weights) if moment is None else moment, k)
         xp = array_namespace(weights)
         root = weights**0.5
         values, U = dense_top_eigh(root[:, None] * self._outer * root, min(k, len(root)))

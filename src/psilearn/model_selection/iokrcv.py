@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from psilearn.estimators import IOKR
+from psilearn.landmarks import Landmarks
 from psilearn.model_selection.grids import KernelGrid, NumberGrid
 from psilearn.model_selection.path_search import PathSearch
 
@@ -27,6 +28,16 @@ class IOKRCV(PathSearch):
         outputs. A median width is taken once, from all of y.
     alphas : float or list of float, default=None
         The ridge parameters λ that are searched. None is a grid from 1e-5/√n to 10/√n.
+    input_landmarks : int, Landmarks or None, default=None
+        None decomposes K_x and stores n² numbers. With q landmarks (an int: drawn at random) the search works in their
+        span, as IOKR(input_landmarks=...) does: landmarks are chosen among the training inputs of each split, which are
+        read in blocks, so that n may be in the hundreds of thousands. Landmarks by leverage scores use the middle
+        value of ``alphas``.
+    output_landmarks : int, Landmarks or None, default=None
+        None spans every distinct output and stores d² numbers for d of them. With r landmarks (an int: chosen by
+        randomly pivoted Cholesky) the search works in the coordinates of their span, as IOKR(output_landmarks=...)
+        does: landmarks are chosen among the training outputs of each split. Landmarks by leverage scores use the middle
+        value of ``alphas``.
     cv : int, splitter, iterable of splits or "loo", default=None
         The splits. None is five random splits with 80 % training and 20 % validation examples, as in the paper. "loo"
         leaves one example out at a time in closed form, at the cost of one split: the regression, with the same ridge
@@ -112,6 +123,8 @@ class IOKRCV(PathSearch):
         output_kernels: KernelGrid = None,
         *,
         alphas: NumberGrid = None,
+        input_landmarks: int | Landmarks | None = None,
+        output_landmarks: int | Landmarks | None = None,
         cv: Any = None,
         scoring: Any = "mse",
         one_standard_error: bool = False,
@@ -126,6 +139,8 @@ class IOKRCV(PathSearch):
             input_kernels,
             output_kernels,
             alphas=alphas,
+            input_landmarks=input_landmarks,
+            output_landmarks=output_landmarks,
             cv=cv,
             scoring=scoring,
             one_standard_error=one_standard_error,

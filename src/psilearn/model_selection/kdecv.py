@@ -33,6 +33,11 @@ class KDECV(PathSearch):
     n_components : int or list of int, default=None
         The dimensions p that are searched. Where p exceeds the rank of the outputs, the rank is used, with a warning.
         None is a logarithmic grid up to the rank or 400, and the dimension that the theory suggests.
+    input_landmarks : int, Landmarks or None, default=None
+        None decomposes K_x and stores n² numbers. With q landmarks (an int: drawn at random) the search works in their
+        span, as KDE(input_landmarks=...) does: landmarks are chosen among the training inputs of each split, which are
+        read in blocks, so that n may be in the hundreds of thousands. Landmarks by leverage scores use the middle
+        value of ``alphas``.
     output_landmarks : int, Landmarks or None, default=None
         None spans every distinct output and stores d² numbers for d of them. With r landmarks (an int: chosen by
         randomly pivoted Cholesky) the search works in the coordinates of their span, as KDE(output_landmarks=...)
@@ -127,6 +132,7 @@ class KDECV(PathSearch):
         *,
         alphas: NumberGrid = None,
         n_components: SizeGrid = None,
+        input_landmarks: int | Landmarks | None = None,
         output_landmarks: int | Landmarks | None = None,
         cv: Any = None,
         scoring: Any = "mse",
@@ -142,6 +148,8 @@ class KDECV(PathSearch):
             input_kernels,
             output_kernels,
             alphas=alphas,
+            input_landmarks=input_landmarks,
+            output_landmarks=output_landmarks,
             cv=cv,
             scoring=scoring,
             one_standard_error=one_standard_error,
@@ -153,10 +161,6 @@ class KDECV(PathSearch):
             device=device,
         )
         self.n_components = n_components
-        self.output_landmarks = output_landmarks
 
     def _subspace_grid(self) -> tuple[list[float], list[int] | None]:
         return [0.0], grids.size_grid(self.n_components)
-
-    def _estimator_parameters(self) -> dict[str, Any]:
-        return {**super()._estimator_parameters(), "output_landmarks": self.output_landmarks}

@@ -20,7 +20,7 @@ class OELCV(PathSearch):
     λ if there are few λ and the outputs span few dimensions). Every p comes from one set of eigenvectors, which are
     found for each λ and c by a few steps from those of its neighbors (residual 1e-6). Memory: four matrices of d·r
     numbers per output kernel, held at the same time, for d distinct known outputs of rank r, one more for decoded
-    scores, and two matrices of n² numbers.
+    scores, and two matrices of n² numbers. With input and output landmarks nothing is of size n² or d².
 
     Parameters
     ----------
@@ -38,6 +38,11 @@ class OELCV(PathSearch):
         None is a logarithmic grid up to the rank or 400, and the dimension that the theory suggests.
     supervisions : float or list of float, default=None
         The weights c of the fitted values in the mixed moment that are searched. None is 0, 0.2, …, 1.
+    input_landmarks : int, Landmarks or None, default=None
+        None decomposes K_x and stores n² numbers. With q landmarks (an int: drawn at random) the search works in their
+        span, as OEL(input_landmarks=...) does: landmarks are chosen among the training inputs of each split, which are
+        read in blocks, so that n may be in the hundreds of thousands. Landmarks by leverage scores use the middle
+        value of ``alphas``.
     output_landmarks : int, Landmarks or None, default=None
         None spans every distinct output and stores d² numbers for d of them. With r landmarks (an int: chosen by
         randomly pivoted Cholesky) the search works in the coordinates of their span, as OEL(output_landmarks=...)
@@ -144,6 +149,7 @@ class OELCV(PathSearch):
         alphas: NumberGrid = None,
         n_components: SizeGrid = None,
         supervisions: NumberGrid = None,
+        input_landmarks: int | Landmarks | None = None,
         output_landmarks: int | Landmarks | None = None,
         cv: Any = None,
         scoring: Any = "mse",
@@ -159,6 +165,8 @@ class OELCV(PathSearch):
             input_kernels,
             output_kernels,
             alphas=alphas,
+            input_landmarks=input_landmarks,
+            output_landmarks=output_landmarks,
             cv=cv,
             scoring=scoring,
             one_standard_error=one_standard_error,
@@ -171,12 +179,8 @@ class OELCV(PathSearch):
         )
         self.n_components = n_components
         self.supervisions = supervisions
-        self.output_landmarks = output_landmarks
 
     def _subspace_grid(self) -> tuple[list[float], list[int] | None]:
         supervisions = grids.SUPERVISIONS if self.supervisions is None else self.supervisions
         values = grids.number_grid(supervisions, "supervisions", validation.check_fraction)
         return values, grids.size_grid(self.n_components)
-
-    def _estimator_parameters(self) -> dict[str, Any]:
-        return {**super()._estimator_parameters(), "output_landmarks": self.output_landmarks}

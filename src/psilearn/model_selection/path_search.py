@@ -47,6 +47,8 @@ class PathSearch(BestEstimatorPredictions):
         output_kernels: Any,
         *,
         alphas: Any,
+        input_landmarks: Any,
+        output_landmarks: Any,
         cv: Any,
         scoring: Any,
         one_standard_error: bool,
@@ -60,6 +62,8 @@ class PathSearch(BestEstimatorPredictions):
         self.input_kernels = input_kernels
         self.output_kernels = output_kernels
         self.alphas = alphas
+        self.input_landmarks = input_landmarks
+        self.output_landmarks = output_landmarks
         self.cv = cv
         self.scoring = scoring
         self.one_standard_error = one_standard_error
@@ -189,13 +193,13 @@ class PathSearch(BestEstimatorPredictions):
         paths: list[list[OutputPath]] = []
         for kernel in problem.output_kernels:
             outputs = SearchedOutputs.of(kernel, problem.Y, problem.known, problem.knows_unlabeled)
-            if problem.landmarks is None:
+            if problem.output_landmarks is None:
                 exact = ExactOutputPath(outputs, problem.supervisions, compute)
                 exact.diagonalize(max(problem.sizes) if problem.sizes else None)
                 paths.append([exact])
             else:
                 alpha = problem.alphas[len(problem.alphas) // 2]  # for leverage scores
-                arguments = problem.supervisions, problem.unlabeled, problem.landmarks, alpha, compute
+                arguments = problem.supervisions, problem.unlabeled, problem.output_landmarks, alpha, compute
                 paths.append([*LandmarkOutputPath.of(outputs, *arguments)])
         return paths
 
@@ -230,6 +234,7 @@ class PathSearch(BestEstimatorPredictions):
                 grid,
                 compute,
                 Compute.of(self.dtype, compute.device),
+                problem.input_landmarks,
                 uses_leave_one_out(self.cv),
             )
             for train, held in problem.splits
@@ -291,7 +296,8 @@ class PathSearch(BestEstimatorPredictions):
 
     def _estimator_parameters(self) -> dict[str, Any]:
         """Return the parameters of the estimator that are not searched."""
-        return {"dtype": self.dtype, "device": self.device}
+        names = ("input_landmarks", "output_landmarks", "dtype", "device")
+        return {name: getattr(self, name) for name in names}
 
 
 def _ranks(paths: list[list[OutputPath]]) -> list[int]:

@@ -1,13 +1,16 @@
-"""Two routes from one training split to z(x) at every λ and c: one eigendecomposition of K_x, or one factor per λ.
+"""Three routes from one training split to z(x) at every λ and c.
 
-An eigendecomposition takes the time of about 14 Cholesky factorizations. It serves any number of λ, and outputs of any
-rank; with few λ and outputs that span few dimensions, factors are faster.
+One eigendecomposition of K_x takes the time of about 14 Cholesky factorizations. It serves any number of λ, and outputs
+of any rank; with few λ and outputs that span few dimensions, one factor per λ is faster. With input landmarks one
+eigendecomposition of order q serves every λ, and nothing is as large as the number of examples squared.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -17,9 +20,10 @@ from psilearn._linalg import Array, NotPositiveSemidefiniteError, ShiftedCholesk
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.embedding.subspace_path import MAX_DENSE_ORDER, SubspacePath, mixed_directions
 from psilearn.kernels import Kernel
+from psilearn.landmarks import Landmarks
 from psilearn.model_selection.grids import PathGrid
 from psilearn.model_selection.split_outputs import SplitOutputs
-from psilearn.regression import RidgePath
+from psilearn.regression import NystromPath, RidgePath
 
 EIGEN_COST = 12  # assumed cost of an eigendecomposition in Cholesky factorizations; measured: about 14
 
@@ -27,7 +31,55 @@ OutputsOf = Callable[[int], SplitOutputs]  # the number of an output path → it
 Step = tuple[Array | None, Array]  # directions V (s, p), None for all of them, and z(x) of the held-out inputs (q, p)
 
 
-class EigenRoute:
+class DecomposedRoute(ABC):
+    """z(x) = queries · diag(1/(s + nλ)) · B from one decomposition, for every λ; a subclass makes the parts."""
+
+    ridge: RidgePath | NystromPath
+    queries: Array  # (q, n)  rotated kernel values of the held-out inputs
+    leaves_one_out: bool  # the training examples are held out, one at a time, in closed form
+    outputs_of: OutputsOf
+
+    @abstractmethod
+    def _rotated_targets(self, which: int) -> Array:
+        """Return B, the rotated coordinates of the training outputs of one output path, (n, s)."""
+
+    def steps(self, which: int, grid: PathGrid) -> Iterator[Step]:
+        """Yield directions and z(x) for each λ and c of one output path; for each λ if every direction is kept.
+
+        z(x) is computed for all s coordinates once per λ, unless few directions are needed.
+        """
+        outputs, B = self.outputs_of(which), self._rotated_targets(which)
+        target = outputs.training_targets() if self.leaves_one_out else None
+        if grid.sizes is None:
+            for alpha in grid.alphas:
+                yield None, self._predict(alpha, B, target)
+            return
+        (n, s), q = B.shape, len(self.queries)
+        size = min(max(grid.sizes), s)
+        shares = len(grid.supervisions) * size * (n * s + q * n) >= q * n * s  # flops
+        points = SubspacePath(outputs.moment.sigma, self.ridge, B).points(grid.alphas, grid.supervisions, size)
+        for alpha, group in groupby(points, lambda point: point.alpha):
+            predicted = self._predict(alpha, B, target) if shares else None
+            for point in group:
+                if predicted is not None:
+                    yield point.directions, point.coordinates(predicted)
+                else:
+                    along = None if target is None else point.coordinates(target)
+                    yield point.directions, self._predict(alpha, point.coordinates(B), along)
+
+    def _predict(self, alpha: float, rotated: Array, target: Array | None) -> Array:
+        """Return z(x), (q, p), from BV; the target is Ψ(Y)V if one example is left out at a time."""
+        if target is not None:
+            return target - self._left_out_residuals(alpha, rotated, target)
+        predicted: Array = self.queries @ (self.ridge.inverse(alpha)[:, None] * rotated)
+        return predicted
+
+    @abstractmethod
+    def _left_out_residuals(self, alpha: float, rotated: Array, target: Array) -> Array:
+        """Return vᵢ − ĥ₋ᵢ(xᵢ) for targets V (n, p), whose rotated coordinates are given too."""
+
+
+class EigenRoute(DecomposedRoute):
     """K_x = U diag(s) Uᵀ once; leave-one-out in closed form if no inputs are held out.
 
     Parameters
@@ -43,27 +95,50 @@ class EigenRoute:
     def __init__(
         self, kernel: Kernel, X: Samples, held: Samples | None, outputs_of: OutputsOf, compute: Compute
     ) -> None:
-        self.ridge = RidgePath(kernel, compute).fit(X)
-        self.queries = None if held is None else self.ridge.rotated(held)  # (q, n)
+        self.ridge: RidgePath = RidgePath(kernel, compute).fit(X)
+        self.leaves_one_out = held is None
+        self.queries = self.ridge.vectors_ if held is None else self.ridge.rotated(held)
         self.outputs_of = outputs_of
 
-    def steps(self, which: int, grid: PathGrid) -> Iterator[Step]:
-        """Yield directions and z(x) for each λ and c of one output path; for each λ if every direction is kept."""
-        outputs = self.outputs_of(which)
-        target = outputs.training_targets()
-        path = SubspacePath(outputs.moment, self.ridge, target)
-        if grid.sizes is None:
-            for alpha in grid.alphas:
-                yield None, self._predict(alpha, path.B, target, None)
-            return
-        for point in path.points(grid.alphas, grid.supervisions, max(grid.sizes)):
-            yield point.directions, self._predict(point.alpha, point.labeled, target, point.directions)
+    def _rotated_targets(self, which: int) -> Array:
+        rotated: Array = self.ridge.vectors_.T @ self.outputs_of(which).training_targets()
+        return rotated
 
-    def _predict(self, alpha: float, rotated: Array, target: Array, V: Array | None) -> Array:
-        """Return z(x), (q, p), from UᵀΨ(Y)V."""
-        if self.queries is None:
-            return (target if V is None else target @ V) - self.ridge.leave_one_out_residuals(rotated, alpha)
-        return self.queries @ (self.ridge.inverse(alpha)[:, None] * rotated)
+    def _left_out_residuals(self, alpha: float, rotated: Array, target: Array) -> Array:
+        return self.ridge.leave_one_out_residuals(rotated, alpha)
+
+
+class NystromRoute(DecomposedRoute):
+    """Regression in the span of input landmarks: ΦᵀΦ = U diag(s) Uᵀ once, for all output paths in one pass over X.
+
+    Parameters as in :class:`EigenRoute`, for ``n_paths`` output paths; ``alpha`` is used by leverage scores only.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Samples,
+        held: Samples | None,
+        outputs_of: OutputsOf,
+        n_paths: int,
+        landmarks: Landmarks,
+        alpha: float,
+        compute: Compute,
+    ) -> None:
+        targets = [outputs_of(which).training_rows() for which in range(n_paths)]
+        self.ridge: NystromPath = NystromPath(kernel, landmarks, alpha, compute).fit(X, targets)
+        self.leaves_one_out = held is None
+        self.queries = self.ridge.rotated(X if held is None else held)
+        self.outputs_of = outputs_of
+
+    def _rotated_targets(self, which: int) -> Array:
+        return self.ridge.targets_[which]
+
+    def _left_out_residuals(self, alpha: float, rotated: Array, target: Array) -> Array:
+        """With the hat matrix H = Φ(ΦᵀΦ + nλI)⁻¹Φᵀ they are (V − HV)ᵢ / (1 − Hᵢᵢ)."""
+        inverse = self.ridge.inverse(alpha)
+        residuals = target - self.queries @ (inverse[:, None] * rotated)
+        return residuals / (1 - self.queries**2 @ inverse)[:, None]
 
 
 class CholeskyRoute:
@@ -122,10 +197,17 @@ def choose_route(
     outputs_of: OutputsOf,
     widths: Sequence[int],
     alphas: Sequence[float],
+    landmarks: Landmarks | None,
     compute: Compute,
-) -> EigenRoute | CholeskyRoute:
-    """Return the route that is expected to be faster, for output paths of these widths; see :class:`EigenRoute`."""
+) -> DecomposedRoute | CholeskyRoute:
+    """Return the route with input landmarks, or the exact one that is expected to be faster.
+
+    ``widths`` are those of the output paths; for the other arguments see :class:`EigenRoute`.
+    """
     n = n_samples(X)
+    if landmarks is not None:
+        alpha = alphas[len(alphas) // 2]
+        return NystromRoute(kernel, X, held, outputs_of, len(widths), landmarks, alpha, compute)
     n_factors = len(alphas) * (1 + 6 * sum(widths) / n)  # factorizations of n³/3 flops, and solutions of 2n²S
     if held is not None and max(widths) <= MAX_DENSE_ORDER and n_factors < EIGEN_COST:
         n_kept = len(alphas) * sum(s * (s + n_samples(held)) for s in widths)

@@ -32,7 +32,8 @@ class SearchProblem:
     alphas: list[float]
     supervisions: list[float]
     sizes: list[int] | None  # empty for the default, None to keep every direction
-    landmarks: Landmarks | None
+    input_landmarks: Landmarks | None
+    output_landmarks: Landmarks | None
     scorings: list[Scoring]
     splits: list[Split]
     candidates: Candidates | None
@@ -57,7 +58,8 @@ def check_problem(search: Any, X: Samples, y: Samples, unlabeled: Any, candidate
     validation.check_verbose(search.verbose, "verbose")
     scorings = as_scorings(search.scoring)
     supervisions, sizes = search._subspace_grid()
-    landmarks = as_landmarks(getattr(search, "output_landmarks", None), "output_landmarks", "pivoted")
+    input_landmarks = as_landmarks(search.input_landmarks, "input_landmarks", "uniform")
+    output_landmarks = as_landmarks(search.output_landmarks, "output_landmarks", "pivoted")
     input_kernels = grids.input_kernel_grid(search.input_kernels, X)
     output_kernels = grids.output_kernel_grid(search.output_kernels, y)
     _check_comparable(scorings, output_kernels)
@@ -69,7 +71,7 @@ def check_problem(search: Any, X: Samples, y: Samples, unlabeled: Any, candidate
     alphas = grids.alpha_grid(search.alphas, n_samples(inputs))
     _check_leave_one_out(search, groups)
     splits = make_splits(search.cv, Y, groups, search.random_state)
-    others = UnlabeledOutputs.of(stream, unlabeled, stores_all=landmarks is None)
+    others = UnlabeledOutputs.of(stream, unlabeled, stores_all=output_landmarks is None)
     known = KnownOutputs.of(Y, None if others is None else others.in_memory)
     decodes = any(scoring.decodes for scoring in scorings)
     given = _check_candidates(candidates, output_kernels, known.outputs, n_samples(Y))
@@ -85,7 +87,8 @@ def check_problem(search: Any, X: Samples, y: Samples, unlabeled: Any, candidate
         alphas,
         supervisions,
         sizes,
-        landmarks,
+        input_landmarks,
+        output_landmarks,
         scorings,
         splits,
         given if decodes else None,

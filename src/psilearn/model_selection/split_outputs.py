@@ -52,6 +52,23 @@ class SearchedOutputs:
 
 
 @dataclass(frozen=True)
+class TrainingRows:
+    """Rows of an array by their numbers, (n, s), taken on request."""
+
+    values: Array  # (d, s)
+    numbers: Index  # (n,)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, s)."""
+        return len(self.numbers), self.values.shape[1]
+
+    def __getitem__(self, rows: slice) -> Array:
+        part: Array = take_rows(self.values, self.numbers[rows])
+        return part
+
+
+@dataclass(frozen=True)
 class SplitOutputs:
     """The outputs of one split, in s coordinates in which the moment of the unlabeled outputs is diagonal.
 
@@ -69,6 +86,10 @@ class SplitOutputs:
     def training_targets(self) -> Array:
         """Return the coordinates of the training outputs, (n, s)."""
         return self._targets(self.train)
+
+    def training_rows(self) -> TrainingRows:
+        """Return the coordinates of the training outputs, rows on request."""
+        return TrainingRows(self.moment.values, self.outputs.known.labeled[self.train])
 
     def held_out_targets(self) -> Array:
         """Return the coordinates of the held-out outputs, (q, s)."""
@@ -182,7 +203,7 @@ class ExactOutputPath:
             return DiagonalMoment(self._psi.values, self.compute.zeros((self.rank,)), self.compute.eye(self.rank))
         labeled = self.outputs.known.labeled[train]
         frequencies = np.bincount(labeled, minlength=self._n_spanned) / len(labeled)
-        return DiagonalMoment.of(self._psi.values, frequencies, self.compute)
+        return DiagonalMoment.of(self._psi.values, frequencies, self.compute).without_null_space()
 
 
 class LandmarkOutputPath:

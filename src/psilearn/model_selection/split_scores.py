@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import clone
+from threadpoolctl import ThreadpoolController
 
 from psilearn._backend import Compute, to_numpy
 from psilearn._linalg import Array
@@ -15,6 +16,7 @@ from psilearn._utils.samples import Index, Samples, take
 from psilearn.decoding import AllRankings, Candidates, PathDecoder, has_all_rankings
 from psilearn.embedding.subspace_path import MAX_DENSE_ORDER
 from psilearn.kernels import Kernel
+from psilearn.landmarks import Landmarks
 from psilearn.model_selection.decoded_scores import DecodedScores
 from psilearn.model_selection.grids import PathGrid
 from psilearn.model_selection.regression_routes import Step, choose_route
@@ -40,6 +42,7 @@ class SplitTask:
     grid: PathGrid
     compute: Compute
     decoding_compute: Compute  # the precision of distances to candidates
+    input_landmarks: Landmarks | None = None
     leaves_one_out: bool = False  # every example is held out by itself: train and held are all of them
 
     def scores(self) -> Array:
@@ -48,8 +51,13 @@ class SplitTask:
         K_x is decomposed once per input kernel, or factored once per λ. If every direction is kept, as IOKR does, the
         axes of c and p have length 1.
         """
-        with self.compute.active(), show_progress(False):
+        with self.compute.active(), show_progress(False), ThreadpoolController().limit(limits=self._max_threads()):
             return self._scores()
+
+    def _max_threads(self) -> int | None:
+        """Return 1 for small problems: their threads would wait for each other longer than they compute."""
+        order = max([len(self.train), *(path.width for group in self.output_paths for path in group)])
+        return 1 if order <= MAX_DENSE_ORDER else None
 
     def _scores(self) -> Array:
         paths = [path for group in self.output_paths for path in group]
@@ -60,7 +68,9 @@ class SplitTask:
         widths = [path.width for path in paths]
         for kernel in self.input_kernels:
             fitted = clone(kernel).fit(X, y)
-            route = choose_route(fitted, X, held, outputs_of, widths, self.grid.alphas, self.compute)
+            route = choose_route(
+                fitted, X, held, outputs_of, widths, self.grid.alphas, self.input_landmarks, self.compute
+            )
             for which, path in enumerate(paths):
                 if which not in scorers:
                     scorers[which] = PathScorer(self, outputs_of(which), path)

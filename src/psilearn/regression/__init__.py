@@ -2,6 +2,7 @@
 
 from psilearn.regression.kernel_regression import KernelRegression
 from psilearn.regression.nystrom import NystromRidge
+from psilearn.regression.nystrom_path import NystromPath
 from psilearn.regression.ridge import KernelRidge
 from psilearn.regression.ridge_path import RidgePath
 from psilearn.regression.sklearn_regressor import SklearnRegression, SklearnRegressor
@@ -9,6 +10,7 @@ from psilearn.regression.sklearn_regressor import SklearnRegression, SklearnRegr
 __all__ = [
     "KernelRegression",
     "KernelRidge",
+    "NystromPath",
     "NystromRidge",
     "RidgePath",
     "SklearnRegression",

@@ -116,6 +116,33 @@ class RidgePath:
         """
         return self.spectrum_ * self.inverse(alpha)
 
+    def moment_weights(self, alpha: float) -> Array:
+        """Return the weights of the moment of the fitted values, 1/n Σ ĥ(xᵢ)ĥ(xᵢ)ᵀ = (UᵀV)ᵀ diag(weights) UᵀV.
+
+        Parameters
+        ----------
+        alpha : float
+            The ridge parameter λ > 0.
+
+        Returns
+        -------
+        array of shape (n,)
+            The squared factors of the smoother, divided by n.
+
+        See Also
+        --------
+        RidgePath.shrinkage : The factors of the smoother.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.kernels import Linear
+        >>> from psilearn.regression import RidgePath
+        >>> RidgePath(Linear()).fit(np.eye(2)).moment_weights(0.5)
+        array([0.125, 0.125])
+        """
+        return self.shrinkage(alpha) ** 2 / len(self.spectrum_)
+
     def inverse(self, alpha: float) -> Array:
         """Return the eigenvalues 1/(s + nλ) of (K_x + nλI)⁻¹.
 
