@@ -14,6 +14,7 @@ needs one vector Σ_l u(|s_l|) β_l s_l.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -84,20 +85,36 @@ class SizeWeights:
             return np.zeros((totals.shape[1], len(sizes)))
         return (self.form.constant(sizes[:, None], self._sizes) @ totals).T
 
-    def label_vectors(self, beta: Any, compute: Compute) -> tuple[Any, Array]:
-        """Return A, (T, b, L) on the device, and B, (T, b) on the host, of coefficients (b, r) in float64."""
-        shape = (self.n_vectors, self.n_labels, len(beta))
-        if is_tensor(beta):
-            import torch
+    def summation(self, compute: Compute) -> Callable[[Any], tuple[Any, Array]]:
+        """Return the function of coefficients β (b, r) whose result is A, (T, b, L) on the device, and B, (T, b).
 
-            entries = self._sums.tocoo()
-            places = compute.asarray(np.stack([entries.row, entries.col]).astype(np.int64))
-            values = compute.asarray(entries.data)
-            matrix = torch.sparse_coo_tensor(places, values, entries.shape, check_invariants=False)
-            vectors = torch.sparse.mm(matrix, beta.T)
-            return vectors.reshape(shape).transpose(1, 2).contiguous(), self._totals @ to_numpy(beta).T
-        vectors = np.asarray(self._sums @ beta.T)
-        return np.ascontiguousarray(vectors.reshape(shape).transpose(0, 2, 1)), np.asarray(self._totals @ beta.T)
+        Cost per query: the nonzeros of the landmarks; on a device, where they are dense, 2·r·L flops.
+        """
+        if compute.device is not None:
+            return self._dense_summation(compute)
+
+        def sums(beta: Array) -> tuple[Array, Array]:
+            vectors = np.asarray(self._sums @ beta.T).reshape(self.n_vectors, self.n_labels, len(beta))
+            return np.ascontiguousarray(vectors.transpose(0, 2, 1)), np.asarray(self._totals @ beta.T)
+
+        return sums
+
+    def _dense_summation(self, compute: Compute) -> Callable[[Any], tuple[Any, Array]]:
+        """Return the same function for tensors, as products of dense ones."""
+        groups = [np.flatnonzero(self._landmark_sizes == size) for size in self._sizes]
+        rows = self.landmarks
+        if self.form.separable:
+            groups = [np.arange(len(self._landmark_sizes))]
+            rows = sparse.diags(self.form.weight(np.ones(1), self._landmark_sizes)) @ rows
+        dense = [compute.asarray(rows[members].toarray()) for members in groups]
+        columns = [compute.asarray(members) for members in groups]
+
+        def sums(beta: Any) -> tuple[Any, Array]:
+            xp = array_namespace(beta)
+            parts = [xp.take(beta, members, axis=1) @ part for members, part in zip(columns, dense, strict=True)]
+            return xp.stack(parts), np.asarray(self._totals @ to_numpy(beta).T)
+
+        return sums
 
     def weights(self, vectors: Any, sizes: Index) -> Any:
         """Return w_s of each query for these sizes, (S, b, L), from A (T, b, L)."""

@@ -77,10 +77,10 @@ def iter_query_blocks(
     compute = compute.on_numpy() if limits.optional is not None else compute
     T, L, r = weights.n_vectors, limits.n_labels, len(basis)
     basis = compute.asarray(basis, np.float64)
-    tolerance = tie_tolerance(Z)
+    tolerance, sums = tie_tolerance(Z), weights.summation(compute)
     for rows in compute.iter_blocks(len(Z), 8 * (r + L * (4 * T + 3 * SIZES_AT_ONCE)), MAX_BLOCK_QUERIES):
         block = compute.asarray(Z[rows], np.float64)
-        vectors, totals = weights.label_vectors(block @ basis.T, compute)
+        vectors, totals = sums(block @ basis.T)
         squared = to_numpy(row_products(block, block))
         yield SizeQueries(weights, limits, vectors, totals, squared, tolerance)
 

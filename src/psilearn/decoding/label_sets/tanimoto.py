@@ -8,7 +8,8 @@ lack some others, and take n more of the remaining, free ones: there lo_l ≤ c_
 - where β_l < 0, φ_l is at least the line through its values at two consecutive integers, because c_l is an integer.
 
 So the score is at most a constant plus a sum of weights of labels, which the n heaviest free labels maximize. These
-labels also give a set, whose score is a lower bound. Nodes of all sizes are taken from one heap, highest bound first,
+labels also give a set, whose score is a lower bound. All sets of one size are a node, whose first bound takes each
+positive β_l at the largest value of φ_l, min(s, t_l)/max(s, t_l). Nodes are taken from one heap, highest bound first,
 and divided by the label that explains most of the gap between bound and score. The search ends when no bound exceeds
 the best score, which is then proven; if too many nodes are visited before, it raises an error.
 """
@@ -92,25 +93,14 @@ class _Search:
 
     def run(self, query: int) -> list[tuple[float, tuple[int, ...]]]:
         """Return the scores and labels of the k best sets, by size and labels; raise if there are too many nodes."""
-        heap: list[tuple[float, int, _Node, _Relaxed]] = []
-        L = self.solver.limits.n_labels
-        for size in self.solver.limits.sizes.tolist():
-            if size == 0:
-                self._keep((), float(self.beta[self.sizes == 0].sum()))
-                continue
-            node = _Node(size, np.zeros(L, dtype=bool), np.ones(L, dtype=bool))
-            relaxed = self._relax(node)
-            heap.append((-relaxed.bound, len(heap), node, relaxed))
-        heapify(heap)
-        n_nodes = len(heap)
+        heap = self._root_nodes()
+        n_roots, n_nodes = len(heap), 0
         while heap and -heap[0][0] > self.limit + self.slack / 2:
-            _, _, node, relaxed = heappop(heap)
-            if relaxed.divide < 0:
-                continue
-            for child in _divide(node, relaxed.divide):
+            bound, _, node, relaxed = heappop(heap)
+            for child in [node] if relaxed is None else _divide(node, relaxed.divide):
                 n_nodes += 1
                 bounded = self._relax(child)
-                heappush(heap, (-min(bounded.bound, relaxed.bound), n_nodes, child, bounded))
+                heappush(heap, (max(-bounded.bound, bound), n_roots + n_nodes, child, bounded))
             if n_nodes > self.solver.max_nodes and heap:
                 raise ValueError(
                     f"The nearest of all label sets with the Tanimoto kernel was not proven for query {query} within "
@@ -118,6 +108,20 @@ class _Search:
                     f'AllLabelSets(max_labels=..., max_nodes=...), use Dice, or candidates="near".'
                 )
         return [(score, labels) for labels, score in sorted(self._best(), key=lambda item: (len(item[0]), item[0]))]
+
+    def _root_nodes(self) -> list[tuple[float, int, _Node, _Relaxed | None]]:
+        """Return the heap of all sets of each size, with bounds from the sizes alone; the empty set is kept at once."""
+        heap: list[tuple[float, int, _Node, _Relaxed | None]] = []
+        L, positive = self.solver.limits.n_labels, np.maximum(self.beta, 0)
+        for size in self.solver.limits.sizes.tolist():
+            if size:
+                bound = float(positive @ (np.minimum(self.sizes, size) / np.maximum(self.sizes, size)))
+                node = _Node(size, np.zeros(L, dtype=bool), np.ones(L, dtype=bool))
+                heap.append((-bound, len(heap), node, None))
+            else:
+                self._keep((), float(self.beta[self.sizes == 0].sum()))
+        heapify(heap)
+        return heap
 
     def _best(self) -> list[tuple[tuple[int, ...], float]]:
         """Return the k best sets that were found."""
@@ -174,7 +178,9 @@ def _similarity(common: Array, union: Index) -> Array:
 
 
 def _divide(node: _Node, label: int) -> list[_Node]:
-    """Return the sets of a node with a label and those without it, as far as there are any."""
+    """Return the sets of a node with a label and those without it, as far as there are any; none for the label −1."""
+    if label < 0:
+        return []
     free = node.free.copy()
     free[label] = False
     inside = node.inside.copy()
