@@ -64,9 +64,9 @@ def test_malformed_rows_raise_with_their_line(files, rows, words):
 def test_malformed_files_raise_with_their_name(files):
     with pytest.raises(ValueError, match=r"line 1: a web page or XML instead of data"):
         read_mulan(*files("", header="<html>\n"))
-    with pytest.raises(ValueError, match=r"d.xml: not an XML file of labels"):
+    with pytest.raises(ValueError, match=r"d.xml is not an XML file of labels"):
         read_mulan(*files("0,0,0\n", xml='<?xml version="1.0" encoding="unknown"?><labels/>'))
-    with pytest.raises(ValueError, match=r"d.xml: not an XML file of labels"):
+    with pytest.raises(ValueError, match=r"d.xml is not an XML file of labels"):
         read_mulan(*files("0,0,0\n", xml="<labels>"))
     with pytest.raises(ValueError, match=r"1 of 1 labels are not attributes"):
         read_mulan(*files("0,0,0\n", xml='<labels><label name="other"/></labels>'))
@@ -75,7 +75,7 @@ def test_malformed_files_raise_with_their_name(files):
     arff, xml = files("0,0,0\n")
     with pytest.raises(FileNotFoundError, match=r"absent.xml cannot be read"):
         read_mulan(arff, xml.with_name("absent.xml"))
-    with pytest.raises(OSError, match=r"cannot be read"):
+    with pytest.raises(ValueError, match=r"is a folder; an XML file of labels is expected"):
         read_mulan(arff, xml.parent)
 
 

@@ -164,10 +164,10 @@ def test_a_large_file_is_sampled_evenly(tmp_path, monkeypatch):
 
 def test_damaged_files_are_named(tmp_path):
     (tmp_path / "u.npy").write_bytes(b"not an array")
-    with pytest.raises(ValueError, match=r"unlabeled = .*u.npy' is not a .npy file of numbers"):
+    with pytest.raises(ValueError, match=r"unlabeled: .*u.npy is not a .npy file of numbers"):
         fitted(tmp_path / "u.npy")
     (tmp_path / "u.parquet").write_bytes(b"not a table")
-    with pytest.raises(ValueError, match=r"u.parquet' is not a readable Parquet file"):
+    with pytest.raises(ValueError, match=r"u.parquet is not a Parquet file that can be read"):
         fitted(tmp_path / "u.parquet")
     for column, message in (
         ([[1.0, 2.0, 3.0, 4.0], [1.0]], "unequal lengths"),

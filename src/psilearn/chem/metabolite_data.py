@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import Bunch
 
+from psilearn._utils.reading import convert_read_errors
 from psilearn.chem.molecules import read_molecules
 from psilearn.chem.spectra import read_spectra
 from psilearn.datasets.catalogue import DATASETS
@@ -60,12 +61,16 @@ def load_metabolites() -> Bunch:
             f"{spectra_file.parent} has {len(spectra)} spectra and {len(candidates.smiles)} candidates; expected "
             f"{dataset.n_train} and {dataset.n_outputs}."
         )
+    with convert_read_errors(spectra_file, "a table of this dataset"):
+        columns = {
+            "inchikeys": np.array([spectrum.metadata["inchikey14"] for spectrum in spectra]),
+            "fold": np.array([int(spectrum.metadata["fold"]) for spectrum in spectra]),
+            "licences": np.array([spectrum.metadata["license"] for spectrum in spectra]),
+            "noncommercial": np.array([spectrum.metadata["noncommercial"] == "True" for spectrum in spectra]),
+        }
     return Bunch(
         spectra=spectra,
-        inchikeys=np.array([spectrum.metadata["inchikey14"] for spectrum in spectra]),
-        fold=np.array([int(spectrum.metadata["fold"]) for spectrum in spectra]),
-        licences=np.array([spectrum.metadata["license"] for spectrum in spectra]),
-        noncommercial=np.array([spectrum.metadata["noncommercial"] == "True" for spectrum in spectra]),
+        **columns,
         candidates=candidates,
         unlabeled=read_molecules(unlabeled_file),
         DESCR=dataset.description,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import compress
+from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,9 @@ from psilearn.datasets.sparse_rows import SparseRows, line_error, read_lines
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s'\"]\S*)\s*(.*)", re.IGNORECASE)
-_VALUE = re.compile(rf"\s*({_QUOTED}|[^,'\"]*?)\s*(?:,|$)")
+_VALUE = re.compile(rf"\s*+({_QUOTED}|[^,'\"]*+)\s*+(?:,|$)")  # possessive: each character is matched once
 _PAIR = re.compile(rf"\s*([0-9]+)\s+({_QUOTED}|[^\s,'\"}}]+)\s*(?:,(?!\s*}}$)|}}$)")
-_PAIRS = re.compile(r"(?: *+\d++ ++[^ ,]++ *+,)*+ *+\d++ ++[^ ,]++ *+")  # possessive: each character is matched once
+_PAIRS = re.compile(r"(?: *+\d++ ++[^ ,]++ *+,)*+ *+\d++ ++[^ ,]++ *+")
 _TRUTH = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
 
 
@@ -107,7 +108,9 @@ def _parse_values(kind: str) -> dict[str, float] | None:
     except ValueError:
         if all(word.lower() in _TRUTH for word in words):
             return {word: _TRUTH[word.lower()] for word in words}
-    raise ValueError(f"its values {kind[:40]} are words; make it numeric, for example one 0/1 column per word.")
+    raise ValueError(
+        f"its values {kind[:40]} are words or not finite; make it numeric, for example one 0/1 column per word."
+    )
 
 
 def _parse_row(line: str, attributes: list[Attribute]) -> tuple[list[int], list[float]]:
@@ -168,14 +171,16 @@ def _parse_value(word: str, attribute: Attribute) -> float:
     try:
         return _parse_number(word)
     except ValueError as error:
-        raise ValueError(f"the value of {attribute.raw_name} is {word[:40]!r}, which is not a number.") from error
+        raise ValueError(
+            f"the value of {attribute.raw_name} is {word[:40]!r}, which is not a finite number."
+        ) from error
 
 
 def _parse_number(word: str) -> float:
-    """Return a word as a number; raise an error for other digits and separators that Python accepts."""
-    if "_" in word or not word.isascii():
+    """Return a word as a finite number; raise an error for other digits and separators that Python accepts."""
+    if "_" in word or not word.isascii() or not isfinite(number := float(word)):
         raise ValueError
-    return float(word)
+    return number
 
 
 def _split(text: str) -> list[str]:
@@ -185,7 +190,7 @@ def _split(text: str) -> list[str]:
         match = _VALUE.match(text, position)
         if match is None:
             raise ValueError(f"quotes that do not close near {text[position : position + 40]!r}.")
-        words.append(_unquote(match[1]))
+        words.append(_unquote(match[1].rstrip()))
         position = match.end() if match[0].endswith(",") else len(text) + 1
     return words
 

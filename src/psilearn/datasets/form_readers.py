@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.utils import Bunch
 
 from psilearn._utils.missing_packages import explain_missing
+from psilearn._utils.reading import convert_read_errors, decompressed_limit, read_npz, require_regular_file
 from psilearn.datasets.catalogue import DATASETS
 from psilearn.datasets.dataset import Dataset
 from psilearn.datasets.mulan import read_mulan
@@ -68,28 +69,39 @@ def _read_mulan(paths: list[Path]) -> list[Bunch]:
 
 def _read_npz(paths: list[Path]) -> list[Bunch]:
     """Return training and test rows of a file with X, Y and is_test; a CSR matrix is stored in its three parts."""
-    with np.load(paths[0], allow_pickle=False) as file:
-        is_test = file["is_test"]  # (n,)
+    arrays = read_npz(paths[0])
+    with convert_read_errors(paths[0], "a file of a dataset"):
+        is_test = arrays["is_test"]  # (n,)
+        X, Y = _make_matrix(arrays, "X", np.float64), _make_matrix(arrays, "Y", np.int8)
+        if is_test.dtype != bool or not is_test.shape == X.shape[:1] == Y.shape[:1] or X.ndim != 2 or Y.ndim != 2:
+            raise ValueError(f"X has shape {X.shape}, Y {Y.shape} and is_test {is_test.shape} with {is_test.dtype}")
+        return [Bunch(X=X[rows], Y=Y[rows]) for rows in (~is_test, is_test)]
 
-        def read_matrix(name: str, dtype: type) -> NDArray[Any] | sparse.csr_matrix:
-            if name in file:
-                return file[name].astype(dtype)
-            entries, indices, indptr = (file[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
-            return sparse.csr_matrix((entries.astype(dtype), indices, indptr), tuple(file[f"{name}_shape"]))
 
-        X, Y = read_matrix("X", np.float64), read_matrix("Y", np.int8)
-    return [Bunch(X=X[rows], Y=Y[rows]) for rows in (~is_test, is_test)]
+def _make_matrix(arrays: Mapping[str, NDArray[Any]], name: str, dtype: type) -> NDArray[Any] | sparse.csr_matrix:
+    """Return an array, or the CSR matrix of its three parts."""
+    if name in arrays:
+        return arrays[name].astype(dtype)
+    entries, indices, indptr = (arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
+    matrix = sparse.csr_matrix((entries.astype(dtype), indices, indptr), tuple(arrays[f"{name}_shape"].tolist()))
+    matrix.check_format(full_check=True)  # an index out of range would read other memory
+    return matrix
 
 
 def _read_hdf5(paths: list[Path]) -> list[Bunch]:
     """Return training and test rows of USPS: the upper and the lower half of each image."""
     with explain_missing("load_usps reads HDF5: install the extra psilearn[data]."):
         import h5py
-    parts = []
-    with h5py.File(paths[0]) as file:
+    path, parts = paths[0], []
+    require_regular_file(path, "an HDF5 file")
+    with convert_read_errors(path, "an HDF5 file"), h5py.File(path) as file:
         for name in ("train", "test"):
-            pixels = file[f"{name}/data"][:].astype(np.float64)  # (n, 256)
-            parts.append(Bunch(X=pixels[:, :128], Y=pixels[:, 128:], digits=file[f"{name}/target"][:]))
+            pixels, digits = file[f"{name}/data"], file[f"{name}/target"]
+            n_bytes = pixels.size * max(8, pixels.dtype.itemsize) + digits.size * digits.dtype.itemsize
+            if pixels.shape != (digits.size, 256) or digits.ndim != 1 or n_bytes > decompressed_limit(path):
+                raise ValueError(f"{name}/data has shape {pixels.shape} and {name}/target {digits.shape}")
+            rows = pixels[:].astype(np.float64)
+            parts.append(Bunch(X=rows[:, :128], Y=rows[:, 128:], digits=digits[:]))
     return parts
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.parsers import expat
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from psilearn._utils.reading import convert_read_errors, raise_for_document_type, require_regular_file
 from psilearn.datasets.arff import Arff, read_arff
 from psilearn.datasets.sparse_rows import to_label_matrix
 
@@ -76,13 +77,7 @@ def read_mulan(arff: str | Path, xml: str | Path | None = None) -> Bunch:
 
 def _find_named_labels(file: Arff, xml: Path) -> NDArray[np.bool_]:
     """Return which attributes an XML file names as labels."""
-    try:
-        nodes = [node for node in ElementTree.parse(xml).iter() if node.tag.rpartition("}")[2] == "label"]
-    except (ElementTree.ParseError, LookupError, ValueError) as error:
-        raise ValueError(f"{xml}: not an XML file of labels ({error}).") from error
-    except OSError as error:
-        raise type(error)(f"{xml} cannot be read ({error.strerror or error}).") from error
-    labels = {node.get("name", "") for node in nodes}
+    labels = _read_label_names(xml)
     # the XML may contain a quoted name with or without its quotes
     names = [attribute.raw_name if attribute.raw_name in labels else attribute.name for attribute in file.attributes]
     missing = sorted(labels.difference(names))
@@ -97,6 +92,23 @@ def _find_named_labels(file: Arff, xml: Path) -> NDArray[np.bool_]:
     return np.array([name in labels for name in names])
 
 
+def _read_label_names(xml: Path) -> set[str]:
+    """Return the names of the elements ``label``; a document type, whose entities could expand, is rejected."""
+    names: set[str] = set()
+
+    def add_element(tag: str, attributes: dict[str, str]) -> None:
+        if tag.rpartition("}")[2] == "label":
+            names.add(attributes.get("name", ""))
+
+    parser = expat.ParserCreate(namespace_separator="}")
+    parser.StartElementHandler = add_element
+    parser.StartDoctypeDeclHandler = raise_for_document_type
+    require_regular_file(xml, "an XML file of labels")
+    with convert_read_errors(xml, "an XML file of labels"), xml.open("rb") as file:
+        parser.ParseFile(file)
+    return names
+
+
 def _find_counted_labels(file: Arff) -> NDArray[np.bool_]:
     """Return which attributes are labels by the number in the relation."""
     count = re.search(r"(?:^|\s)-C\s+(-?\d+)(?:\s|$)", file.relation)
@@ -104,8 +116,11 @@ def _find_counted_labels(file: Arff) -> NDArray[np.bool_]:
         raise ValueError(
             f"{file.rows.path}: the relation does not state the number of labels (-C 5); give the XML file of labels."
         )
-    n_labels, width = int(count[1]), len(file.attributes)
+    width = len(file.attributes)
+    n_labels = int(count[1]) if len(count[1]) < 10 else 0
     if not 0 < abs(n_labels) <= width:
-        raise ValueError(f"{file.rows.path}: {n_labels} labels of {width} attributes; give the XML file of labels.")
+        raise ValueError(
+            f"{file.rows.path}: {count[1][:20]} labels of {width} attributes; give the XML file of labels."
+        )
     columns = np.arange(width)
     return columns < n_labels if n_labels > 0 else columns >= width + n_labels

@@ -7,11 +7,13 @@ import zlib
 from array import array
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from psilearn._utils.reading import MAX_EXPANSION, convert_read_errors, decompressed_limit, require_regular_file
 
 _ARCHIVES = {b"PK\x03\x04": "zip", b"Rar!": "rar", b"7z\xbc\xaf": "7z", b"BZh": "bzip2", b"\xfd7zX": "xz"}
 _GZIP = b"\x1f\x8b"
@@ -26,23 +28,38 @@ def line_error(path: Path, line: int, message: str) -> ValueError:
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the numbered lines of a UTF-8 text, compressed with gzip or not, without line ends.
 
-    An error is raised for anything that is not a text: a folder, an archive, a web page, binary content.
+    An error is raised for anything that is not a text: a folder, a pipe, an archive, a web page, binary content, and a
+    gzip file whose contents are more than ``MAX_EXPANSION`` times as large.
     """
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; a text file is expected here.")
-    try:
+    require_regular_file(path, "a text file")
+    with convert_read_errors(path, "a text file"):
         with path.open("rb") as file:
             start = file.read(512)
         _check_start(path, start)
-        number = 0
-        with gzip.open(path, "rb") if start.startswith(_GZIP) else path.open("rb") as file:
-            for number, raw in enumerate(file, 1):
+        with path.open("rb") as file:
+            lines = _iter_decompressed(path, file) if start.startswith(_GZIP) else file
+            for number, raw in enumerate(lines, 1):
                 yield number, _decode(path, number, raw)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        message = f"the compressed file is truncated or damaged ({error}): download it again."
-        raise line_error(path, number + 1, message) from error
-    except OSError as error:
-        raise type(error)(f"{path} cannot be read ({error.strerror or error}).") from error
+
+
+def _iter_decompressed(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a gzip file; raise an error if it is damaged, empty or expands too much."""
+    left, number = decompressed_limit(path), 0
+    with gzip.GzipFile(fileobj=file) as content:
+        try:
+            while raw := content.readline(left + 1):
+                left, number = left - len(raw), number + 1
+                if left < 0:
+                    break
+                yield raw
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            message = f"the compressed file is truncated or damaged ({error}): download it again."
+            raise line_error(path, number + 1, message) from error
+    if left < 0:
+        message = f"the contents are over {MAX_EXPANSION} times as large as the file: decompress it if you trust it."
+        raise line_error(path, number, message)
+    if not number:
+        raise ValueError(f"{path} is empty: download the file again.")
 
 
 def _check_start(path: Path, start: bytes) -> None:

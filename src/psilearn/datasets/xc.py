@@ -10,6 +10,8 @@ from sklearn.utils import Bunch
 from psilearn._utils import validation
 from psilearn.datasets.sparse_rows import SparseRows, line_error, read_lines, to_label_matrix
 
+MAX_DIGITS = 40  # of a number in the first line
+
 
 def read_xc(path: str | Path) -> Bunch:
     r"""Read a multi-label file in the format of the Extreme Classification Repository.
@@ -56,7 +58,7 @@ def read_xc(path: str | Path) -> Bunch:
     lines = read_lines(path)
     number, header = next(lines)
     sizes = header.split()
-    if len(sizes) != 3 or not all(size.isascii() and size.isdigit() for size in sizes):
+    if len(sizes) != 3 or not all(size.isascii() and size.isdigit() and len(size) <= MAX_DIGITS for size in sizes):
         message = f"three numbers are expected, of rows, features and labels, not {header[:60]!r}."
         raise line_error(path, number, message)
     n, n_features, n_labels = map(int, sizes)

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from psilearn._backend import NUMPY, Compute
 from psilearn._utils.missing_packages import explain_missing
+from psilearn._utils.reading import convert_read_errors
 from psilearn._utils.samples import Samples, concat, is_empty, n_samples, take
 from psilearn.kernels import Kernel
 
@@ -85,9 +86,10 @@ class OutputStream:
         if path.suffix != ".npy":
             raise ValueError(f"{self.name} = {str(path)!r} must be a .npy or a .parquet file, not {path.suffix!r}.")
         try:
-            return np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
-            raise ValueError(f"{self.name} = {str(path)!r} is not a .npy file of numbers: {error}") from error
+            with convert_read_errors(path, "a .npy file of numbers"):
+                return np.lib.format.open_memmap(path, mode="r")
+        except (ValueError, OSError) as error:
+            raise ValueError(f"{self.name}: {error}") from error
 
     def batches(self, bytes_per_output: int, compute: Compute = NUMPY) -> Iterator[Samples]:
         """Yield all outputs in batches that fit into memory; an iterator is consumed.
@@ -244,9 +246,10 @@ def number_batches(batches: Iterable[Samples]) -> Iterator[tuple[slice, Samples]
 def read_parquet(path: Path) -> Iterator[Samples]:
     """Yield the rows of a Parquet file in batches: 2-D arrays of its columns, or lists of objects."""
     with explain_missing("Reading a .parquet file needs pyarrow: pip install 'psilearn[parquet]'."):
-        from pyarrow import ArrowException, parquet, types
-    try:
+        from pyarrow import parquet, types
+    with convert_read_errors(path, "a Parquet file"):
         for i, batch in enumerate(parquet.ParquetFile(path).iter_batches(batch_size=MAX_BATCH_ROWS)):
+            batch.validate(full=True)  # offsets out of range would read other memory
             columns, first_row = batch.columns, i * MAX_BATCH_ROWS
             if any(column.null_count for column in columns):
                 raise ValueError(f"{str(path)!r} has missing values in rows from {first_row} on: fill or drop them.")
@@ -259,5 +262,3 @@ def read_parquet(path: Path) -> Iterator[Samples]:
                 yield np.array(rows)
             else:
                 yield columns[0].to_pylist()
-    except ArrowException as error:
-        raise ValueError(f"{str(path)!r} is not a readable Parquet file: {error}") from error

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psilearn._utils.files import write_atomically
+from psilearn._utils.reading import read_npz
 from psilearn.experiments.record import Row
 
 if TYPE_CHECKING:
@@ -99,9 +100,8 @@ class Context:
         path = None if self.scratch is None else self.scratch / f"{name}.npz"
         if path is not None and path.is_file():
             try:
-                with np.load(path, allow_pickle=False) as stored:
-                    return {key: stored[key] for key in stored.files}
-            except Exception:  # whatever a damaged file causes in zipfile, zlib and NumPy
+                return read_npz(path)
+            except (OSError, ValueError):
                 self.log(f"{name}: the stored file is damaged; computing it again")
         arrays: dict[str, Any] = {key: np.asarray(value) for key, value in compute().items()}
         if path is not None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from psilearn._utils.reading import convert_read_errors
 from psilearn.chem._optional import import_pyarrow, import_rdkit
 
 NAME_COLUMNS = ("id", "name", "inchikey14", "inchikey", "identifier", "cid")  # the first that exists is used
@@ -86,22 +87,20 @@ def read_molecules(path: str | Path) -> MoleculeList:
     }
     if path.suffix.lower() not in readers:
         raise ValueError(f"{path.name} ends in {path.suffix!r}; molecules are read from {', '.join(readers)} files.")
-    try:
+    noun = {".parquet": "a Parquet file", ".sdf": "an SDF file"}.get(path.suffix.lower(), "a text file in UTF-8")
+    with convert_read_errors(path, noun):
         molecules = readers[path.suffix.lower()](path)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path.name} is not a text file in UTF-8 that can be read: {error}.") from error
     if not molecules.smiles:
         raise ValueError(f"{path} contains no molecule.")
     return molecules
 
 
 def _read_parquet(path: Path) -> MoleculeList:
-    pyarrow, parquet = import_pyarrow()
-    try:
-        smiles_column, name_column = _find_columns(parquet.read_schema(path).names, path)
-        table = parquet.read_table(path, columns=[smiles_column, name_column] if name_column else [smiles_column])
-    except pyarrow.ArrowException as error:
-        raise ValueError(f"{path.name} is not a Parquet file that can be read: {error}") from error
+    _, parquet = import_pyarrow()
+    with parquet.ParquetFile(path) as file:
+        smiles_column, name_column = _find_columns(file.schema_arrow.names, path)
+        table = file.read([smiles_column, name_column] if name_column else [smiles_column])
+    table.validate(full=True)  # offsets out of range would read other memory
     smiles = [value if isinstance(value, str) else "" for value in table[smiles_column].to_pylist()]
     names = [str(value or "") for value in table[name_column].to_pylist()] if name_column else [""] * len(smiles)
     return MoleculeList(smiles, names)

@@ -15,6 +15,7 @@ import numpy as np
 
 from psilearn.chem._optional import import_matchms_readers
 from psilearn.chem.spectra import massbank
+from psilearn.chem.spectra.mzml_check import check_mzml
 from psilearn.chem.spectra.records import Record, check_number_of_peaks
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def _parse_msp(lines: list[str], position: str) -> Record:
 def _iter_mzml(path: Path) -> Iterator[Record]:
     """Yield the scans of MS level 2; for a damaged file, the last record names the last scan that could be read."""
     scans = import_matchms_readers().load_from_mzml(str(path))
+    check_mzml(path)
     position = "the beginning"
     while True:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+from psilearn._utils.reading import convert_read_errors
 from psilearn.chem.spectra.cleaning import Cleaning
 from psilearn.chem.spectra.formats import iter_records
 from psilearn.chem.spectra.spectrum import Spectrum
@@ -129,6 +130,17 @@ def read_spectra(
         raise ValueError(f"errors must be one of {', '.join(get_args(ErrorHandling))}; got {errors!r}.")
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not a file: a file with spectra is needed.")
+    with convert_read_errors(path, "a file of spectra"):
+        result = _read_records(path, errors, adduct, cleaning)
+    if not result.spectra and not result.problems:
+        raise ValueError(f"{path} contains no spectrum.")
+    return result
+
+
+def _read_records(
+    path: Path, errors: ErrorHandling, adduct: str | None, cleaning: Cleaning | None
+) -> SpectrumReadResult:
+    """Return the spectra of all records, and the records that cannot be used."""
     spectra, problems = [], []
     for record in iter_table_records(path) if path.suffix.lower() == ".parquet" else iter_records(path):
         try:
@@ -139,6 +151,4 @@ def read_spectra(
             if errors == "raise":
                 raise ValueError(f"{problem}. Use errors='skip' to skip such records.") from error
             problems.append(problem)
-    if not spectra and not problems:
-        raise ValueError(f"{path} contains no spectrum.")
     return SpectrumReadResult(spectra, problems)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from psilearn._utils.reading import convert_read_errors
 from psilearn.chem._optional import import_pyarrow
 from psilearn.chem.spectra.records import Record
 from psilearn.chem.spectra.spectrum import Spectrum
@@ -15,19 +16,18 @@ BATCH_ROWS = 1024  # rows that are in memory at once
 
 def iter_table_records(path: Path) -> Iterator[Record]:
     """Yield the rows of a table with the columns mz and intensity."""
-    pyarrow, parquet = import_pyarrow()
-    try:
+    _, parquet = import_pyarrow()
+    with convert_read_errors(path, "a Parquet file"):
         file = parquet.ParquetFile(path)
         _check_columns(file.schema_arrow.names, path)
         number = 0
         for batch in file.iter_batches(BATCH_ROWS):
+            batch.validate(full=True)  # offsets out of range would read other memory
             for row in batch.to_pylist():
                 mz, intensity = row.pop("mz"), row.pop("intensity")
                 metadata = {name: _join_list(value) for name, value in row.items()}
                 yield Record(f"row {number}", mz or (), intensity or (), metadata)
                 number += 1
-    except pyarrow.ArrowException as error:
-        raise ValueError(f"{path.name} is not a Parquet file that can be read: {error}") from error
 
 
 def write_parquet(spectra: Sequence[Spectrum], path: str | Path) -> None:

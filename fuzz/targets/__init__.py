@@ -1,0 +1,12 @@
+"""All targets, by name: one per reader and loader."""
+
+from __future__ import annotations
+
+from fuzz.target import Target
+from fuzz.targets import datasets, loaders, models, molecules, outputs, spectra
+
+TARGETS: dict[str, Target] = {
+    target.name: target
+    for module in (datasets, outputs, spectra, molecules, models, loaders)
+    for target in module.TARGETS
+}
