@@ -29,8 +29,8 @@ def run_atheris(target: Target, random_seed: int) -> int:
         def test_one_input(data: bytes) -> None:
             tree = make_tree(target, seeds, data)
             write_tree(Path(work) / INPUT_FOLDER, tree)
-            names = (INPUT_FOLDER,) if target.is_folder else tuple(tree)
-            result = attempt(target, Path(work) / INPUT_FOLDER, names)
+            folder = Path(work) / INPUT_FOLDER
+            result = attempt(target, folder, target.accepted_names(folder, tree))
             if result.kind == DEFECT:
                 raise AssertionError(result.reason)
 

@@ -106,7 +106,7 @@ class Campaign:
         """Try inputs in one child process until it crashes or hangs, or the time or number is reached."""
         receiver, sender = _FORK.Pipe(duplex=False)
         index, log = first + self.summary.attempts, folder / "log"
-        child = _FORK.Process(target=run_inputs, args=(inputs, index, folder, log, sender))
+        child = _FORK.Process(target=run_inputs, args=(inputs, index, folder, log, (receiver, sender)))
         child.start()
         sender.close()
         try:

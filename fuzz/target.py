@@ -32,7 +32,13 @@ class Target:
     use: Callable[[Any], object] | None = None
     is_folder: bool = False
     tokens: tuple[bytes, ...] = ()
+    argument: str = ""  # the argument by which values of the file are named in messages
     prepare: Callable[[], object] | None = None  # called once in the child process
+
+    def accepted_names(self, folder: Path, tree: Tree) -> tuple[str, ...]:
+        """Return the names of which a clear error contains one."""
+        names = (folder.name,) if self.is_folder else tuple(tree)
+        return (*names, self.argument) if self.argument else names
 
     def mutate(self, seeds: list[Tree], rng: Random) -> Tree:
         """Return a damaged input."""

@@ -50,12 +50,14 @@ def write_seeds(target: Target, folder: Path, log: Path) -> None:
     target.write_seeds(folder)
 
 
-def run_inputs(inputs: Inputs, first: int, work: Path, log: Path, connection: Connection) -> None:
+def run_inputs(inputs: Inputs, first: int, work: Path, log: Path, pipe: tuple[Connection, Connection]) -> None:
     """Try the seeds, then inputs from a number on until the pipe is closed; the main function of a child process.
 
     The first message is None, or says which seed was not accepted; then the result of each input is sent.
     """
     _prepare_process(log)
+    receiver, connection = pipe
+    receiver.close()  # the copy of the parent is then the only one: if the parent ends, sending fails
     target, folder = inputs.target, work / INPUT_FOLDER
     if target.prepare is not None:
         target.prepare()
@@ -103,8 +105,7 @@ def _prepare_process(log: Path) -> None:
 def _attempt_measured(target: Target, folder: Path, tree: Tree) -> Result:
     """Return the result of an attempt, or a defect if it used too much memory."""
     before = _read_memory(reset=True)
-    names = (folder.name,) if target.is_folder else tuple(tree)
-    result = attempt(target, folder, names)
+    result = attempt(target, folder, target.accepted_names(folder, tree))
     growth = _read_memory() - before
     allowed = 2 * count_bytes(tree) + EXTRA_BYTES
     if growth <= allowed:

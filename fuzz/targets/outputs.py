@@ -42,6 +42,6 @@ def _read(path: Path) -> Any:
 
 
 TARGETS = (
-    Target("outputs-parquet", _write_parquet, lambda folder: _read(folder / "outputs.parquet")),
-    Target("outputs-npy", _write_npy, lambda folder: _read(folder / "outputs.npy")),
+    Target("outputs-parquet", _write_parquet, lambda folder: _read(folder / "outputs.parquet"), argument="unlabeled"),
+    Target("outputs-npy", _write_npy, lambda folder: _read(folder / "outputs.npy"), argument="unlabeled"),
 )
