@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -60,6 +61,28 @@ class Summary:
         return asdict(self)
 
 
+class Stopwatch:
+    """The time since the first input, and whether the time of a run is over."""
+
+    def __init__(self, limit: float | None) -> None:
+        self._limit = math.inf if limit is None else limit
+        self._begin: float | None = None
+
+    def start(self) -> None:
+        """Start the clock unless it runs already."""
+        self._begin = monotonic() if self._begin is None else self._begin
+
+    @property
+    def seconds(self) -> float:
+        """The time since the start."""
+        return 0.0 if self._begin is None else monotonic() - self._begin
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the limit is reached."""
+        return self.seconds >= self._limit
+
+
 class Campaign:
     """Attempts of one target with the inputs of a random seed."""
 
@@ -94,24 +117,24 @@ class Campaign:
 
     def _run_all(self, inputs: Inputs, folder: Path, seconds: float | None, runs: int | None, first: int) -> Summary:
         """Start child processes until all inputs were tried; each crash needs a new one."""
-        start = monotonic()
-        stop = float("inf") if seconds is None else start + seconds
         n_runs = sys.maxsize if runs is None else runs
-        while self.summary.attempts < n_runs and (monotonic() < stop or not self.summary.attempts):
-            self._run_child(inputs, folder, stop, n_runs, first)
-        self.summary.seconds = round(monotonic() - start, 1)
+        self._clock = Stopwatch(seconds)
+        while self.summary.attempts < n_runs and not self._clock.is_over:
+            self._run_child(inputs, folder, n_runs, first)
+        self.summary.seconds = round(self._clock.seconds, 1)
         return self.summary
 
-    def _run_child(self, inputs: Inputs, folder: Path, stop: float, n_runs: int, first: int) -> None:
+    def _run_child(self, inputs: Inputs, folder: Path, n_runs: int, first: int) -> None:
         """Try inputs in one child process until it crashes or hangs, or the time or number is reached."""
-        receiver, sender = _FORK.Pipe(duplex=False)
+        pipe = receiver, sender = _FORK.Pipe(duplex=False)
         index, log = first + self.summary.attempts, folder / "log"
-        child = _FORK.Process(target=run_inputs, args=(inputs, index, folder, log, (receiver, sender)))
+        child = _FORK.Process(target=run_inputs, args=(inputs, index, folder, log, pipe))
         child.start()
         sender.close()
         try:
             self._check_start(receiver, log)
-            while self.summary.attempts < n_runs and monotonic() < stop:
+            self._clock.start()
+            while self.summary.attempts < n_runs and not self._clock.is_over:
                 result = self._receive(receiver, child, log)
                 self._add(inputs, first + self.summary.attempts, result)
                 if result.place in (HANG, CRASH):

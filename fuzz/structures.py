@@ -68,7 +68,7 @@ def mutate_json(content: bytes, rng: Random) -> bytes:
         if not places:
             break
         _change_place(rng, places)
-    return json.dumps(value, indent=1).encode()
+    return json.dumps(value).encode()
 
 
 def _iter_places(value: Any) -> Any:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import zlib
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import matchms.importing
 import numpy as np
 import pyarrow
+import pyteomics.xml
 from pyarrow import parquet
 
 from fuzz.target import Target
@@ -124,6 +125,11 @@ def _read(name: str, folder: Path) -> Any:
         read_spectra(folder / name, errors="skip")
 
 
+def _keep_vocabulary() -> None:
+    """Load the vocabulary of mzML once per process, and not for each file."""
+    pyteomics.xml.load_psims = cache(pyteomics.xml.load_psims)
+
+
 assert matchms.importing  # imported before the process is forked
 
 TARGETS = (
@@ -146,6 +152,7 @@ TARGETS = (
         "spectra-mzml",
         texts("spectra.mzML", make_mzml(True), make_mzml(False)),
         partial(_read, "spectra.mzML"),
+        prepare=_keep_vocabulary,
         tokens=(b"<spectrum>", b"</spectrum>", b"<binary>", b"</binary>", b"32-bit integer", b"no compression"),
     ),
     Target("spectra-parquet", _write_parquet, partial(_read, "spectra.parquet")),
