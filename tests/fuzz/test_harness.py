@@ -113,7 +113,7 @@ def test_inputs_are_determined_by_the_seed(tmp_path, name):
 
 
 def test_trees_are_restored(tmp_path):
-    tree = {"a": b"content", "folder/b": b"",  **{special.name: special for special in Special}}
+    tree = {"a": b"content", "folder/b": b"", **{special.name: special for special in Special}}
     write_tree(tmp_path / "tree", tree)
     assert read_tree(tmp_path / "tree") == tree
 
