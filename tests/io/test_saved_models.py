@@ -455,3 +455,9 @@ def test_values_that_are_not_finite_are_rejected(tmp_path):
     reseal(path)
     with pytest.raises(ValueError, match="not those of a fitted model"):
         load_model(path)
+
+
+def test_a_model_of_outputs_without_variation_can_be_loaded(tmp_path):
+    model = OEL(Gaussian(0.3), Linear(), alpha=1e-3).fit(X, np.zeros((30, 2)))
+    save_model(model, tmp_path / "m")
+    assert_same_predictions(model, load_model(tmp_path / "m"), X)

@@ -302,7 +302,8 @@ def _is_candidates(value: Any, p: Any) -> bool:
 
 
 def _are_samples(value: Any, kernel: Kernel) -> bool:
-    kernel.check(value, "its samples")  # of the right kind, finite
+    if n_samples(value):  # constant outputs need no landmarks
+        kernel.check(value, "its samples")  # of the right kind, finite
     return True
 
 
