@@ -4,11 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import normalize
 
 from psilearn import IOKRCV, KDECV, OELCV
-from psilearn.kernels import Dice, Gaussian, Laplacian, Linear, Tanimoto
+from psilearn.kernels import Dice, Gaussian, Laplacian, Linear, Normalized, Tanimoto
+from psilearn.model_selection.grids import find_edges, input_kernel_grid
 from tests.problems import make
 
 PROBLEM = make("vectors")
@@ -165,3 +168,48 @@ def test_no_edge_where_the_grid_cannot_go_further():
             [Dice(), Tanimoto()], problem.kernel, alphas=[1e-2], n_components=[1, 5], supervisions=[0.0, 1.0], cv=2
         ).fit(X, problem.Y)
     assert search.best_params_["n_components"] in (1, 5) and search.edges_ == []
+
+
+COUNTS = np.random.default_rng(0).poisson(0.7, (50, 6)) * np.arange(1, 51)[:, None]
+
+
+@pytest.mark.parametrize("to_form", [np.asarray, sparse.csr_matrix, lambda X: sparse.csr_matrix(X - 2.0 * (X == 1))])
+def test_sparse_or_nonnegative_rows_are_also_normalized(to_form):
+    X = to_form(COUNTS.astype(float))
+    kernels = input_kernel_grid(None, X)
+    plain, normalized = kernels[:5], kernels[5:]
+    assert all(kernel.base is None for kernel in plain) and len(normalized) == 3
+    rows = X.toarray() if sparse.issparse(X) else X
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit = rows / np.where(lengths > 0, lengths, 1)
+    assert normalized[1].gamma == pytest.approx(Gaussian().fit(unit).gamma_)
+    np.testing.assert_allclose(normalized[0](X), Gaussian(normalized[0].gamma)(unit), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [COUNTS - 1.0, COUNTS[:, :1] + 0.0, normalize(COUNTS[COUNTS.any(axis=1)] + 0.0), np.zeros((5, 3))],
+    ids=["negative", "one column", "of length 1 already", "zero"],
+)
+def test_rows_that_normalization_does_not_help(X):
+    assert len(input_kernel_grid(None, X)) == 5
+
+
+def test_edges_are_those_of_kernels_that_differ_in_one_number():
+    kernels = input_kernel_grid(None, COUNTS + 0.0)
+    for i, word in ((0, "smallest"), (4, "largest"), (5, "smallest"), (7, "largest"), (2, None), (6, None)):
+        edges = find_edges({"input_kernel": kernels}, {"input_kernel": kernels[i]}, 5)
+        assert [f"is the {word} of its grid" in edge for edge in edges] == ([True] if word else [])
+    mixed = [Gaussian(1.0), Gaussian("median"), Linear(), Dice(), Dice(packed=True)]
+    assert not any(find_edges({"input_kernel": mixed}, {"input_kernel": kernel}, 5) for kernel in mixed)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:The best:UserWarning")
+def test_a_search_chooses_normalized_rows_where_lengths_are_noise():
+    rng = np.random.default_rng(0)
+    angles = rng.uniform(0, np.pi / 2, 60)
+    X = np.column_stack([np.cos(angles), np.sin(angles)]) * 10 ** rng.uniform(-2, 2, (60, 1))
+    search = IOKRCV(alphas=[1e-4, 1e-2], random_state=0).fit(X, np.column_stack([angles, angles**2]))
+    assert isinstance(search.best_params_["input_kernel"].base, Normalized)
+    assert search.predict(X[:2]).shape == (2, 2)

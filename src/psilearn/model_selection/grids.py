@@ -11,12 +11,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.hashing import content_hash
-from psilearn._utils.samples import Samples
-from psilearn.kernels import Gaussian, Kernel, as_kernel, as_output_kernel
+from psilearn._utils.samples import Samples, n_columns
+from psilearn.kernels import Gaussian, Kernel, Linear, as_kernel, as_output_kernel
 from psilearn.theory import fit_decay, suggest
 
 KernelLike: TypeAlias = Kernel | Callable[[Any, Any], float] | None
@@ -25,6 +26,8 @@ NumberGrid: TypeAlias = float | Sequence[float] | NDArray[Any] | None
 SizeGrid: TypeAlias = int | Sequence[int] | NDArray[Any] | None
 
 WIDTH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # multiples of the median heuristic
+NORMALIZED_WIDTH_FACTORS = (0.5, 1.0, 2.0)  # the same for rows of length 1, whose distances vary less
+MIN_LENGTH_RATIO = 1.01  # of the longest and the shortest row, below which normalization changes nothing
 ALPHA_POWERS = tuple(np.arange(-5, 1.5, 0.5))  # λ = 10^power / √n: the corollary's choice and smaller values
 SUPERVISIONS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 MAX_COMPONENTS = 400  # the largest p of a default grid
@@ -66,12 +69,33 @@ def size_grid(n_components: Any) -> list[int]:
 
 
 def input_kernel_grid(values: Any, X: Samples) -> list[Kernel]:
-    """Return copies of the input kernels; by default Gaussian kernels with widths around the median heuristic."""
+    """Return copies of the input kernels; by default Gaussian kernels with widths around the median heuristic.
+
+    If rows are sparse or without negative entries, such as counts, their lengths often say more about the size of an
+    object than about its kind: there are then also Gaussian kernels on the rows scaled to length 1.
+    """
     if values is not None:
         return [as_kernel(value, "each value of input_kernels") for value in as_list(values, "input_kernels")]
-    gaussian = Gaussian()
-    median = gaussian.fit(gaussian.check(X, "X", allow_1d=False)).gamma_
-    return [Gaussian(gamma=median * factor) for factor in WIDTH_FACTORS]
+    rows = Gaussian().check(X, "X", allow_1d=False)
+    kernels: list[Kernel] = _gaussians(rows, None, WIDTH_FACTORS)
+    if _may_normalize(rows):
+        kernels += _gaussians(rows, Linear().normalized(), NORMALIZED_WIDTH_FACTORS)
+    return kernels
+
+
+def _gaussians(rows: Samples, base: Kernel | None, factors: Sequence[float]) -> list[Kernel]:
+    """Return Gaussian kernels with multiples of the median width."""
+    median = Gaussian(base=base).fit(rows).gamma_
+    return [Gaussian(gamma=median * factor, base=base) for factor in factors]
+
+
+def _may_normalize(rows: Samples) -> bool:
+    """Return whether rows are sparse or without negative entries, and differ in length and in direction."""
+    if n_columns(rows) == 1 or not (sparse.issparse(rows) or bool((rows >= 0).all())):
+        return False
+    squared = Linear().diag(rows)
+    squared = squared[squared > 0]
+    return len(squared) > 0 and bool(squared.max() > MIN_LENGTH_RATIO**2 * squared.min())
 
 
 def output_kernel_grid(values: Any, y: Samples) -> list[Kernel]:
@@ -124,10 +148,10 @@ def find_edges(grid: dict[str, list[Any]], best: dict[str, Any], rank: int) -> l
     for name, values in grid.items():
         label, ordered, value = name, values, best[name]
         if isinstance(value, Kernel):
-            parameter = _varying_parameter(values)
+            parameter, kernels = _varying_parameter(value, values)
             if parameter is None:
                 continue
-            ordered, value = [k.get_params()[parameter] for k in values], value.get_params()[parameter]
+            ordered, value = [k.get_params()[parameter] for k in kernels], value.get_params()[parameter]
             label = f"{name}__{parameter}"
         low, high = limits.get(name, (-np.inf, np.inf))
         if len(set(ordered)) > 1 and low < value < high and value in (min(ordered), max(ordered)):
@@ -136,13 +160,25 @@ def find_edges(grid: dict[str, list[Any]], best: dict[str, Any], rank: int) -> l
     return edges
 
 
-def _varying_parameter(kernels: Sequence[Kernel]) -> str | None:
-    """Return the only parameter in which kernels of one kind differ if it is a number, or None."""
-    if len({type(kernel) for kernel in kernels}) > 1:
-        return None
-    params = [kernel.get_params() for kernel in kernels]
-    varying = [
-        name for name, value in params[0].items() if not all(is_same_value(value, other.get(name)) for other in params)
-    ]
-    is_numeric = len(varying) == 1 and all(isinstance(p.get(varying[0]), Real) for p in params)
-    return varying[0] if is_numeric else None
+def _varying_parameter(kernel: Kernel, kernels: Sequence[Kernel]) -> tuple[str | None, list[Kernel]]:
+    """Return the only number in which a kernel differs from kernels that are otherwise equal, and these kernels.
+
+    The name is None if there are no such kernels, or if they differ in several numbers.
+    """
+    params = kernel.get_params(deep=False)
+    families = {}
+    for name, value in params.items():
+        if isinstance(value, Real) and not isinstance(value, bool):
+            family = [other for other in kernels if _differs_only_in(name, kernel, other)]
+            if len(family) > 1:
+                families[name] = family
+    return families.popitem() if len(families) == 1 else (None, [])
+
+
+def _differs_only_in(name: str, kernel: Kernel, other: Kernel) -> bool:
+    """Return whether two kernels of one class are equal except for a number of this name."""
+    if type(kernel) is not type(other):
+        return False
+    params, other_params = kernel.get_params(deep=False), other.get_params(deep=False)
+    same = all(is_same_value(value, other_params[key]) for key, value in params.items() if key != name)
+    return same and isinstance(other_params[name], Real)

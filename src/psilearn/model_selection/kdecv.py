@@ -22,7 +22,8 @@ class KDECV(PathSearch):
     Parameters
     ----------
     input_kernels : Kernel, callable or list of them, default=None
-        The input kernels that are searched. None is five Gaussian kernels with widths around the median heuristic.
+        The input kernels that are searched. None is five Gaussian kernels with widths around the median heuristic and,
+        if X is sparse or has no negative entries, three more on the rows of X scaled to length 1.
         Kernels that are learned from data are fitted on the training examples of each split.
     output_kernels : Kernel, callable or list of them, default=None
         The output kernels that are searched; several can only be compared by a decoded metric. None chooses by the kind

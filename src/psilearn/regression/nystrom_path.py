@@ -200,7 +200,7 @@ class NystromPath:
         Returns
         -------
         array of shape (q,)
-            s/(s + nλ)²/n.
+            The weights s/(s + nλ)²/n.
 
         See Also
         --------
