@@ -1,6 +1,7 @@
 """The commands ``psilearn candidates`` and ``psilearn metabolites``."""
 
 import csv
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +11,10 @@ from typer.testing import CliRunner
 pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 
+from psilearn.chem.molecules.library_folder import claim_folder
 from psilearn.chem.spectra import write_parquet
 from psilearn.cli import app
+from psilearn.io.saved_models import claim_model_folder
 from tests.chem.chemistry import smiles_list, spectra_of
 
 run = CliRunner().invoke
@@ -147,7 +150,7 @@ def test_a_library_is_embedded_and_shown(folder):
         (["metabolites", "train", "{w}/train.parquet", "--candidates", "{w}", "-o", "{w}/m2"], "not a library"),
         (
             ["metabolites", "train", "{w}/train.parquet", "--candidates", "{w}/lib", "-o", "{w}/lib"],
-            "not an empty folder",
+            "contains other files",
         ),
         (["metabolites", "train", "{w}/mine.parquet", "--candidates", "{w}/lib", "-o", "{w}/m3"], "No spectrum"),
         (["metabolites", "rank", "{w}/mine.parquet", "--model", "{w}", "--candidates", "{w}/lib"], "not a saved model"),
@@ -189,3 +192,40 @@ def test_files_that_cannot_be_written_are_rejected_before_the_work(tmp_path, opt
         result = run(app, [*arguments, option, str(path)])
         assert result.exit_code == 2 and result.output.startswith(f"Error: {option}: ") and reason in result.output
     assert not any(tmp_path.iterdir())
+
+
+def train_arguments(output, *options):
+    """Return a training on files that do not exist, which fails as soon as it reads one."""
+    return ["metabolites", "train", "absent.mgf", "--candidates", "absent", "-o", str(output), *options]
+
+
+def test_a_model_that_cannot_be_saved_is_reported_before_the_training(folder, tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "thesis.txt").touch()
+    for path, reason in (
+        (tmp_path / "file", "is a file"),
+        (tmp_path / "file" / "model", "Not a directory"),
+        (tmp_path / "notes", "contains other files"),
+        (folder / "model", "pass --overwrite to replace it"),
+    ):
+        result = run(app, train_arguments(path))
+        assert result.exit_code == 2 and reason in result.output and str(path) in result.output
+    result = run(app, train_arguments(tmp_path / "new"))
+    assert result.exit_code == 2 and "absent does not exist" in result.output and not (tmp_path / "new").exists()
+
+
+def test_a_failed_training_keeps_the_old_model(folder):
+    before = {file: file.read_bytes() for file in (folder / "model").rglob("*") if file.is_file()}
+    result = run(app, train_arguments(folder / "model", "--overwrite"))
+    assert result.exit_code == 2 and "absent does not exist" in result.output
+    assert {file: file.read_bytes() for file in (folder / "model").rglob("*") if file.is_file()} == before
+
+
+def test_a_second_writer_is_rejected_at_once(folder, tmp_path):
+    with claim_model_folder(tmp_path / "model"):
+        result = run(app, train_arguments(tmp_path / "model"))
+    assert result.exit_code == 2 and f"is being written by another process (process {os.getpid()})" in result.output
+    with claim_folder(tmp_path / "lib"):
+        result = run(app, ["candidates", "build", str(folder / "molecules.smi"), "-o", str(tmp_path / "lib")])
+    assert result.exit_code == 2 and f"is being written by another process (process {os.getpid()})" in result.output

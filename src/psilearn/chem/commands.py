@@ -14,6 +14,7 @@ from psilearn._utils.command_errors import report_errors
 from psilearn._utils.output_files import check_output_file
 
 if TYPE_CHECKING:
+    from psilearn._utils.folder_writer import FolderWriter
     from psilearn.chem.metabolites import MetaboliteIdentifier, Ranking
     from psilearn.chem.molecules import CandidateLibrary
     from psilearn.chem.spectra import Problem
@@ -123,6 +124,9 @@ def train_model(
     ] = 0.1,
     adduct: AdductOption = None,
     seed: Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)] = 0,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a model in the folder, once the new one is complete.")
+    ] = False,
     device: DeviceOption = None,
 ) -> None:
     """Train a model on spectra of known molecules; its parameters are chosen by cross-validation.
@@ -132,26 +136,26 @@ def train_model(
     problems: list[Problem] = []
     with report_errors(), _compute_on(device):
         from psilearn.chem.metabolites import train
+        from psilearn.chem.metabolites.identifier import encode_identifier
         from psilearn.chem.molecules import CandidateLibrary
         from psilearn.chem.spectra import read_spectra
 
-        if output.exists() and (not output.is_dir() or any(output.iterdir())):
-            raise FileExistsError(f"{output} exists and is not an empty folder: choose another one for the model.")
-        library = CandidateLibrary.open(candidates)
-        read = read_spectra(spectra, errors="skip", adduct=adduct)
-        problems += read.problems
-        start = perf_counter()
-        identifier = train(
-            read.spectra,
-            library,
-            method=method,
-            unlabeled=unlabeled,
-            calibration=calibration,
-            seed=seed,
-            say=lambda text: _print_status(f"{perf_counter() - start:6.0f} s  {text}"),
-            on_problem=problems.append,
-        )
-        identifier.save(output)
+        with _claim_model_folder(output, overwrite) as folder:
+            library = CandidateLibrary.open(candidates)
+            read = read_spectra(spectra, errors="skip", adduct=adduct)
+            problems += read.problems
+            start = perf_counter()
+            identifier = train(
+                read.spectra,
+                library,
+                method=method,
+                unlabeled=unlabeled,
+                calibration=calibration,
+                seed=seed,
+                say=lambda text: _print_status(f"{perf_counter() - start:6.0f} s  {text}"),
+                on_problem=problems.append,
+            )
+            encode_identifier(identifier).write(folder)
         _print_status(f"{output}: {_describe_training(identifier)}")
         _warn_about_trivial_sets(identifier, 0.9)
     _exit_with_problems(problems, "not used for training")
@@ -217,6 +221,16 @@ def rank_candidates(
         each = f", {1000 * seconds / len(rankings):.1f} ms each" if rankings else ""
         _print_status(f"{len(rankings)} spectra ranked{each}: {output}{f' and {page}' if page else ''}")
     _exit_with_problems(problems, "not ranked")
+
+
+def _claim_model_folder(path: Path, overwrite: bool) -> FolderWriter:
+    """Check that a model can be saved, and lock its folder, before the training starts."""
+    from psilearn.io.saved_models import claim_model_folder
+
+    try:
+        return claim_model_folder(path, overwrite=overwrite)
+    except FileExistsError as error:
+        raise FileExistsError(str(error).replace("overwrite=True", "--overwrite")) from error
 
 
 @contextmanager

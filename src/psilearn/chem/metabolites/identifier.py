@@ -21,7 +21,8 @@ from psilearn.chem.metabolites.queries import Query
 from psilearn.chem.metabolites.rank import Ranker, Ranking
 from psilearn.chem.molecules import CandidateLibrary, Fingerprints
 from psilearn.chem.spectra import Problem, Spectrum
-from psilearn.io import load_model, read_notes, save_model
+from psilearn.io import load_model, read_notes
+from psilearn.io.saved_models import EncodedModel, claim_model_folder, encode_model
 
 KIND = "psilearn.chem.metabolites"
 METHODS = ("iokr", "oel0", "oel")
@@ -322,13 +323,15 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             rows.append(int(result.rows[0]))
         return library.get_smiles(rows)
 
-    def save(self, path: str | Path) -> None:
-        """Save the fitted model in a new folder, as a JSON manifest and arrays.
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Save the fitted model in a folder, as a JSON manifest and arrays.
 
         Parameters
         ----------
         path : str or Path
             The folder to create.
+        overwrite : bool, default=False
+            Whether to replace a model that the folder contains. Until the new one is complete, the old one is kept.
 
         See Also
         --------
@@ -340,16 +343,9 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         >>> library = CandidateLibrary.open("library")  # doctest: +SKIP
         >>> MetaboliteIdentifier().fit(read_spectra("known.mgf").spectra, library).save("model")  # doctest: +SKIP
         """
-        fitted = fitted_snapshot(self, "model_")
-        parameters = {**fitted.get_params(), "device": None}
-        notes = {
-            "kind": KIND,
-            "fingerprints": list(fitted.fingerprints_.kinds),
-            "adducts": list(fitted.adducts_),
-            "training": fitted.training_,
-            "parameters": parameters,
-        }
-        save_model(fitted.model_, path, notes=notes)
+        encoded = encode_identifier(self)
+        with claim_model_folder(path, overwrite=overwrite) as folder:
+            encoded.write(folder)
 
     @classmethod
     def load(cls, path: str | Path) -> MetaboliteIdentifier:
@@ -424,6 +420,19 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
                 f"The model was trained on the fingerprints {'+'.join(kinds)}, but the library {library.path} has "
                 f"{'+'.join(library.fingerprints.kinds)}: build a library with --fingerprints {','.join(kinds)}."
             )
+
+
+def encode_identifier(identifier: MetaboliteIdentifier) -> EncodedModel:
+    """Return a fitted identifier as JSON data and arrays, to be written into a claimed folder."""
+    fitted = fitted_snapshot(identifier, "model_")
+    notes = {
+        "kind": KIND,
+        "fingerprints": list(fitted.fingerprints_.kinds),
+        "adducts": list(fitted.adducts_),
+        "training": fitted.training_,
+        "parameters": {**fitted.get_params(), "device": None},
+    }
+    return encode_model(fitted.model_, notes)
 
 
 def _check_model(model: Any, fingerprints: Fingerprints) -> IOKR | OEL:

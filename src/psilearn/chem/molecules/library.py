@@ -121,6 +121,8 @@ class CandidateLibrary:
         ------
         FileExistsError
             If the folder contains a library or something else.
+        OSError
+            If the folder cannot be written, or another process is building a library there.
         ValueError
             If none of the molecules can be read.
 
@@ -141,24 +143,27 @@ class CandidateLibrary:
         path, fingerprints = Path(path), fingerprints or Fingerprints()
         listed = molecules if isinstance(molecules, MoleculeList) else read_molecules(molecules)
         check_texts(listed)
-        writer = library_folder.claim_folder(path)
-        formulas: list[str] = []
-        canonical_smiles: list[str] = []
-        for chunk in fingerprints.iter_chunks(listed.smiles, cache=path / CHUNKS, n_jobs=n_jobs):
-            formulas += chunk.formulas
-            canonical_smiles += chunk.canonical_smiles
-        with stage("sorting and writing molecules"):
-            library_folder.write_library(writer, listed, fingerprints, formulas, canonical_smiles)
+        with library_folder.claim_folder(path) as writer:
+            formulas: list[str] = []
+            canonical_smiles: list[str] = []
+            for chunk in fingerprints.iter_chunks(listed.smiles, cache=path / CHUNKS, n_jobs=n_jobs):
+                formulas += chunk.formulas
+                canonical_smiles += chunk.canonical_smiles
+            with stage("sorting and writing molecules"):
+                library_folder.write_library(writer, listed, fingerprints, formulas, canonical_smiles)
         return cls.open(path)
 
     @classmethod
-    def open(cls, path: str | Path) -> CandidateLibrary:
-        """Open a library; its files are mapped into memory and read when they are needed.
+    def open(cls, path: str | Path, *, verify: bool = True) -> CandidateLibrary:
+        """Open a library; its files are mapped into memory.
 
         Parameters
         ----------
         path : str or Path
             Folder of the library.
+        verify : bool, default=True
+            Whether to read all files once and compare their SHA-256 with those of the manifest. Otherwise only their
+            sizes, shapes and types are checked, and rows are read when they are needed.
 
         Returns
         -------
@@ -184,7 +189,8 @@ class CandidateLibrary:
         ...     CandidateLibrary.open(folder).hash == built.hash
         True
         """
-        return cls(Path(path), *library_folder.read_library(Path(path)))
+        verify = validation.check_bool(verify, "verify")
+        return cls(Path(path), *library_folder.read_library(Path(path), verify=verify))
 
     def __len__(self) -> int:
         return len(self.bits)
@@ -203,7 +209,7 @@ class CandidateLibrary:
         return fingerprints_of(self.manifest)
 
     def verify(self) -> None:
-        """Read all files and compare their hash with that of the manifest.
+        """Read all files and compare their hashes with those of the manifest.
 
         Raises
         ------
@@ -221,8 +227,7 @@ class CandidateLibrary:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     CandidateLibrary.build(MoleculeList(["CCO"], ["ethanol"]), folder).verify()
         """
-        if library_folder.compute_hash(self.path) != self.hash:
-            raise ValueError(f"{self.path} was changed: its files do not have the hash of its manifest.")
+        library_folder.verify_library(self.path, self.hash)
 
     def find_formula(self, formula: str) -> slice:
         """Return the rows of the molecules with a molecular formula.

@@ -96,9 +96,9 @@ def write_library(
     remove_chunks(writer.path / CHUNKS)
 
 
-def read_library(path: Path) -> LibraryContents:
+def read_library(path: Path, *, verify: bool) -> LibraryContents:
     """Return the contents of a finished library; raise a ValueError for any other folder."""
-    folder = FORMAT.open(path)
+    folder = FORMAT.open(path, verify=verify)
     with folder.convert_errors():
         manifest = check_manifest(folder.content)
         bits = folder.load_array(BITS, mapped=True)
@@ -107,6 +107,13 @@ def read_library(path: Path) -> LibraryContents:
         formulas = check_formulas(folder.read_json(FORMULAS), manifest)
         open_molecules(folder.file(MOLECULES), manifest["molecules"], full=False)
         return LibraryContents(manifest, bits, *formulas)
+
+
+def verify_library(path: Path, expected: str) -> None:
+    """Read all files of a library; raise a ValueError if one of them was changed since it was written."""
+    if compute_hash(path) != expected:
+        raise ValueError(f"{path} was changed: its files do not have the hash of its manifest.")
+    FORMAT.open(path, verify=True)
 
 
 def read_texts(path: Path, n_molecules: int) -> pyarrow.Table:
