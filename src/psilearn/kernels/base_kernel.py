@@ -20,8 +20,22 @@ from psilearn._backend import (
     to_numpy,
 )
 from psilearn._linalg import Array
-from psilearn._utils.samples import Samples, check_not_empty, describe_shape, n_columns, n_samples, take
-from psilearn.kernels.gram_matrix import check_block, check_symmetric_matrix, symmetric_matrix
+from psilearn._utils.samples import (
+    Samples,
+    check_not_empty,
+    check_not_masked,
+    describe_shape,
+    n_columns,
+    n_samples,
+    take,
+)
+from psilearn.kernels.gram_matrix import (
+    RANGES,
+    check_block,
+    check_range,
+    check_symmetric_matrix,
+    symmetric_matrix,
+)
 from psilearn.kernels.inner_products import fill_diagonal, to_gaussians, to_squared_distances
 
 PAIRED_BLOCK = 64  # rows of the blocks whose diagonals are k(aᵢ, bᵢ)
@@ -33,6 +47,11 @@ class BaseKernel(BaseEstimator):
     supports_torch: bool = False
     _returns_new_block = False  # whether each call of _block returns a new array, which may be overwritten
     _is_stored = False  # whether values are looked up in a matrix, so that symmetry can be checked everywhere
+
+    @property
+    def looks_up_values(self) -> bool:
+        """Whether values, of this kernel or of a part, are looked up in a matrix: symmetry is checked everywhere."""
+        return any(getattr(part, "_is_stored", False) for part in (self, *self.get_params().values()))
 
     def __call__(self, A: Samples, B: Samples | None = None, *, compute: Compute | None = None) -> Array:
         """Compute the block k(A, B).
@@ -114,9 +133,10 @@ class BaseKernel(BaseEstimator):
             right = left if columns == rows else self._place(take(objects, columns), compute)
             return self._evaluate(left, right, compute, rows.start, columns.start)
 
-        is_stored = any(getattr(part, "_is_stored", False) for part in (self, *self.get_params().values()))
-        K, gap = symmetric_matrix(block, n, compute, is_stored)
-        check_symmetric_matrix(K, gap, self._checked_diag(objects), compute.dtype, self)
+        K, gap = symmetric_matrix(block, n, compute, self.looks_up_values)
+        diagonal = self._checked_diag(objects)
+        self._check_lengths(objects, diagonal)
+        check_symmetric_matrix(K, gap, diagonal, compute.dtype, self)
         return K
 
     def diag(self, A: Samples) -> Array:
@@ -205,7 +225,10 @@ class BaseKernel(BaseEstimator):
         right = left if B is None else self._prepare(B, "B", compute)
         if B is not None:
             self._check_pair(left, right)
-        return self._squared_distances(left, right, compute)
+        with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are reported below
+            distances = self._squared_distances(left, right, compute)
+        check_block(distances, (n_samples(left), n_samples(right)), self)
+        return distances
 
     def paired_squared_distances(self, A: Samples, B: Samples) -> Array:
         """Compute |ψ(aᵢ) − ψ(bᵢ)|² for each i.
@@ -265,6 +288,7 @@ class BaseKernel(BaseEstimator):
         >>> Linear().check([[1.0, 2.0]], "X")
         array([[1., 2.]])
         """
+        check_not_masked(A, name)
         return self._check(A if self.supports_torch else tensor_to_numpy(A), name, allow_1d)
 
     def check_same_kind(self, A: Samples, name: str, B: Samples, other: str) -> None:
@@ -427,9 +451,22 @@ class BaseKernel(BaseEstimator):
         if values.shape != (n_samples(A),) or not np.isfinite(values.sum()):
             raise ValueError(
                 f"{self!r}: diag must return one finite number per object; got shape {values.shape} with "
-                f"{int(np.sum(~np.isfinite(values)))} values that are not finite, for {describe_shape(A)}."
+                f"{int(np.sum(~np.isfinite(values)))} values that are not finite, for {describe_shape(A)}. "
+                f"If the data are large, divide them by a constant."
             )
         return values
+
+    def _check_lengths(self, A: Samples, diagonal: Array) -> None:
+        """Raise if k(a, a) of a validated collection is 0 for all objects because it is too small for float64."""
+        if diagonal.max() == 0 and self._underflows(A):
+            raise ValueError(
+                f"{self!r}: the data are so small that all values of the kernel are below the range of float64. "
+                f"Multiply the data by a constant."
+            )
+
+    def _underflows(self, A: Samples) -> bool:
+        """Return whether k(a, a) = 0 of all objects of a validated collection can only be a result of underflow."""
+        return False
 
     def _evaluate(self, left: Any, right: Any, compute: Compute, row: int = 0, column: int = 0) -> Array:
         """Return the block of prepared collections, checked, in the requested precision and as a new array."""
@@ -441,7 +478,10 @@ class BaseKernel(BaseEstimator):
                 K = compute.asarray(K.detach().clone(), compute.dtype)
             else:
                 K = compute.asarray(_new_array(K, compute.dtype, self))
-            check_block(K, (n_samples(left), n_samples(right)), self, row, column)
+            total = check_block(K, (n_samples(left), n_samples(right)), self, row, column)
+        if abs(total) < RANGES[compute.itemsize][0]:
+            lengths = (to_numpy(self._diag(part)) for part in ((left,) if right is left else (left, right)))
+            check_range(max(float(np.max(part)) for part in lengths), compute.dtype, self)
         return K
 
     def _squared_distances(self, left: Any, right: Any, compute: Compute) -> Array:

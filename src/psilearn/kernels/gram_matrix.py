@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend import Compute, array_namespace, iter_slices, to_numpy
+from psilearn._backend import Compute, array_namespace, iter_slices, take_rows, to_numpy
 from psilearn._linalg import Array
+from psilearn._utils.samples import Samples, n_samples, take
 
 CHECKED_BYTES = 2**19  # of rows that are compared with their transpose at a time; they stay in the cache
 MIN_PANEL_ROWS = 1024
 MIRRORED_ROWS = 256
+RANGES = {4: (1e-30, 1e30), 8: (1e-290, 1e290)}  # of k(a, a), by the bytes of a number
 
 Block = Callable[[slice, slice], Array]  # rows, columns → k(A[rows], A[columns])
 
@@ -67,31 +69,61 @@ def asymmetry(K: Array, transposed: Array) -> float:
 
 
 def check_symmetric_matrix(K: Array, gap: float, diagonal: Array, dtype: Any, kernel: Any) -> None:
-    """Raise if k(a, b) ≠ k(b, a), if the diagonal contradicts ``diag``, or if values exceed the range of float32."""
-    largest = float(diagonal.max())
-    if dtype == np.float32 and largest > 0 and not 1e-30 < largest < 1e30:
-        raise ValueError(f"{kernel!r} has values outside of the range of float32: scale them or use dtype='float64'.")
-    scale = max(float(K.max()), -float(K.min()), float(np.finfo(float).tiny))
-    allowed = scale * (1e-6 if dtype == np.float64 else 1e-4)
-    if gap > allowed:
-        raise ValueError(f"{kernel!r} is not symmetric: k(a, b) and k(b, a) differ by up to {gap:.3g}.")
+    """Raise if k(a, b) ≠ k(b, a), if the diagonal contradicts ``diag``, or if values exceed the range of the dtype."""
+    check_range(float(diagonal.max()), dtype, kernel)
+    allowed = _allowed_gap(K, dtype)
+    _check_gap(gap, allowed, kernel)
     found = np.diagonal(K) if isinstance(K, np.ndarray) else to_numpy(K.diagonal())
     difference = float(np.abs(diagonal - found).max())
     if difference > allowed:
         raise ValueError(f"{kernel!r} is inconsistent: diag(A) and k(A, A) differ by up to {difference:.3g}.")
 
 
-def check_block(K: Array, shape: tuple[int, int], kernel: Any, row: int = 0, column: int = 0) -> None:
-    """Raise if a block has the wrong shape or a value that is not finite.
+def check_symmetric_block(K: Array, kernel: Any, A: Samples, B: Samples, compute: Compute) -> None:
+    """Raise if K = k(A, B) is not k(B, A)ᵀ: for some objects of a large block, for all if the values are looked up."""
+    n = n_samples(A)
+    index = np.arange(n) if kernel.looks_up_values else np.linspace(0, n - 1, min(n // 16, 8)).astype(np.intp)
+    if len(index):
+        some = K if len(index) == n else take_rows(K, index)
+        transposed = kernel(B, A if len(index) == n else take(A, index), compute=compute)
+        _check_gap(asymmetry(some, transposed), _allowed_gap(some, compute.dtype), kernel)
+
+
+def _allowed_gap(K: Array, dtype: Any) -> float:
+    """Return the largest difference of two values of a kernel that may be a rounding error."""
+    scale = max(float(K.max()), -float(K.min()), float(np.finfo(float).tiny))
+    return scale * (1e-6 if dtype == np.float64 else 1e-4)
+
+
+def _check_gap(gap: float, allowed: float, kernel: Any) -> None:
+    if gap > allowed:
+        raise ValueError(f"{kernel!r} is not symmetric: k(a, b) and k(b, a) differ by up to {gap:.3g}.")
+
+
+def check_range(largest: float, dtype: Any, kernel: Any) -> None:
+    """Raise if the largest k(a, a) is so small or so large that values of the kernel lose digits in the dtype."""
+    lowest, highest = RANGES[dtype.itemsize]
+    if largest > 0 and not lowest < largest < highest:
+        hint = " or use dtype='float64'" if dtype == np.float32 else ""
+        raise ValueError(
+            f"{kernel!r} has values of up to {largest:.3g}, which is out of the range of {dtype.name}: multiply the "
+            f"data by a constant{hint}."
+        )
+
+
+def check_block(K: Array, shape: tuple[int, int], kernel: Any, row: int = 0, column: int = 0) -> float:
+    """Return the sum of a block; raise if the block has the wrong shape or a value that is not finite.
 
     ``row`` and ``column`` are the numbers of the first objects, for the message.
     """
     if tuple(K.shape) != shape:
         raise ValueError(f"{kernel!r} returned a block of shape {tuple(K.shape)}; expected {shape}.")
-    if isfinite(float(K.sum())) or bool(array_namespace(K).isfinite(K).all()):
-        return
+    total = float(K.sum())
+    if isfinite(total) or bool(array_namespace(K).isfinite(K).all()):
+        return total
     i, j = np.argwhere(~np.isfinite(to_numpy(K)))[0]
-    hint = " Scale the data or use dtype='float64'." if str(K.dtype).endswith("float32") else ""
+    hint = " or use dtype='float64'" if str(K.dtype).endswith("float32") else ""
     raise ValueError(
-        f"{kernel!r} returned {float(K[i, j])} for objects {row + i} and {column + j}; a kernel must be finite.{hint}"
+        f"{kernel!r} returned {float(K[i, j])} for objects {row + i} and {column + j}; a kernel must be finite. If the "
+        f"data are large, divide them by a constant{hint}."
     )

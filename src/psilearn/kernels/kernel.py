@@ -10,8 +10,9 @@ import numpy as np
 from psilearn._backend import Compute, tensor_to_numpy
 from psilearn._linalg import Array
 from psilearn._utils import validation
-from psilearn._utils.samples import Samples
+from psilearn._utils.samples import Samples, take
 from psilearn.kernels.base_kernel import BaseKernel
+from psilearn.kernels.gram_matrix import check_range
 from psilearn.kernels.inner_products import in_strips, match_block
 
 
@@ -113,6 +114,9 @@ class _Composite(Kernel):
 
     def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
         return A if self.supports_torch else tensor_to_numpy(A)
+
+    def _underflows(self, A: Samples) -> bool:
+        return any(part._underflows(A) for part in self._parts())
 
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
         for part in self._parts():
@@ -276,11 +280,20 @@ class Normalized(_Composite):
         return in_strips(block, normalize)
 
     def _diag(self, A: Any) -> Any:
-        return (self.kernel.diag(A) > 0).astype(np.float64)
+        return (self._squared_lengths(A) > 0).astype(np.float64)
 
     def _paired(self, A: Any, B: Any) -> Any:
         return self.kernel.paired(A, B) * self._inverse_lengths(A) * self._inverse_lengths(B)
 
     def _inverse_lengths(self, A: Any) -> Array:
-        diagonal = self.kernel.diag(A)
+        diagonal = self._squared_lengths(A)
         return np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1)), 0.0)
+
+    def _squared_lengths(self, A: Any) -> Array:
+        """Return the kernel's k(a, a); raise if float64 is too coarse for one of them: its cosines would be wrong."""
+        diagonal = self.kernel.diag(A)
+        is_zero = diagonal == 0
+        if is_zero.any():
+            self.kernel._check_lengths(take(self.kernel.check(A), np.flatnonzero(is_zero)), diagonal[is_zero])
+        check_range(float(diagonal[~is_zero].min(initial=1.0)), diagonal.dtype, self.kernel)
+        return diagonal

@@ -7,7 +7,7 @@ from typing import Any
 from psilearn._backend import NUMPY, Compute, tensor_to_numpy
 from psilearn._linalg import Array
 from psilearn._utils import validation
-from psilearn._utils.samples import Samples
+from psilearn._utils.samples import Samples, has_nonzero
 from psilearn.kernels import euclidean
 from psilearn.kernels.inner_products import in_strips, inner_products, paired_inner_products
 from psilearn.kernels.row_kernel import RowKernel
@@ -49,6 +49,9 @@ class Linear(RowKernel):
 
     def _gaussians(self, left: Any, right: Any, gamma: float, compute: Compute) -> Array:
         return euclidean.gaussians(left, right, gamma, compute)
+
+    def _underflows(self, A: Samples) -> bool:
+        return has_nonzero(A)
 
     def _distances_without_rounding(self, A: Samples) -> Array:
         return euclidean.distances_without_rounding(self._prepare(tensor_to_numpy(A), "A", NUMPY))
@@ -93,6 +96,9 @@ class Polynomial(RowKernel):
 
     def _paired(self, A: Any, B: Any) -> Any:
         return self._power(Linear()._paired(A, B))
+
+    def _underflows(self, A: Samples) -> bool:
+        return has_nonzero(A) and self.coef0 == 0
 
     def _power(self, products: Array) -> Array:
         degree = validation.check_count(self.degree, "degree")

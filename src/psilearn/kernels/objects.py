@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from psilearn._backend import Compute
-from psilearn._utils.samples import Index, Samples, n_samples
+from psilearn._utils.samples import Index, Samples, check_not_masked, n_samples
 from psilearn.kernels.inner_products import strips
 from psilearn.kernels.kernel import Kernel
+
+MAX_SWAPPED_PAIRS = 16  # pairs of a symmetric block on which a function is called in both orders
 
 
 class Precomputed(Kernel):
@@ -67,6 +71,9 @@ class Precomputed(Kernel):
         if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             shape = f" of shape {matrix.shape}" if hasattr(matrix, "shape") else ""
             raise ValueError(f"matrix must be a square NumPy array; got {type(matrix).__name__}{shape}.")
+        check_not_masked(matrix, "matrix")
+        if matrix.dtype.kind not in "bifu":
+            raise ValueError(f"matrix of Precomputed must hold real numbers; got dtype {matrix.dtype}.")
         if A.ndim == 2 and A.shape[1] == 1:
             A = A[:, 0]
         if A.ndim != 1 or not np.issubdtype(A.dtype, np.number) or np.any(np.floor(A) != A):
@@ -90,8 +97,9 @@ class Precomputed(Kernel):
 class Pairwise(Kernel):
     """A kernel k(a, b) from a Python function of two objects, such as strings or graphs.
 
-    The function is called once per pair, and once per unordered pair in a symmetric block. It is slow: a
-    :class:`Kernel` that computes whole blocks is preferable.
+    The function is called once per pair, and once per unordered pair in a symmetric block, where a few pairs are also
+    called in the other order to check the symmetry. It is slow: a :class:`Kernel` that computes whole blocks is
+    preferable.
 
     Parameters
     ----------
@@ -119,15 +127,49 @@ class Pairwise(Kernel):
         K = np.empty((n_samples(A), n_samples(B)), compute.dtype)
         if B is not A:
             for i, a in enumerate(A):
-                K[i] = [self.function(a, b) for b in B]
+                K[i] = self._numbers([self.function(a, b) for b in B])
             return K
         for i, a in enumerate(A):
-            for j in range(i + 1):
-                K[i, j] = K[j, i] = self.function(a, A[j])
+            K[i, : i + 1] = self._numbers([self.function(a, A[j]) for j in range(i + 1)])
+            K[: i + 1, i] = K[i, : i + 1]
+        self._check_symmetry(A, K)
         return K
 
     def _diag(self, A: Any) -> Any:
         return self._paired(A, A)
 
     def _paired(self, A: Any, B: Any) -> Any:
-        return np.array([self.function(a, b) for a, b in zip(A, B, strict=True)], dtype=np.float64)
+        return self._numbers([self.function(a, b) for a, b in zip(A, B, strict=True)])
+
+    def _check_symmetry(self, A: Any, K: Any) -> None:
+        """Raise if the function returns another value for b and a than for a and b, on a few pairs."""
+        rows = np.unique(np.linspace(1, len(K) - 1, min(len(K) - 1, MAX_SWAPPED_PAIRS)).astype(np.intp))
+        columns = 3 * rows // 7
+        swapped = self._numbers([self.function(A[j], A[i]) for i, j in zip(rows, columns, strict=True)])
+        gap = np.abs(swapped - K[rows, columns])
+        if len(rows) and gap.max() > 1e-6 * np.abs(K).max():
+            worst = gap.argmax()
+            i, j = rows[worst], columns[worst]
+            raise ValueError(
+                f"The kernel function {self._name()} is not symmetric: it returns {K[i, j]:.6g} for objects {i} and "
+                f"{j}, but {swapped[worst]:.6g} for {j} and {i}."
+            )
+
+    def _numbers(self, values: list[Any]) -> Any:
+        """Return what the function returned as a float64 array; raise if one of the values is not a real number."""
+        try:
+            array = np.asarray(values)
+            if array.ndim == 1 and array.dtype.kind in "bifu":
+                return array.astype(np.float64, copy=False)
+        except (TypeError, ValueError):  # arrays of unequal shapes
+            pass
+        for value in values:
+            if not isinstance(value, Real) and not (np.ndim(value) == 0 and np.asarray(value).dtype.kind in "bifu"):
+                raise TypeError(
+                    f"The kernel function {self._name()} must return one real number for two objects; got "
+                    f"{type(value).__name__} {reprlib.repr(value)}."
+                )
+        return np.array([float(value) for value in values])
+
+    def _name(self) -> str:
+        return getattr(self.function, "__qualname__", None) or repr(self.function)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array
+from scipy import sparse
+from sklearn.utils.validation import assert_all_finite, check_array
 
 from psilearn._backend import Compute, array_namespace, is_tensor, tensor_to_numpy
-from psilearn._utils.samples import Samples, check_not_empty
+from psilearn._utils.samples import Samples, check_not_empty, check_real
 from psilearn.kernels.device_rows import rows_on_device
 from psilearn.kernels.kernel import Kernel
 
@@ -68,24 +68,28 @@ class RowKernel(Kernel):
             )
 
 
-def check_rows(A: Samples, name: str, problem: str, advice: str = "", **options: Any) -> Samples:
+def check_rows(
+    A: Samples, name: str, problem: str, advice: str = "", ensure_all_finite: bool | str = True, **options: Any
+) -> Samples:
     """Validate rows of numbers with scikit-learn's ``check_array``; errors name the argument."""
     if not isinstance(A, np.ndarray) or 0 in A.shape[:1] or A.ndim == 0:
         check_not_empty(A, name)
-        if is_tensor(A):
-            return _check_tensor(A, name, **options)
+    check_real(A, name)
+    if is_tensor(A):
+        return _check_tensor(A, name, ensure_all_finite, **options)
     try:
-        rows = check_array(A, dtype="numeric", input_name=name, **options)
+        rows = check_array(A, dtype="numeric", input_name=name, ensure_all_finite=False, **options)
         if rows.dtype.kind not in "bifu":
-            raise TypeError(f"its dtype is {rows.dtype}")
-        return rows
+            raise TypeError(f"its dtype is {rows.dtype}.")
     except (TypeError, ValueError) as error:
-        if re.search(rf"\b{re.escape(name)}\b", str(error)):
-            raise
         raise type(error)(f"{name} {problem}: {error} {advice}".rstrip()) from error
+    if ensure_all_finite is not False:
+        values = rows.data if sparse.issparse(rows) else rows
+        assert_all_finite(values, input_name=name, allow_nan=ensure_all_finite == "allow-nan")
+    return rows
 
 
-def _check_tensor(A: Any, name: str, ensure_2d: bool = True, ensure_all_finite: Any = True, **_: Any) -> Any:
+def _check_tensor(A: Any, name: str, ensure_all_finite: bool | str, ensure_2d: bool = True, **_: Any) -> Any:
     """Validate a tensor as ``check_array`` validates an array."""
     xp = array_namespace(A)
     if str(A.layout) != "torch.strided":

@@ -13,6 +13,7 @@ from psilearn._linalg import SINGLE, Array, NotPositiveSemidefiniteError, solve_
 from psilearn._utils.progress import stage
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
+from psilearn.kernels.gram_matrix import check_symmetric_block
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class LandmarkFeatures:
         if not self.rank:
             return compute.zeros((n_samples(A), 0), compute.dtype).T
         K = self.kernel(A, self.landmarks, compute=compute)
+        check_symmetric_block(K, self.kernel, A, self.landmarks, compute)
         triangle = self._single_triangle if compute.dtype == np.float32 else self.triangle
         return solve_lower(triangle, K.T if is_tensor(K) else np.ascontiguousarray(K).T)
 
