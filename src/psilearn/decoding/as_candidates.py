@@ -17,7 +17,7 @@ from psilearn.decoding.per_example import PerExampleCandidates
 from psilearn.decoding.shared import SharedCandidates
 from psilearn.kernels import RankingKernel
 
-NAMES = ("known", "near", "all")
+CANDIDATE_NAMES = ("known", "near", "all")
 
 
 def as_candidates(
@@ -96,8 +96,9 @@ def as_candidates(
 
 def _named_candidates(name: str, known: SharedCandidates) -> Candidates:
     """Return the candidates that a name stands for."""
-    if name not in NAMES:
-        raise ValueError(f"candidates must be {', '.join(map(repr, NAMES))}, or a collection of outputs; got {name!r}.")
+    if name not in CANDIDATE_NAMES:
+        names = ", ".join(map(repr, CANDIDATE_NAMES))
+        raise ValueError(f"candidates must be {names}, or a collection of outputs; got {name!r}.")
     if name == "known":
         return known
     kernel = None if known.embedding is None else known.embedding.kernel

@@ -24,6 +24,7 @@ class BestEstimatorPredictions(BaseEstimator):
 
     scoring: Any
     best_estimator_: OutputKernelPredictor
+    best_params_: dict[str, Any]
 
     def predict(self, X: Samples, candidates: Any = None) -> Samples:
         """Predict the nearest candidate of each input with the best estimator.
@@ -34,8 +35,10 @@ class BestEstimatorPredictions(BaseEstimator):
             The inputs.
         candidates : collection, Candidates or list of collections, default=None
             One set for all inputs, as a collection of outputs or embedded by :meth:`candidate_set`; or one set per
-            input, as a list of n collections or as :class:`~psilearn.decoding.PerExampleCandidates`. By default the
-            distinct known outputs, or all rankings if the output kernel compares rankings.
+            input, as a list of n collections or as :class:`~psilearn.decoding.PerExampleCandidates`; or "known", "near"
+            or "all", as in :meth:`psilearn.OEL.predict`. By default those that the search chose, if its parameter
+            ``candidates`` is given; else the distinct known outputs, or all rankings if the output kernel compares
+            rankings.
 
         Returns
         -------
@@ -56,7 +59,7 @@ class BestEstimatorPredictions(BaseEstimator):
         >>> search.predict([[0.0]], candidates=[[0.0, 0.0], [1.0, 1.0]])
         array([[0., 0.]])
         """
-        return self._best().predict(X, candidates)
+        return self._best().predict(X, self._chosen(candidates))
 
     def predict_topk(self, X: Samples, k: int = 10, candidates: Any = None) -> TopK:
         """Find the k nearest candidates of each input with the best estimator.
@@ -89,7 +92,7 @@ class BestEstimatorPredictions(BaseEstimator):
         >>> search.predict_topk([[0.0]], k=2).indices
         array([[0, 1]])
         """
-        return self._best().predict_topk(X, k, candidates)
+        return self._best().predict_topk(X, k, self._chosen(candidates))
 
     def rank_candidates(
         self,
@@ -135,7 +138,7 @@ class BestEstimatorPredictions(BaseEstimator):
         >>> next(search.rank_candidates([[0.0]], [[1.0, 1.0], [0.0, 0.0]])).indices
         array([1, 0])
         """
-        return self._best().rank_candidates(X, candidates, k=k, ties=ties, coverage=coverage)
+        return self._best().rank_candidates(X, self._chosen(candidates), k=k, ties=ties, coverage=coverage)
 
     def truth_positions(self, X: Samples, y: Samples, candidates: Any = None) -> TruthPositions:
         """Find the position of the true output of each input among its distinct candidates, by the best estimator.
@@ -167,7 +170,7 @@ class BestEstimatorPredictions(BaseEstimator):
         >>> IOKRCV(alphas=1e-4, cv=2).fit(X, Y).truth_positions(X[:1], Y[:1]).nearer
         array([0.])
         """
-        return self._best().truth_positions(X, y, candidates)
+        return self._best().truth_positions(X, y, self._chosen(candidates))
 
     def calibrate(self, X: Samples, y: Samples, candidates: Any = None) -> Self:
         """Calibrate conformal sets of the best estimator on examples that ``fit`` has not seen.
@@ -202,7 +205,7 @@ class BestEstimatorPredictions(BaseEstimator):
         >>> search.calibrate(X[1::2], Y[1::2], candidates=Y).best_estimator_.calibration_scores_.shape
         (20,)
         """
-        self._best().calibrate(X, y, candidates)
+        self._best().calibrate(X, y, self._chosen(candidates))
         return self
 
     def predict_set(self, X: Samples, coverage: float = 0.9, candidates: Any = None) -> PredictionSets:
@@ -236,7 +239,7 @@ class BestEstimatorPredictions(BaseEstimator):
         >>> len(search.predict_set(X[:3], coverage=0.8, candidates=Y).outputs)
         3
         """
-        return self._best().predict_set(X, coverage, candidates)
+        return self._best().predict_set(X, coverage, self._chosen(candidates))
 
     def candidate_set(self, outputs: Samples, path: str | Path | None = None) -> SharedCandidates:
         """Embed candidates once with the best estimator, for many calls of ``predict`` and ``predict_topk``.
@@ -357,7 +360,11 @@ class BestEstimatorPredictions(BaseEstimator):
         >>> IOKRCV(alphas=1e-4, cv=2, scoring="top_1").fit(X, Y).score(X, Y)
         1.0
         """
-        return as_scorings(self.scoring)[0].of_model(self._best(), X, y, candidates)
+        return as_scorings(self.scoring)[0].of_model(self._best(), X, y, self._chosen(candidates))
+
+    def _chosen(self, candidates: Any) -> Any:
+        """Return the given candidates, or else the name of those that the search chose, if it did."""
+        return self.best_params_.get("candidates") if candidates is None else candidates
 
     def _best(self) -> OutputKernelPredictor:
         check_is_fitted(self, "cv_results_")

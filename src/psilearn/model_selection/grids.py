@@ -17,6 +17,7 @@ from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.hashing import content_hash
 from psilearn._utils.samples import Samples, n_columns
+from psilearn.decoding.as_candidates import CANDIDATE_NAMES
 from psilearn.kernels import Gaussian, Kernel, Linear, as_kernel, as_output_kernel
 from psilearn.theory import fit_decay, suggest
 
@@ -138,6 +139,25 @@ def is_same_value(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+def candidate_grid(names: Any, decodes: bool) -> list[str]:
+    """Return the names of the candidates that are searched, an empty list for None."""
+    if names is None:
+        return []
+    values = [names] if isinstance(names, str) else as_list(names, "candidates")
+    unknown = [value for value in values if not isinstance(value, str) or value not in CANDIDATE_NAMES]
+    if unknown or len(set(values)) < len(values):
+        raise ValueError(
+            f"candidates must be one or several of {', '.join(map(repr, CANDIDATE_NAMES))}; got {names!r}. Pass other "
+            f"candidates to fit."
+        )
+    if len(values) > 1 and not decodes:
+        raise ValueError(
+            f"candidates={names!r} cannot be compared without decoding: choose a decoded metric as the (first) "
+            f'scoring, such as scoring="f1".'
+        )
+    return values
+
+
 def find_edges(grid: dict[str, list[Any]], best: dict[str, Any], rank: int) -> list[str]:
     """Describe each parameter whose best value is the first or the last of its grid: "alpha = 1e-06 is the smallest …".
 
@@ -147,6 +167,8 @@ def find_edges(grid: dict[str, list[Any]], best: dict[str, Any], rank: int) -> l
     edges = []
     for name, values in grid.items():
         label, ordered, value = name, values, best[name]
+        if isinstance(value, str):
+            continue
         if isinstance(value, Kernel):
             parameter, kernels = _varying_parameter(value, values)
             if parameter is None:

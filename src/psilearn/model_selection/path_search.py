@@ -51,6 +51,7 @@ class PathSearch(BestEstimatorPredictions):
         output_landmarks: Any,
         cv: Any,
         scoring: Any,
+        candidates: Any,
         one_standard_error: bool,
         refit: bool,
         n_jobs: int | None,
@@ -66,6 +67,7 @@ class PathSearch(BestEstimatorPredictions):
         self.output_landmarks = output_landmarks
         self.cv = cv
         self.scoring = scoring
+        self.candidates = candidates
         self.one_standard_error = one_standard_error
         self.refit = refit
         self.n_jobs = n_jobs
@@ -255,7 +257,7 @@ class PathSearch(BestEstimatorPredictions):
     ) -> None:
         """Set ``grid_``, ``cv_results_`` and ``ranks_``."""
         n_splits, n_inputs, n_outputs = len(problem.splits), len(problem.input_kernels), len(problem.output_kernels)
-        # splits, input kernels, output kernels, λ, c and p, scorings → scorings, settings, splits
+        # splits, input kernels, output kernels, λ, c, p and candidates, scorings → scorings, settings, splits
         scores = scores.reshape(n_splits, n_inputs, n_outputs, -1, len(problem.scorings))
         tables = scores.transpose(4, 2, 1, 3, 0).reshape(len(problem.scorings), -1, n_splits)
         axes: dict[str, list[Any]] = {
@@ -267,6 +269,8 @@ class PathSearch(BestEstimatorPredictions):
         }
         parameters = self._estimator().get_params()
         self.grid_ = {name: values for name, values in axes.items() if name in parameters}
+        if problem.candidate_names:
+            self.grid_["candidates"] = list(problem.candidate_names)
         named = {"score": tables[0]}  # the one that chooses
         if isinstance(self.scoring, list | tuple):
             named |= {scoring.name: table for scoring, table in zip(problem.scorings, tables, strict=True)}
@@ -287,7 +291,8 @@ class PathSearch(BestEstimatorPredictions):
             self.__dict__.pop(name, None)  # of an earlier fit
         if not self.refit:
             return
-        best = self._estimator(**self._estimator_parameters(), **self.best_params_)
+        params = {name: value for name, value in self.best_params_.items() if name != "candidates"}
+        best = self._estimator(**self._estimator_parameters(), **params)
         unlabeled = None if problem.unlabeled is None else problem.unlabeled.for_fit()
         self.best_estimator_ = best.fit(X, y, unlabeled=unlabeled)
         for name in ("n_features_in_", "feature_names_in_"):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from psilearn._utils import validation
-from psilearn._utils.samples import Samples, n_samples
-from psilearn.decoding import Candidates, as_candidates
+from psilearn._utils.samples import Samples, n_samples, take
+from psilearn.decoding import Candidates, SharedCandidates, as_candidates
 from psilearn.decoding.all_rankings import MAX_LISTED_ITEMS, has_all_rankings
-from psilearn.embedding import KnownOutputs
+from psilearn.decoding.as_candidates import CANDIDATE_NAMES
+from psilearn.embedding import Embedding, KnownOutputs
 from psilearn.estimators.output_kernel_regression import check_fit_outputs, check_outputs
 from psilearn.kernels import Kernel
 from psilearn.landmarks.selection import Landmarks, as_landmarks
@@ -36,7 +39,8 @@ class SearchProblem:
     output_landmarks: Landmarks | None
     scorings: list[Scoring]
     splits: list[Split]
-    candidates: Candidates | None
+    candidate_names: list[str]  # that are searched; empty if there is no choice
+    candidates: list[Candidates | str | None]  # of decoded scores, one per choice; None for the default
 
     @property
     def n(self) -> int:
@@ -73,10 +77,11 @@ def check_problem(search: Any, X: Samples, y: Samples, unlabeled: Any, candidate
     splits = make_splits(search.cv, Y, groups, search.random_state)
     others = UnlabeledOutputs.of(stream, unlabeled, stores_all=output_landmarks is None)
     known = KnownOutputs.of(Y, None if others is None else others.in_memory)
-    decodes = any(scoring.decodes for scoring in scorings)
-    given = _check_candidates(candidates, output_kernels, known.outputs, n_samples(Y))
-    if decodes and given is None:
-        _check_default_candidates(scorings, output_kernels, Y, uses_leave_one_out(search.cv))
+    names = grids.candidate_grid(search.candidates, scorings[0].decodes)
+    choices = _check_choices(names, candidates, output_kernels, known.outputs, n_samples(Y))
+    if any(scoring.decodes for scoring in scorings):
+        for choice in choices:
+            _check_default_candidates(choice, scorings, output_kernels, Y, uses_leave_one_out(search.cv))
     return SearchProblem(
         inputs,
         Y,
@@ -91,7 +96,8 @@ def check_problem(search: Any, X: Samples, y: Samples, unlabeled: Any, candidate
         output_landmarks,
         scorings,
         splits,
-        given if decodes else None,
+        names,
+        choices,
     )
 
 
@@ -112,6 +118,25 @@ def _check_leave_one_out(search: Any, groups: Any) -> None:
         )
 
 
+def _check_choices(
+    names: list[str], candidates: Any, kernels: list[Kernel], known: Samples, n: int
+) -> list[Candidates | str | None]:
+    """Return the candidates that are searched, those that were passed to ``fit``, or None for the default."""
+    if names and candidates is not None:
+        raise ValueError(f"The search chooses among candidates={names!r}: pass no candidates to fit.")
+    if names or isinstance(candidates, str):
+        return [_check_name(name, kernels, known, n) for name in names or [candidates]]
+    return [_check_candidates(candidates, kernels, known, n)]
+
+
+def _check_name(name: str, kernels: list[Kernel], known: Samples, n: int) -> str:
+    """Return the name; raise if an output kernel cannot search the candidates that it stands for."""
+    for kernel in kernels:
+        embedding = Embedding(kernel, take(known, slice(0, 1)), np.zeros((1, 1)))
+        as_candidates(name, SharedCandidates(known, embedding), lambda outputs, _: outputs, n)
+    return name
+
+
 def _check_candidates(candidates: Any, kernels: list[Kernel], known: Samples, n: int) -> Candidates | None:
     if candidates is None:
         return None
@@ -125,10 +150,14 @@ def _check_candidates(candidates: Any, kernels: list[Kernel], known: Samples, n:
     return as_candidates(candidates, known, check, n)
 
 
-def _check_default_candidates(scorings: list[Scoring], kernels: list[Any], Y: Samples, is_loo: bool) -> None:
-    """Raise if the default candidates contain the output that is left out, or cannot be listed."""
-    of_rankings = [kernel for kernel in kernels if has_all_rankings(kernel)]
-    if is_loo and len(of_rankings) < len(kernels):
+def _check_default_candidates(
+    choice: Candidates | str | None, scorings: list[Scoring], kernels: list[Any], Y: Samples, is_loo: bool
+) -> None:
+    """Raise if candidates that depend on the split contain the output that is left out, or cannot be listed."""
+    if choice not in (None, *CANDIDATE_NAMES):
+        return
+    of_rankings = [kernel for kernel in kernels if has_all_rankings(kernel) and choice in (None, "all")]
+    if is_loo and choice != "all" and len(of_rankings) < len(kernels):
         raise ValueError(
             'cv="loo" with a decoded scoring needs candidates: the known outputs contain the one that is left out. '
             'Give candidates, use scoring="mse", or splits such as cv=5.'

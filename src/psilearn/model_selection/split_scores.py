@@ -13,7 +13,7 @@ from psilearn._backend import Compute, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Index, Samples, take
-from psilearn.decoding import AllRankings, Candidates, PathDecoder, has_all_rankings
+from psilearn.decoding import AllRankings, Candidates, PathDecoder, as_candidates, has_all_rankings
 from psilearn.embedding.subspace_path import MAX_DENSE_ORDER
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
@@ -38,7 +38,7 @@ class SplitTask:
     train: Index
     held: Index
     scorings: Sequence[Scoring]
-    candidates: Candidates | None  # of all examples; None for the default of each output kernel
+    candidates: Sequence[Candidates | str | None]  # of all examples, or names; None for the default of each kernel
     grid: PathGrid
     compute: Compute
     decoding_compute: Compute  # the precision of distances to candidates
@@ -46,7 +46,7 @@ class SplitTask:
     leaves_one_out: bool = False  # every example is held out by itself: train and held are all of them
 
     def scores(self) -> Array:
-        """Return the scores, of shape (input kernels, output kernels, λ, c, p, scorings).
+        """Return the scores, of shape (input kernels, output kernels, λ, c, p, candidates, scorings).
 
         K_x is decomposed once per input kernel, or factored once per λ. If every direction is kept, as IOKR does, the
         axes of c and p have length 1.
@@ -118,14 +118,18 @@ class PathScorer:
         self.scorings = task.scorings
         self.n_sizes = 1 if self.grid.sizes is None else len(self.grid.sizes)
         self._errors: list[Array] = []  # (n_sizes,) for each step
-        self._decoded: DecodedScores | None = None
+        self._n_choices = len(task.candidates)
+        self._decoded: list[DecodedScores] = []  # one per choice of candidates
         if any(scoring.decodes for scoring in self.scorings):
             truth = take(task.y, task.held)
-            decoder = self._make_decoder(task, outputs, truth)
-            self._decoded = DecodedScores(decoder, self.scorings, truth, outputs.outputs.kernel)
+            for choice in task.candidates:
+                candidates = split_candidates(choice, outputs, task.held)
+                decoder = self._make_decoder(task, outputs, candidates, truth)
+                self._decoded.append(DecodedScores(decoder, self.scorings, truth, outputs.outputs.kernel))
 
-    def _make_decoder(self, task: SplitTask, outputs: SplitOutputs, truth: Samples) -> PathDecoder:
-        candidates = default_candidates(outputs) if task.candidates is None else task.candidates.restrict(task.held)
+    def _make_decoder(
+        self, task: SplitTask, outputs: SplitOutputs, candidates: Candidates, truth: Samples
+    ) -> PathDecoder:
         candidates = candidates.distinct()
         needs_positions = any(scoring.top_k is not None for scoring in self.scorings)
         matches = candidates.match(truth) if needs_positions else None
@@ -137,27 +141,33 @@ class PathScorer:
         for V, Z in steps:
             sizes = [Z.shape[1]] if self.grid.sizes is None else [min(p, Z.shape[1]) for p in self.grid.sizes]
             self._errors.append(squared_errors(Z, target if V is None else target @ V, sizes, mean_norm))
-            if self._decoded is not None:
-                self._decoded.add(V, Z)
+            for decoded in self._decoded:
+                decoded.add(V, Z)
 
     def table(self) -> Array:
-        """Return the scores, of shape (input kernels, λ, c, p, scorings)."""
+        """Return the scores, of shape (input kernels, λ, c, p, candidates, scorings)."""
         columns = [self._score(scoring) for scoring in self.scorings]
         n_alphas, n_steps = len(self.grid.alphas), self.grid.n_steps
-        return np.stack(columns, axis=-1).reshape(-1, n_alphas, n_steps // n_alphas, self.n_sizes, len(columns))
+        shape = (-1, n_alphas, n_steps // n_alphas, self.n_sizes, self._n_choices, len(columns))
+        return np.stack(columns, axis=-1).reshape(shape)
 
     def _score(self, scoring: Scoring) -> Array:
-        """Return one score for every step and p."""
-        if self._decoded is None or not scoring.decodes:
-            return -np.stack(self._errors)
-        return self._decoded.scores(scoring.name)
+        """Return one score for every step, p and choice of candidates."""
+        if not scoring.decodes:
+            return np.repeat(-np.stack(self._errors)[..., None], self._n_choices, axis=-1)
+        return np.stack([decoded.scores(scoring.name) for decoded in self._decoded], axis=-1)
 
 
-def default_candidates(outputs: SplitOutputs) -> Candidates:
-    """Return the default candidates of a model of this split: all rankings, or its known outputs."""
-    if has_all_rankings(outputs.outputs.kernel):
+def split_candidates(choice: Candidates | str | None, outputs: SplitOutputs, held: Index) -> Candidates:
+    """Return the candidates of the held-out examples: given ones, or those of a model that is fitted on the split.
+
+    None stands for the default of such a model: all rankings, or its known outputs.
+    """
+    if isinstance(choice, Candidates):
+        return choice.restrict(held)
+    if choice is None and has_all_rankings(outputs.outputs.kernel):
         return AllRankings(outputs.embedding, outputs.outputs.known.outputs)
-    return outputs.known_candidates()
+    return as_candidates(choice or "known", outputs.known_candidates(), lambda known, _: known, len(held))
 
 
 def squared_errors(Z: Array, target: Array, sizes: Sequence[int], mean_norm: float) -> Array:
