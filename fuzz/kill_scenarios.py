@@ -118,9 +118,37 @@ class Train(Scenario):
         """Return rankings with their distances."""
         library = CandidateLibrary.open(self.folder / "library")
         spectra = read_spectra(self.folder / "spectra.parquet").spectra
-        results = rank_spectra(MetaboliteIdentifier.load(output), spectra, library)
-        ranked = [result for result in results if isinstance(result, Ranking)]
-        return [(ranking.rows.tolist(), ranking.distances.tolist()) for ranking in ranked]
+        return list_rankings(MetaboliteIdentifier.load(output), spectra, library)
+
+
+class Embed(Train):
+    """``psilearn candidates embed``: a library stays usable, with or without the embedded molecules."""
+
+    name = "embed"
+
+    def prepare(self, folder: Path) -> None:
+        """Train a model."""
+        super().prepare(folder)
+        library = CandidateLibrary.open(folder / "library")
+        MetaboliteIdentifier(n_unlabeled=20).fit(make_spectra(SMILES[:40]), library).save(folder / "model")
+
+    def begin(self, output: Path) -> None:
+        """Build a library without embedded molecules."""
+        CandidateLibrary.build(MoleculeList(SMILES, SMILES), output)
+
+    def run(self, output: Path) -> None:
+        """Embed the molecules."""
+        run_command("candidates", "embed", output, "--model", self.folder / "model")
+
+    def state(self, output: Path) -> str:
+        """Return whether the molecules are embedded; a library or an embedding that is damaged is an error."""
+        model = MetaboliteIdentifier.load(self.folder / "model").model_
+        return "unfinished" if CandidateLibrary.open(output).embedded(model) is None else "finished"
+
+    def result(self, output: Path) -> Any:
+        """Return rankings of the embedded molecules."""
+        identifier = MetaboliteIdentifier.load(self.folder / "model")
+        return list_rankings(identifier, make_spectra(SMILES[:40]), CandidateLibrary.open(output))
 
 
 class Reproduce(Scenario):
@@ -189,7 +217,7 @@ class Overwrite(Scenario):
 
 
 SCENARIOS: dict[str, type[Scenario]] = {
-    scenario.name: scenario for scenario in (Build, BuildInProcesses, Train, Reproduce, Overwrite)
+    scenario.name: scenario for scenario in (Build, BuildInProcesses, Train, Embed, Reproduce, Overwrite)
 }
 
 
@@ -205,6 +233,12 @@ def unfinished_state(error: Exception) -> str:
     if "unfinished" in str(error) or "it has no manifest" in str(error):  # the latter: killed before the first file
         return "unfinished"
     raise error
+
+
+def list_rankings(identifier: MetaboliteIdentifier, spectra: list[Spectrum], library: CandidateLibrary) -> Any:
+    """Return the rows and distances of the nearest molecules of each spectrum."""
+    ranked = [result for result in rank_spectra(identifier, spectra, library) if isinstance(result, Ranking)]
+    return [(ranking.rows.tolist(), ranking.distances.tolist()) for ranking in ranked]
 
 
 def make_spectra(smiles: list[str]) -> list[Spectrum]:

@@ -123,10 +123,14 @@ class Killer:
         pid = os.fork()
         if pid == 0:
             _run_child(lambda: self.scenario.run(output), output, moment, log, counter)
-        if moment is not None and moment.seconds is not None:
-            time.sleep(moment.seconds)
+        try:
+            if moment is not None and moment.seconds is not None:
+                time.sleep(moment.seconds)
+                os.kill(pid, signal.SIGKILL)
+            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        except KeyboardInterrupt:
             os.kill(pid, signal.SIGKILL)
-        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            raise
         _check_no_survivors(pid)
         if status not in (0, -signal.SIGKILL) or (moment is None and status):
             raise AssertionError(f"the process ended with status {status}: {log.read_text()[-1000:]}")
