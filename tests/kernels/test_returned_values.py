@@ -132,3 +132,11 @@ def test_masked_objects_are_rejected_by_every_kernel():
     for kernel in (Precomputed(np.eye(3)), Pairwise(min)):
         with pytest.raises(TypeError, match="X is a masked array"):
             kernel.check(np.ma.masked_equal([0, 1, 2], 1), "X")
+
+
+@pytest.mark.parametrize("gamma", [0.01, 1.0, 20.0, 1e3])
+def test_rounding_in_single_precision_is_no_asymmetry(gamma):
+    """The two blocks of a pair of collections have different centers, so that their rounding errors differ."""
+    A = RNG.normal(size=(200, 30)) + 3 * RNG.normal(size=(200, 1))
+    compute = NUMPY.with_dtype(np.float32)
+    LandmarkFeatures.of(Gaussian(gamma), A[:40], "input", compute).columns(A, compute)

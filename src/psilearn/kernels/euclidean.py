@@ -74,7 +74,9 @@ def distances_without_rounding(A: Any) -> Array:
     with np.errstate(over="ignore"):  # the distance of an outlier may be infinite
         distances = _accurate_distances(A, A)
         rounding = (4 * np.finfo(np.float64).eps) ** 2 * paired_inner_products(A, A)
-    distances[(distances <= rounding[:, None] + rounding) & np.isfinite(distances)] = 0
+    i, j = nonzero_pairs(distances <= min(2 * rounding.max(), np.finfo(np.float64).max))  # candidates, usually few
+    equal = distances[i, j] <= rounding[i] + rounding[j]
+    distances[i[equal], j[equal]] = 0
     if not distances.any():
         _check_squares(A)
     return distances

@@ -86,7 +86,9 @@ def check_symmetric_block(K: Array, kernel: Any, A: Samples, B: Samples, compute
     if len(index):
         some = K if len(index) == n else take_rows(K, index)
         transposed = kernel(B, A if len(index) == n else take(A, index), compute=compute)
-        _check_gap(asymmetry(some, transposed), _allowed_gap(some, compute.dtype), kernel)
+        # Two blocks of rows have different centers: in float32 their rounding errors differ, and more so in TF32.
+        factor = 1 if compute.dtype == np.float64 else 500 if compute.uses_tf32 else 10
+        _check_gap(asymmetry(some, transposed), factor * _allowed_gap(some, compute.dtype), kernel)
 
 
 def _allowed_gap(K: Array, dtype: Any) -> float:

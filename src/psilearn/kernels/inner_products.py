@@ -185,7 +185,7 @@ def to_squared_distances(products: Array, left: Array, right: Array) -> Array:
 
     def change(strip: Array, part: slice) -> None:
         strip *= -2
-        strip += column[part] + row  # in one step, so that the block of a collection with itself is symmetric
+        _add_to_rows_and_columns(strip, column[part], row, left is right)
         clip_below_zero(strip)
 
     return in_strips(products, change)
@@ -193,11 +193,11 @@ def to_squared_distances(products: Array, left: Array, right: Array) -> Array:
 
 def to_gaussians(products: Array, left: Array, right: Array, gamma: float) -> Array:
     """Turn ⟨a, b⟩ into exp(−γ|a − b|²) = exp(min(2γ⟨a, b⟩ − γ|a|² − γ|b|², 0)) in place."""
-    column, row = match_block(gamma * left, products)[:, None], match_block(gamma * right, products)
+    column, row = match_block(-gamma * left, products)[:, None], match_block(-gamma * right, products)
 
     def change(strip: Array, part: slice) -> None:
         strip *= 2 * gamma
-        strip -= column[part] + row  # in one step, so that the block of a collection with itself is symmetric
+        _add_to_rows_and_columns(strip, column[part], row, left is right)
         if isinstance(strip, np.ndarray):
             np.minimum(strip, 0, out=strip)
             np.exp(strip, out=strip)
@@ -205,6 +205,18 @@ def to_gaussians(products: Array, left: Array, right: Array, gamma: float) -> Ar
             strip.clamp_(max=0).exp_()
 
     return in_strips(products, change)
+
+
+def _add_to_rows_and_columns(strip: Array, column: Array, row: Array, symmetric: bool) -> None:
+    """Add numbers to the rows and to the columns of a strip, in place.
+
+    In a symmetric block both are added in one step, so that rounding keeps it symmetric; otherwise without a temporary.
+    """
+    if symmetric:
+        strip += column + row
+    else:
+        strip += column
+        strip += row
 
 
 def match_block(numbers: Any, block: Any) -> Any:
