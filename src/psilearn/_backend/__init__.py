@@ -6,7 +6,7 @@ Code outside of this package, ``_linalg`` and ``kernels`` handles arrays and ten
 
 from array_api_compat import array_namespace
 
-from psilearn._backend.budget import block_rows, host_available_bytes, iter_blocks, iter_slices, working_bytes
+from psilearn._backend.budget import block_rows, iter_blocks, iter_slices, working_bytes
 from psilearn._backend.compute import NUMPY, Compute, computing, current_compute, find_device, resolve_compute
 from psilearn._backend.device_arrays import (
     device_of,
@@ -17,6 +17,7 @@ from psilearn._backend.device_arrays import (
     to_device,
     to_numpy,
 )
+from psilearn._backend.memory_limits import host_available_bytes
 from psilearn._backend.streaming import halve_if_needed, row_blocks, stream
 
 __all__ = [

@@ -12,13 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend.budget import (
-    block_rows,
-    gpu_available_bytes,
-    host_available_bytes,
-    iter_slices,
-)
+from psilearn._backend.budget import block_rows, gpu_available_bytes, iter_slices
 from psilearn._backend.device_arrays import device_of, to_device, to_numpy
+from psilearn._backend.memory_limits import host_available_bytes
 from psilearn._backend.missing_dependency import MissingDependencyError
 from psilearn._backend.torch_precision import full_precision, tensor_cores
 

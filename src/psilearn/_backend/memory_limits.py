@@ -1,0 +1,151 @@
+"""How much memory the process can still allocate, from the files that Linux keeps under ``/proc`` and ``/sys``.
+
+Every function takes the folder that contains them, ``/`` by default, and returns None where the system reports nothing,
+as on other systems.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+ROOT = Path("/")
+KIBIBYTE = 1024
+
+
+def host_available_bytes(root: Path = ROOT) -> int | None:
+    """Return the memory that the process can still allocate, or None if the system does not report it.
+
+    The smallest of the free memory of the machine, what the control groups of the process (a container, a batch job)
+    still allow, and what is left of its resource limits (``ulimit -v`` and ``ulimit -d``).
+    """
+    known = [*_present(machine_free(root)), *cgroup_free(root), *resource_limits_free(root)]
+    return min(known, default=None)
+
+
+def machine_free(root: Path = ROOT) -> int | None:
+    """Return the free memory of the machine, including what the system would release."""
+    return _kibibytes(root / "proc/meminfo", "MemAvailable")
+
+
+def resource_limits_free(root: Path = ROOT) -> list[int]:
+    """Return the soft limit − use of the address space (RLIMIT_AS) and of the data (RLIMIT_DATA), where limited."""
+    free = []
+    for limit_name, used_name in (("Max address space", "VmSize"), ("Max data size", "VmData")):
+        limits = [line for line in _lines(root / "proc/self/limits") if line.startswith(limit_name)]
+        limit = limits[0].removeprefix(limit_name).split()[0] if limits else "unlimited"
+        used = _kibibytes(root / "proc/self/status", used_name)
+        if limit.isdigit() and used is not None:
+            free.append(max(0, int(limit) - used))
+    return free
+
+
+def cgroup_free(root: Path = ROOT) -> list[int]:
+    """Return limit − use of the control group of the process and of each of its ancestors that has a limit.
+
+    Both versions are followed, also where a system uses both. The page cache is reclaimable and does not count as used.
+    """
+    mounts = list(_mounts(root))
+    free = []
+    for path, version in _memory_groups(root):
+        for mount in mounts:
+            if mount.version is version:
+                free += [left for folder in _folders(root, mount, path) for left in _present(version.free(folder))]
+    return free
+
+
+@dataclass(frozen=True)
+class _Version:
+    """The names of the files and fields of one version of control groups."""
+
+    limit: str
+    used: str
+    cache: tuple[str, ...]
+
+    def free(self, folder: Path) -> int | None:
+        """Return limit − use of one group, or None if it has no limit."""
+        limit, used = (next(iter(_lines(folder / name)), "") for name in (self.limit, self.used))
+        if not (limit.isdigit() and used.isdigit()):  # "max": no limit
+            return None
+        fields = dict(line.split(maxsplit=1) for line in _lines(folder / "memory.stat") if " " in line)
+        cached = sum(int(fields.get(name, "0")) for name in self.cache)
+        return max(0, int(limit) - max(0, int(used) - cached))
+
+
+_V1 = _Version("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_active_file", "total_inactive_file"))
+_V2 = _Version("memory.max", "memory.current", ("active_file", "inactive_file"))
+
+
+@dataclass(frozen=True)
+class _Mount:
+    """Where control groups are visible: the group ``top`` of the hierarchy is the folder ``point``."""
+
+    version: _Version
+    top: PurePosixPath
+    point: PurePosixPath
+
+
+def _memory_groups(root: Path) -> Iterator[tuple[PurePosixPath, _Version]]:
+    """Yield the path and the version of each group of the process that may limit its memory."""
+    for line in _lines(root / "proc/self/cgroup"):
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0" and not controllers:
+            yield PurePosixPath(path), _V2
+        elif "memory" in controllers.split(","):
+            yield PurePosixPath(path), _V1
+
+
+def _mounts(root: Path) -> Iterator[_Mount]:
+    """Yield the mounted hierarchies that may have the controller of the memory."""
+    for line in _lines(root / "proc/self/mountinfo"):
+        before, _, after = line.partition(" - ")
+        fields, described = before.split(" "), after.split(" ")
+        if len(fields) < 5 or not described[0].startswith("cgroup"):
+            continue
+        top, point = (PurePosixPath(_unescape(field)) for field in fields[3:5])
+        if described[0] == "cgroup2":
+            yield _Mount(_V2, top, point)
+        elif "memory" in described[-1].split(","):
+            yield _Mount(_V1, top, point)
+
+
+def _folders(root: Path, mount: _Mount, path: PurePosixPath) -> Iterator[Path]:
+    """Yield the folders of a group and of its ancestors; only the mount point if the group is not visible in it.
+
+    In a container the group may be given as seen from outside, while its own folder is what is mounted.
+    """
+    inside = PurePosixPath()
+    if path.is_relative_to(mount.top) and ".." not in path.parts:
+        inside = path.relative_to(mount.top)
+    point = root / mount.point.relative_to("/")
+    for group in (inside, *inside.parents):
+        yield point / group
+        if group == PurePosixPath():
+            return
+
+
+def _unescape(field: str) -> str:
+    r"""Decode the octal escapes of mountinfo, such as ``\040`` for a space."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)
+
+
+def _kibibytes(path: Path, name: str) -> int | None:
+    """Return the value of a line ``name: 123 kB`` in bytes."""
+    for line in _lines(path):
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * KIBIBYTE
+    return None
+
+
+def _present(value: int | None) -> list[int]:
+    return [] if value is None else [value]
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
