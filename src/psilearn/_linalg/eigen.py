@@ -20,7 +20,8 @@ def eigh(M: Array, overwrite: bool = False) -> tuple[Array, Array]:
     if not isinstance(M, np.ndarray):
         values, vectors = array_namespace(M).linalg.eigh(M)
         return values, vectors
-    return lapack_eigh(M, overwrite_a=overwrite, check_finite=False, driver="evd")
+    # M.T: the same matrix in the order of LAPACK, which would copy it otherwise
+    return lapack_eigh(M.T if overwrite else M, overwrite_a=overwrite, check_finite=False, driver="evd")
 
 
 def top_eigh(
@@ -46,20 +47,31 @@ def top_eigh(
 
 
 def dense_top_eigh(M: Array, k: int) -> tuple[Array, Array]:
-    """Return the k largest eigenvalues (descending) and eigenvectors of a symmetric matrix."""
+    """Return the k largest eigenvalues (descending) and eigenvectors of a symmetric matrix.
+
+    One copy of the matrix, and LAPACK's workspace of two more if all eigenvectors are computed.
+    """
     size = len(M)
-    M = (M + M.T) / 2
     if not isinstance(M, np.ndarray):
-        values, vectors = eigh(M)
+        values, vectors = eigh(_symmetrized(M))
         xp = array_namespace(M)
         return xp.flip(values)[:k], xp.flip(vectors, axis=1)[:, :k]
     values, vectors = np.empty(0), np.empty((size, 0))
     if size > 1000 and 2 * k <= size:  # below, divide and conquer finds all of them faster
         with suppress(LinAlgError):
-            values, vectors = lapack_eigh(M, subset_by_index=(size - k, size - 1), check_finite=False)
+            values, vectors = lapack_eigh(
+                _symmetrized(M).T, subset_by_index=(size - k, size - 1), overwrite_a=True, check_finite=False
+            )
     if len(values) < k:  # LAPACK's subsets (dsyevr) may fail, or lose some of a repeated eigenvalue
-        values, vectors = eigh(M)
+        values, vectors = eigh(_symmetrized(M), overwrite=True)
     return values[::-1][:k], vectors[:, ::-1][:, :k]
+
+
+def _symmetrized(M: Any) -> Any:
+    """Return (M + Mᵀ)/2 as a new array, in C order."""
+    total = M + M.T
+    total /= 2
+    return total
 
 
 def block_krylov_eigh(

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.blas import dsyrk, ssyrk
 
-from psilearn._backend import NUMPY, Compute, array_namespace, is_tensor, to_numpy
+from psilearn._backend import NUMPY, Compute, array_namespace, is_tensor, iter_slices, to_numpy
 from psilearn._linalg.array_ops import Array, add_gram
 from psilearn._linalg.eigen import top_eigh
 from psilearn._utils.progress import stage
+
+MIN_BLOCK_ROWS = 512  # rows that are weighted at a time
 
 
 class Subspace(NamedTuple):
@@ -67,7 +69,9 @@ class Moment:
         return Moment(matrix=self.to_matrix())
 
     def to_matrix(self) -> Array:
-        """Return M as a new matrix, (r, r)."""
+        """Return M as a new matrix, (r, r); of NumPy arrays with one block of rows in addition."""
+        if self.matrix is None and isinstance(self.parts[0][0], np.ndarray):
+            return weighted_gram(self.parts)
         if self.matrix is not None:
             total = 1.0 * self.matrix
         else:
@@ -77,6 +81,17 @@ class Moment:
             total += (rows.T * weights) @ rows
         return total
 
+    def _dense(self) -> Array:
+        """Return M as a matrix that must not be changed."""
+        return self.to_matrix() if self.matrix is None or self.parts else self.matrix
+
+    def plus(self, factor: float, other: Moment) -> Moment:
+        """Return self + factor·other; the matrix of ``self`` is overwritten."""
+        if self.matrix is None or other.matrix is None:
+            return self + factor * other
+        self.matrix[...] += factor * other.matrix
+        return Moment(self.parts + (factor * Moment(other.parts)).parts, self.matrix)
+
     def top(self, n_components: int | None, compute: Compute = NUMPY) -> Subspace:
         """Return the leading eigenvectors, at most ``n_components`` and at most the rank of M."""
         wanted = self.size if n_components is None else min(n_components, self.size)
@@ -84,7 +99,7 @@ class Moment:
             return Subspace(np.empty(0), compute.zeros((self.size, 0)))
         moment = self.to_device(compute)
         with stage(f"{wanted:,} leading directions of {self.size:,}"):
-            eigenvalues, directions = top_eigh(moment.__matmul__, self.size, wanted, compute, moment.to_matrix)
+            eigenvalues, directions = top_eigh(moment.__matmul__, self.size, wanted, compute, moment._dense)
         eigenvalues = to_numpy(eigenvalues)
         rank = int(np.sum(eigenvalues > self.size * np.finfo(float).eps * eigenvalues[0]))
         return Subspace(eigenvalues[:rank], directions[:, :rank])
@@ -111,7 +126,30 @@ def mixed_moment(
     if weight == 0 or supervised is None:
         return unsupervised().to_device(compute)
     mixed = weight * supervised.to_device(compute)
-    return mixed if other_weight == 0 else mixed + other_weight * unsupervised().to_device(compute)
+    return mixed if other_weight == 0 else mixed.plus(other_weight, unsupervised().to_device(compute))
+
+
+def weighted_gram(parts: tuple[tuple[Array, Array | float], ...]) -> Array:
+    """Return Σ Sᵀ diag(w) S over pairs of rows S (s, r) and weights w ≥ 0, or one weight of any sign.
+
+    Half of the flops of a product, in place on one (r, r) array.
+    """
+    size = parts[0][0].shape[1]
+    total = np.zeros((size, size), order="F")
+    for rows, weights in parts if size else ():
+        if not len(rows):
+            continue
+        if isinstance(weights, float):
+            is_fortran = rows.flags.f_contiguous
+            F = rows if is_fortran else rows.T
+            total = dsyrk(weights, F, beta=1.0, c=total, trans=int(is_fortran), lower=1, overwrite_c=1)
+            continue
+        for part in iter_slices(len(rows), max(MIN_BLOCK_ROWS, size // 8)):
+            scaled = np.ascontiguousarray(rows[part] * np.sqrt(weights[part])[:, None])
+            total = dsyrk(1.0, scaled.T, beta=1.0, c=total, lower=1, overwrite_c=1)
+    for column in range(1, size):
+        total[:column, column] = total[column, :column]
+    return total
 
 
 class GramSum:

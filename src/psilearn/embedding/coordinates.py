@@ -142,6 +142,7 @@ class OutputCoordinates:
             raise NotPositiveSemidefiniteError(
                 f"output_kernel = {kernel!r} is not positive semi-definite on the outputs: {error}."
             ) from error
+        del K  # d² numbers, before the triangle is copied
         self.values = cholesky.factor
         self.features = LandmarkFeatures(kernel, take(outputs, cholesky.pivots), cholesky.triangle)
 

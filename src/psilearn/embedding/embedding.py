@@ -94,6 +94,7 @@ class Embedding:
         parts = row_blocks(Y, track(blocks, "embedding of outputs", len(blocks)))
         for rows, embedded in stream(parts, self.block_function(compute), compute, self.kernel.supports_torch):
             g[rows] = to_numpy(embedded)
+            del embedded  # before the next block is computed
         return g
 
     def bytes_per_output(self, compute: Compute) -> int:

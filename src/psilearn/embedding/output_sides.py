@@ -220,6 +220,7 @@ class RunningMoment:
             self.count += rows.stop - rows.start
             self.captured += squared_norm(phi)
             self.total += lengths
+            del phi  # before the next block is computed
 
     def merge(self, other: RunningMoment) -> None:
         """Add the sums of another moment."""
@@ -230,7 +231,9 @@ class RunningMoment:
 
     def mean(self) -> Moment:
         """Return the sum divided by the count."""
-        return Moment(matrix=self.sum.symmetric() / self.count)
+        mean = self.sum.symmetric()
+        mean /= self.count
+        return Moment(matrix=mean)
 
     def to_numpy(self, features: LandmarkFeatures) -> RunningMoment:
         """Return the same moment with NumPy arrays and these features."""

@@ -463,6 +463,7 @@ class OutputKernelPredictor(BaseEstimator):
             Z = compute.zeros((n, p), compute.dtype)
         for rows, block in self.regression_.predict_blocks(checked, compute):
             Z[rows] = compute.asarray(block) if is_tensor(Z) else to_numpy(block)
+            del block  # before the next one is computed
         return Z
 
     def _embed_pairs(self, X: Samples, y: Samples, compute: Compute) -> tuple[Array, Samples]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend import Compute, array_namespace, iter_slices, take_rows, to_numpy
+from psilearn._backend import NUMPY, Compute, array_namespace, iter_slices, take_rows, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.samples import Samples, n_samples, take
 
@@ -26,7 +26,7 @@ def symmetric_matrix(block: Block, n: int, compute: Compute, compare_all: bool) 
     Panels of rows i hold k(Aᵢ, A_{j≤i}), and the rest is their transpose: each pair is evaluated once. Symmetry is
     checked where a panel meets itself and where the last one meets the first; with ``compare_all`` everywhere.
     """
-    step = min(compute.block_rows(3 * 8 * n, n), max(MIN_PANEL_ROWS, -(-n // 8)))
+    step = panel_rows(n, compute)
     everything = slice(0, n)
     if step >= n:
         K = block(everything, everything)
@@ -59,6 +59,11 @@ def mirror_lower(K: Array) -> Array:
         K[before, rows] = K[rows, before].T
         K[rows, rows] = xp.tril(K[rows, rows]) + xp.tril(K[rows, rows], k=-1).T
     return K
+
+
+def panel_rows(n: int, compute: Compute = NUMPY) -> int:
+    """Return how many rows of a symmetric (n, n) matrix are computed at a time."""
+    return min(compute.block_rows(3 * 8 * n, n), max(MIN_PANEL_ROWS, -(-n // 8)))
 
 
 def asymmetry(K: Array, transposed: Array) -> float:

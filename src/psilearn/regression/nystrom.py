@@ -150,6 +150,7 @@ class NystromRidge:
             gram.add(phi)
             cross += phi @ compute.asarray(V[rows], compute.dtype)
             total += lengths
+            del phi  # before the next block is computed
         captured = gram.trace()
         error = max(0.0, 1 - captured / total) if total else 0.0
         D, B = self._solve(gram, cross)
