@@ -37,6 +37,7 @@ PARTS = (
     "usps_grid",
     "fingerprints",
     "devices",
+    "memory",
 )
 FOLDER = Path(__file__).resolve().parent
 MAX_MESSAGE = 200  # characters of an error in the history

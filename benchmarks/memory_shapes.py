@@ -2,7 +2,7 @@
 
 import ctypes
 import gc
-import json
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from sklearn import set_config
 
 from benchmarks.child_process import resident_bytes, run_in_child
 from psilearn import IOKR, IOKRCV, KDE, KDECV, OEL, OELCV
+from psilearn._utils.samples import distinct
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear, Tanimoto
 
 # One thread, and glibc returns freed arrays to the system at once instead of keeping those below 32 MB.
@@ -23,6 +24,7 @@ ESTIMATORS = {"OEL": OEL, "KDE": KDE, "IOKR": IOKR}
 SEARCHES = {"OEL": OELCV, "KDE": KDECV, "IOKR": IOKRCV}
 OUTPUT_KERNELS = {
     "gaussian": Gaussian(0.1),
+    "smooth": Gaussian(0.01),
     "dice": Dice(),
     "linear": Linear(),
     "tanimoto": Tanimoto(),
@@ -47,6 +49,7 @@ class Shape:
     n_queries: int = 0
     n_candidates: int = 0  # given to the prediction; 0 for the known outputs
     k: int = 1
+    n_output_kernels: int = 1  # of a search
     options: dict[str, Any] = field(default_factory=dict)
 
     def describe(self) -> str:
@@ -91,7 +94,8 @@ def make_model(shape: Shape, classes: dict[str, Any], **changes: Any) -> Any:
     """Return the estimator or the search of a shape."""
     options = {**shape.options, **changes}
     inputs = Gaussian(3.0) if shape.density is None else Gaussian(0.5)
-    return classes[shape.estimator](inputs, OUTPUT_KERNELS[shape.output_kernel], **options)
+    outputs = options.pop("output_kernels", OUTPUT_KERNELS[shape.output_kernel])
+    return classes[shape.estimator](inputs, outputs, **options)
 
 
 def peak_of(work: Callable[[], Any]) -> tuple[int, Any]:
@@ -114,11 +118,30 @@ def measure_fit(shape: dict[str, Any]) -> dict[str, Any]:
     U = make_outputs(described, described.n_unlabeled, rng) if described.n_unlabeled else None
     fit, model = peak_of(lambda: make_model(described, ESTIMATORS).fit(X, Y, unlabeled=U))
     answer = {"fit": fit, "d": len(model.candidates_), "r": len(model.embedding_.basis), "p": model.n_components_}
+    answer["n_labeled"] = len(distinct(Y).first)
     if described.n_queries:
         queries = make_inputs(described, described.n_queries, rng)
         given = make_outputs(described, described.n_candidates, rng) if described.n_candidates else None
         answer["predict"] = peak_of(lambda: model.predict_topk(queries, described.k, candidates=given))[0]
     return answer
+
+
+def measure_search(shape: dict[str, Any]) -> dict[str, Any]:
+    """Search; return the peak and the sizes that the formula takes."""
+    described = Shape(**shape)
+    set_config(working_memory=described.working_memory)
+    rng = np.random.default_rng(0)
+    _warm_up(described, SEARCHES, rng)
+    X, Y = make_inputs(described, described.n, rng), make_labeled(described, rng)
+    U = make_outputs(described, described.n_unlabeled, rng) if described.n_unlabeled else None
+    kernels = [OUTPUT_KERNELS[described.output_kernel]]
+    if described.n_output_kernels > 1:
+        kernels = [Gaussian(0.05 * (i + 1)) for i in range(described.n_output_kernels)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the best setting is at the edge of a small grid
+        peak, search = peak_of(lambda: make_model(described, SEARCHES, output_kernels=kernels).fit(X, Y, unlabeled=U))
+    known = search.best_estimator_.candidates_
+    return {"search": peak, "d": len(known), "r": max(search.ranks_), "n_labeled": len(distinct(Y).first)}
 
 
 def _warm_up(shape: Shape, classes: dict[str, Any], rng: np.random.Generator) -> None:
@@ -134,6 +157,6 @@ def _warm_up(shape: Shape, classes: dict[str, Any], rng: np.random.Generator) ->
         multiply(1.0, left, right)
 
 
-def run(function: str, shape: Shape) -> dict[str, Any]:
+def run_shape(function: str, shape: Shape) -> dict[str, Any]:
     """Return the measurement of a shape in a new process."""
     return run_in_child("benchmarks.memory_shapes", function, environment=ENVIRONMENT, shape=asdict(shape))

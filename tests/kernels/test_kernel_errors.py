@@ -313,7 +313,7 @@ def test_gram_refuses_an_asymmetric_kernel(place):
 
 def test_gram_refuses_what_memory_cannot_hold_before_it_is_computed(monkeypatch):
     monkeypatch.setattr("psilearn._backend.compute.host_available_bytes", lambda: 10**6)
-    with pytest.raises(MemoryError, match=r"over 1000 objects.*16,000,000 bytes.*Use less\."):
+    with pytest.raises(MemoryError, match=r"over 1000 objects needs 8,000,000 bytes.*Use less\."):
         Nothing().gram(range(1000), remedy="Use less.")
 
 

@@ -29,11 +29,12 @@ from psilearn._linalg.cholesky import (
     solve_transposed,
     spanning_cholesky,
 )
-from psilearn._linalg.eigen import DENSE_LIMIT, block_krylov_eigh, dense_top_eigh, eigh, top_eigh
+from psilearn._linalg.eigen import DENSE_LIMIT, FULL_SOLVER_ORDER, block_krylov_eigh, dense_top_eigh, eigh, top_eigh
 from psilearn._linalg.moments import GramSum, Moment, Subspace, mixed_moment, mixing_weights
 
 __all__ = [
     "DENSE_LIMIT",
+    "FULL_SOLVER_ORDER",
     "INDEFINITE",
     "SINGLE",
     "Array",

@@ -13,6 +13,7 @@ from psilearn._linalg.array_ops import Array, clip_negative
 
 RESIDUAL = 1e-10  # |Mv − μv| / μ₁ at which an eigenpair has converged
 DENSE_LIMIT = 2500  # a dense eigensolver is faster up to this order
+FULL_SOLVER_ORDER = 1000  # up to this order all eigenvectors are found faster than some of them
 
 
 def eigh(M: Array, overwrite: bool = False) -> tuple[Array, Array]:
@@ -57,7 +58,7 @@ def dense_top_eigh(M: Array, k: int) -> tuple[Array, Array]:
         xp = array_namespace(M)
         return xp.flip(values)[:k], xp.flip(vectors, axis=1)[:, :k]
     values, vectors = np.empty(0), np.empty((size, 0))
-    if size > 1000 and 2 * k <= size:  # below, divide and conquer finds all of them faster
+    if size > FULL_SOLVER_ORDER and 2 * k <= size:
         with suppress(LinAlgError):
             values, vectors = lapack_eigh(
                 _symmetrized(M).T, subset_by_index=(size - k, size - 1), overwrite_a=True, check_finite=False

@@ -40,6 +40,10 @@ class OutputSide(Protocol):
     def approximation_error(self) -> float:
         """The share of Σ k(y, y) that the coordinates do not span."""
 
+    @property
+    def rank(self) -> int:
+        """The number r of coordinates."""
+
     def moment(self) -> Moment:
         """Return 1/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ over the unlabeled outputs, or over Y if there are none."""
 
@@ -58,19 +62,22 @@ class ExactOutputs:
 
     approximation_error = 0.0
 
-    def __init__(
-        self, kernel: Kernel, Y: Samples, unlabeled: OutputStream | None, spans_unlabeled: bool, compute: Compute
-    ) -> None:
+    def __init__(self, kernel: Kernel, known: KnownOutputs, spans_unlabeled: bool, compute: Compute) -> None:
         self.compute = compute
-        self.known = KnownOutputs.of(Y, None if unlabeled is None else unlabeled.collect())
-        self.outputs = self.known.outputs
-        self._n_spanned = len(self.known.frequencies) if spans_unlabeled else self.known.n_labeled
+        self.known = known
+        self.outputs = known.outputs
+        self._n_spanned = len(known.frequencies) if spans_unlabeled else known.n_labeled
         self.psi = OutputCoordinates(kernel, take(self.outputs, slice(0, self._n_spanned)), compute)
 
     @property
     def labeled(self) -> Array:
         """Ψ(Y), (n, r)."""
         return take_rows(self.psi.values, self.known.labeled)
+
+    @property
+    def rank(self) -> int:
+        """The number r of coordinates."""
+        return self.psi.rank
 
     def moment(self) -> Moment:
         """Return 1/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ over the unlabeled outputs, or over Y if there are none."""
@@ -102,6 +109,7 @@ class LandmarkOutputs:
         self,
         kernel: Kernel,
         Y: Samples,
+        known: KnownOutputs,
         unlabeled: OutputStream | None,
         spans_unlabeled: bool,
         landmarks: Landmarks,
@@ -109,7 +117,6 @@ class LandmarkOutputs:
         compute: Compute,
     ) -> None:
         self.compute = compute
-        known = KnownOutputs.of(Y, None if unlabeled is None else unlabeled.in_memory)
         self.outputs = known.outputs
         labeled = take(known.outputs, slice(0, known.n_labeled))
         pool = _landmark_pool(labeled, unlabeled if spans_unlabeled else None, landmarks)
@@ -129,6 +136,11 @@ class LandmarkOutputs:
         if self._labeled is None:
             raise ValueError("The labeled outputs were released after the regression.")
         return self._labeled
+
+    @property
+    def rank(self) -> int:
+        """The number r of coordinates."""
+        return self.features.rank
 
     @property
     def approximation_error(self) -> float:

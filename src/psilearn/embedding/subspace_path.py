@@ -70,8 +70,20 @@ class DiagonalMoment:
         Cost for a space of s dimensions: r²(d + 48k + 2s) + 6rs² + 9s³ flops instead of r²(3d + 9r).
         """
         r, n_axes = values.shape[1], AXES_PER_VECTOR * k
-        if r <= MAX_DENSE_ORDER or 2 * (n_axes + n_labeled) > r:
-            return cls.of(values, frequencies, compute)
+        if r > MAX_DENSE_ORDER and 2 * (n_axes + n_labeled) <= r:
+            found = cls._smaller_space(values, frequencies, n_labeled, k, compute)
+            if found is not None:
+                return found
+        needed = 8 * values.shape[0] * r + 32 * r * r
+        compute.require_bytes(needed, f"The rotation of {r:,} output coordinates", "Set output_landmarks.")
+        return cls.of(values, frequencies, compute)
+
+    @classmethod
+    def _smaller_space(
+        cls, values: Array, frequencies: Array, n_labeled: int, k: int, compute: Compute
+    ) -> DiagonalMoment | None:
+        """Return the coordinates of :meth:`leading`, or None if the eigenvectors leave their span."""
+        r, n_axes = values.shape[1], AXES_PER_VECTOR * k
         xp = array_namespace(values)
         weighted = values * compute.asarray(np.sqrt(frequencies))[:, None]
         M = weighted.T @ weighted  # (r, r)  Σ
@@ -89,7 +101,7 @@ class DiagonalMoment:
         for c, V in ((0.0, compute.eye(len(sigma), k)), (0.5, mixed)):
             leak = (1 - c) * xp.linalg.vector_norm(image @ (S @ V) - rotation @ (sigma[:, None] * V), axis=0)
             if leak.max() > MAX_LEAK * sigma[0]:
-                return cls.of(values, frequencies, compute)
+                return None
         return cls(values @ rotation, clip_negative(sigma), rotation)
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from psilearn._backend import block_rows, working_bytes
-from psilearn._linalg import DENSE_LIMIT
+from psilearn._backend import block_rows
+from psilearn._linalg import DENSE_LIMIT, FULL_SOLVER_ORDER
+from psilearn.decoding.bounded_search import MAX_BLOCK_BOUNDS
+from psilearn.decoding.output_set import MAX_BLOCK_ROWS as MAX_CANDIDATE_ROWS
 from psilearn.embedding.embedding import MAX_BLOCK_ROWS as MAX_EMBEDDED_ROWS
 from psilearn.embedding.output_stream import MAX_BATCH_ROWS
-from psilearn.kernels.gram_matrix import panel_rows
+from psilearn.kernels.gram_matrix import gram_bytes
 from psilearn.landmarks.selection import MAX_PROPOSALS, Landmarks, pool_size
 from psilearn.regression.nystrom import MAX_BLOCK_ROWS as MAX_REGRESSION_ROWS
 
-KEY_BYTES = 250  # of the key of a distinct output, while they are searched for
+KEY_BYTES = 250  # of each distinct output while they are searched for: a digest, its place in a dictionary, an index
 KRYLOV_BLOCKS = 27  # blocks of vectors that the iteration for leading eigenvectors keeps
-FULL_SOLVER_ORDER = 1000  # up to this order all eigenvectors are computed
 
 
 @dataclass(frozen=True)
@@ -23,16 +24,21 @@ class FitSizes:
 
     n: int  # labeled pairs
     d: int  # distinct outputs in memory
-    n_labeled: int  # distinct outputs among the labeled ones
-    rank: int  # r, of the outputs that the coordinates span, or the number of output landmarks
+    n_labeled: int  # those of them that are labeled
+    rank: int  # r: of the outputs that the coordinates span, or the number of output landmarks
     n_components: int | None  # p; None for all
     supervision: float | None  # c; None keeps every direction
     input_landmarks: Landmarks | None
     output_landmarks: Landmarks | None
-    itemsize: int  # bytes per number of a block
+    itemsize: int  # s: bytes per number of a block
     has_unlabeled: bool = False
     row_bytes: int = 0  # of one output
-    pool: int = 0  # outputs among which output landmarks are chosen
+    has_regressor: bool = False  # instead of kernel ridge regression; its own memory is not known
+
+    def with_supervision(self, supervision: float) -> FitSizes:
+        """Return the sizes of a fit with another c; without unlabeled outputs in its coordinates if c = 1."""
+        changed = replace(self, supervision=supervision)
+        return changed if self.output_landmarks else replace(changed, rank=min(self.rank, changed.n_spanned))
 
     @property
     def q(self) -> int:
@@ -43,6 +49,11 @@ class FitSizes:
     def p(self) -> int:
         """The number of components."""
         return self.rank if self.n_components is None or self.supervision is None else min(self.n_components, self.rank)
+
+    @property
+    def n_spanned(self) -> int:
+        """The number of outputs whose Gram matrix is factored without output landmarks."""
+        return self.d if self.uses_unlabeled else self.n_labeled
 
     @property
     def uses_unlabeled(self) -> bool:
@@ -61,69 +72,75 @@ class FitSizes:
 
     @property
     def is_compact(self) -> bool:
-        """Whether the regression is reduced to a matrix for ``partial_fit``."""
+        """Whether the regression is reduced to a matrix, for ``partial_fit``."""
         return self.output_landmarks is not None and self.uses_unlabeled
 
 
 @dataclass(frozen=True)
 class FitMemory:
-    """The peak of each step of a fit in bytes, with what the steps before it keep."""
+    """The peak of each step of a fit in bytes, including what the steps before it keep."""
 
     outputs: int
     regression: int
     directions: int
     candidates: int
+    kept_outputs: int  # by the first step
 
     @property
     def peak(self) -> int:
-        """The largest of them."""
-        return max(self.outputs, self.regression, self.directions, self.candidates)
+        """The largest peak of a step."""
+        return max(self.outputs, self.after_outputs)
+
+    @property
+    def after_outputs(self) -> int:
+        """The largest peak of a step after the first."""
+        return max(self.regression, self.directions, self.candidates)
 
 
 def fit_memory(sizes: FitSizes) -> FitMemory:
     """Return the memory of the steps of a fit."""
     known = sizes.d * (sizes.row_bytes + 16)
-    outputs, kept_outputs = _exact_outputs(sizes) if sizes.output_landmarks is None else _landmark_outputs(sizes)
-    regression, kept_regression = _exact_regression(sizes) if sizes.input_landmarks is None else _nystrom(sizes)
-    before = known + kept_outputs
+    outputs, kept = exact_outputs(sizes) if sizes.output_landmarks is None else landmark_outputs(sizes)
+    regression, kept_regression = _regression(sizes)
+    before = known + kept
     return FitMemory(
-        max(KEY_BYTES * sizes.d, known + outputs),
-        before + regression,
-        before + kept_regression + _directions(sizes),
-        before + kept_regression + _candidates(sizes),
+        outputs=max(KEY_BYTES * sizes.d, known + outputs),
+        regression=before + regression,
+        directions=before + kept_regression + _directions(sizes),
+        candidates=before + kept_regression + _candidates(sizes),
+        kept_outputs=before,
     )
 
 
-def gram_bytes(n: int, itemsize: int = 8) -> int:
-    """Return the memory of a symmetric (n, n) matrix with the panel that it is computed in."""
-    step = panel_rows(n)
-    return 8 * n * n + (0 if step >= n else itemsize * step * n)
-
-
-def _exact_outputs(sizes: FitSizes) -> tuple[int, int]:
+def exact_outputs(sizes: FitSizes) -> tuple[int, int]:
     """Return the peak of the exact output side, and what it keeps: coordinates and triangle."""
-    r, d = sizes.rank, sizes.d if sizes.uses_unlabeled else sizes.n_labeled
+    r, d = sizes.rank, sizes.n_spanned
     return max(gram_bytes(d), 8 * d * d + 8 * d * r), 8 * d * r + 8 * r * r
 
 
-def _landmark_outputs(sizes: FitSizes) -> tuple[int, int]:
+def landmark_outputs(sizes: FitSizes) -> tuple[int, int]:
     """Return the peak of the output side with landmarks, and what it keeps: a triangle and the moments."""
     r, s, landmarks = sizes.rank, sizes.itemsize, sizes.output_landmarks
     assert landmarks is not None
-    pool = min(sizes.pool or sizes.d, pool_size(landmarks.n))
+    pool = pool_size(landmarks.n) if sizes.has_unlabeled and sizes.uses_unlabeled else sizes.n_labeled
+    pool = min(pool, pool_size(landmarks.n))
     choosing = 0
     if landmarks.method == "pivoted" and landmarks.n < pool:
         choosing = 4 * pool * landmarks.n + 32 * pool * MAX_PROPOSALS
     n_moments = 1 + (sizes.has_unlabeled and sizes.uses_unlabeled)
     kept = (8 + 8 * n_moments + (4 + 4 * n_moments) * sizes.is_single) * r * r
-    n_outputs = max(sizes.n, sizes.d)
-    block = s * r * block_rows(3 * s * r, min(n_outputs, MAX_BATCH_ROWS))
+    block = s * r * block_rows(3 * s * r, min(max(sizes.n, sizes.d), MAX_BATCH_ROWS))
     return max(choosing, gram_bytes(r, s), kept + block), kept
 
 
-def _exact_regression(sizes: FitSizes) -> tuple[int, int]:
-    """Return the peak of exact kernel ridge regression, and what it keeps: coefficients and fitted values."""
+def _regression(sizes: FitSizes) -> tuple[int, int]:
+    """Return the peak of the regression, and what it keeps."""
     n, r = sizes.n, sizes.rank
+    if sizes.has_regressor:
+        fitted = 8 * n * r * sizes.uses_fitted_values
+        return 8 * n * r + fitted, fitted
+    if sizes.input_landmarks is not None:
+        return _nystrom(sizes)
     kept = 8 * n * r * (1 + sizes.uses_fitted_values)
     return max(gram_bytes(n), 8 * n * n + 8 * n * r + kept), kept
 
@@ -132,8 +149,7 @@ def _nystrom(sizes: FitSizes) -> tuple[int, int]:
     """Return the peak of the regression with landmarks, and what it keeps."""
     n, q, r, s = sizes.n, sizes.q, sizes.rank, sizes.itemsize
     targets = 8 * n * r if sizes.output_landmarks is None else 0
-    rows = block_rows((3 * q + 2 * r) * s, min(n, MAX_REGRESSION_ROWS))
-    block = s * rows * (q + r) + s * q * r
+    block = s * (q + r) * block_rows((3 * q + 2 * r) * s, min(n, MAX_REGRESSION_ROWS)) + s * q * r
     peak = targets + (16 + 8 * sizes.is_single) * q * q + max(8 * q * r + block, 24 * q * r)
     solution = 8 * q * q + 8 * q * r * (1 + sizes.uses_fitted_values)
     if not sizes.is_compact:
@@ -143,33 +159,52 @@ def _nystrom(sizes: FitSizes) -> tuple[int, int]:
 
 
 def _directions(sizes: FitSizes) -> int:
-    """Return the memory of the leading eigenvectors."""
+    """Return the memory of the moment and of its leading eigenvectors."""
     r, p = sizes.rank, sizes.p
     if sizes.supervision is None:
         return 0
     if r > DENSE_LIMIT and 20 * p < r:
         return 8 * KRYLOV_BLOCKS * r * (p + max(10, p // 10))
+    return max(8 * r * r + eigenvector_bytes(r, p), 24 * r * r * sizes.is_compact * sizes.uses_fitted_values)
+
+
+def eigenvector_bytes(r: int, p: int) -> int:
+    """Return the memory of p leading eigenvectors of a matrix of order r, by a dense solver."""
     computes_all = r <= FULL_SOLVER_ORDER or 2 * p > r
-    solver = 32 * r * r if computes_all else 16 * r * r + 8 * r * p
-    return max(solver, 24 * r * r if sizes.is_compact and sizes.uses_fitted_values else 0)
+    return 24 * r * r if computes_all else 8 * r * r + 8 * r * p
 
 
 def _candidates(sizes: FitSizes) -> int:
     """Return the memory of the embedding, of the embedded known outputs and of the rotated regression."""
     r, p, s, d = sizes.rank, sizes.p, sizes.itemsize, sizes.d
     keeps_all = sizes.supervision is None
-    basis = 16 * r * p
     if sizes.output_landmarks is not None:
         embedded = s * d * p + s * r * p + s * (r + p) * block_rows(s * (r + p), min(d, MAX_EMBEDDED_ROWS))
     else:
         embedded = 8 * d * p * (not keeps_all) + 4 * d * p * sizes.is_single
-    rotated = 0 if keeps_all and sizes.input_landmarks is None else 8 * sizes.q * p
-    return basis + embedded + rotated + 4 * sizes.q * p * sizes.is_single
+    is_rotated = not (keeps_all and sizes.input_landmarks is None) and not sizes.has_regressor
+    return 16 * r * p + embedded + (8 * is_rotated + 4 * sizes.is_single) * sizes.q * p
 
 
-def with_rank(sizes: FitSizes, rank: int) -> FitSizes:
-    """Return the sizes with another rank of the outputs."""
-    return replace(sizes, rank=rank)
+@dataclass(frozen=True)
+class PredictionSizes:
+    """The sizes that determine the memory of a prediction."""
+
+    n_queries: int
+    n_components: int
+    k: int
+    itemsize: int
+    n_anchors: int  # training inputs, or input landmarks
+    n_candidates: int
+    rank: int  # output landmarks, or 0 if the candidates are embedded
 
 
-__all__ = ["FitMemory", "FitSizes", "fit_memory", "gram_bytes", "with_rank", "working_bytes"]
+def prediction_memory(sizes: PredictionSizes) -> int:
+    """Return the peak memory of a prediction."""
+    n, p, s = sizes.n_queries, sizes.n_components, sizes.itemsize
+    embedding = s * (sizes.n_anchors + p) * block_rows(3 * s * sizes.n_anchors, n)
+    numbers = 2 * p + sizes.rank
+    n_rows = block_rows(s * numbers, min(sizes.n_candidates, MAX_CANDIDATE_ROWS))
+    block = n_rows * (s * (sizes.rank + p) * (sizes.rank > 0) + 4 * (p + 2))
+    search = 24 * n * sizes.k + 16 * n + 8 * sizes.n_candidates + block + 8 * MAX_BLOCK_BOUNDS
+    return s * n * p + max(embedding, search)

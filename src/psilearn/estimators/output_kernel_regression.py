@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,8 +16,10 @@ from psilearn._utils import validation
 from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
 from psilearn._utils.samples import Samples, describe_shape, is_empty, n_columns, n_samples
 from psilearn.decoding import SharedCandidates
-from psilearn.embedding import Embedding, OutputStream
+from psilearn.embedding import Embedding, KnownOutputs, OutputStream
 from psilearn.embedding.output_sides import ExactOutputs, LandmarkOutputs, OutputSide
+from psilearn.estimators.fit_memory import FitSizes
+from psilearn.estimators.memory_check import require_fit_memory, require_remaining_memory, row_bytes
 from psilearn.estimators.prediction import OutputKernelPredictor
 from psilearn.kernels import Kernel, as_kernel, as_output_kernel
 from psilearn.landmarks.selection import Landmarks, as_landmarks
@@ -128,6 +130,7 @@ class OutputKernelRegression(OutputKernelPredictor):
             supervision=self._supervision,
             input_landmarks=as_landmarks(self.input_landmarks, "input_landmarks", "uniform"),
             output_landmarks=as_landmarks(self.output_landmarks, "output_landmarks", "pivoted"),
+            has_regressor=self.regressor is not None,
         )
 
     def _check_inputs(self, X: Samples) -> tuple[Samples, Kernel | None]:
@@ -166,6 +169,7 @@ class _Plan:
     supervision: float | None  # c; None keeps every direction
     input_landmarks: Landmarks | None
     output_landmarks: Landmarks | None
+    has_regressor: bool
 
     @property
     def uses_unlabeled(self) -> bool:
@@ -179,9 +183,42 @@ class _Plan:
 
     def output_side(self, kernel: Kernel, Y: Samples, unlabeled: OutputStream | None, compute: Compute) -> OutputSide:
         """Return exact output coordinates, or those of landmarks."""
-        if self.output_landmarks is None:
-            return ExactOutputs(kernel, Y, unlabeled, self.uses_unlabeled, compute)
-        return LandmarkOutputs(kernel, Y, unlabeled, self.uses_unlabeled, self.output_landmarks, self.alpha, compute)
+        others = None
+        if unlabeled is not None:
+            others = unlabeled.collect() if self.output_landmarks is None else unlabeled.in_memory
+        known = KnownOutputs.of(Y, others)
+        del others
+        sizes = self.sizes(known, unlabeled, compute)
+        require_fit_memory(sizes, kernel, known.outputs, compute)
+        if self.output_landmarks is not None:
+            arguments = unlabeled, self.uses_unlabeled, self.output_landmarks, self.alpha, compute
+            return LandmarkOutputs(kernel, Y, known, *arguments)
+        psi = ExactOutputs(kernel, known, self.uses_unlabeled, compute)
+        require_remaining_memory(replace(sizes, rank=psi.rank), compute)
+        return psi
+
+    def sizes(self, known: KnownOutputs, unlabeled: OutputStream | None, compute: Compute) -> FitSizes:
+        """Return the sizes that determine the memory of the fit; the rank is a bound."""
+        d, rank = n_samples(known.outputs), known.n_labeled
+        if self.uses_unlabeled:
+            rank = d
+        if self.output_landmarks is not None:
+            is_open = self.uses_unlabeled and unlabeled is not None and unlabeled.in_memory is None
+            rank = self.output_landmarks.n if is_open else min(self.output_landmarks.n, rank)
+        return FitSizes(
+            n=len(known.labeled),
+            d=d,
+            n_labeled=known.n_labeled,
+            rank=rank,
+            n_components=self.n_components,
+            supervision=self.supervision,
+            input_landmarks=self.input_landmarks,
+            output_landmarks=self.output_landmarks,
+            itemsize=compute.itemsize,
+            has_unlabeled=unlabeled is not None,
+            row_bytes=row_bytes(known.outputs),
+            has_regressor=self.has_regressor,
+        )
 
     def subspace(self, psi: OutputSide, regression: Regression, compute: Compute) -> Subspace:
         """Return the leading directions of M_c, or all of them."""

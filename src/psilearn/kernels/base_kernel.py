@@ -34,6 +34,7 @@ from psilearn.kernels.gram_matrix import (
     check_block,
     check_range,
     check_symmetric_matrix,
+    gram_bytes,
     symmetric_matrix,
 )
 from psilearn.kernels.inner_products import fill_diagonal, to_gaussians, to_squared_distances
@@ -125,7 +126,8 @@ class BaseKernel(BaseEstimator):
         compute = current_compute(A) if compute is None else compute
         checked = self.check(A)
         n = n_samples(checked)
-        compute.require_memory((2, n, n), f"The Gram matrix of {self!r} over {n} objects, with its factor,", remedy)
+        needed = gram_bytes(n, compute.itemsize) if compute.device is None else 16 * n * n  # no factor in place there
+        compute.require_bytes(needed, f"The Gram matrix of {self!r} over {n} objects", remedy)
         objects = self.to_device(checked, compute)
 
         def block(rows: slice, columns: slice) -> Array:

@@ -66,6 +66,12 @@ def panel_rows(n: int, compute: Compute = NUMPY) -> int:
     return min(compute.block_rows(3 * 8 * n, n), max(MIN_PANEL_ROWS, -(-n // 8)))
 
 
+def gram_bytes(n: int, itemsize: int = 8) -> int:
+    """Return the memory of a symmetric (n, n) matrix and of the panel that is computed at a time."""
+    step = panel_rows(n)
+    return 8 * n * n + (0 if step >= n else itemsize * step * n)
+
+
 def asymmetry(K: Array, transposed: Array) -> float:
     """Return max |K − transposedᵀ|, a few rows at a time."""
     step = len(K) if not isinstance(K, np.ndarray) else max(1, CHECKED_BYTES // (8 * K.shape[1]))

@@ -22,6 +22,7 @@ from psilearn.model_selection.best_estimator import BestEstimatorPredictions
 from psilearn.model_selection.choice import Choice, best_row, results_table, rows_where
 from psilearn.model_selection.grids import PathGrid
 from psilearn.model_selection.scoring import as_scorings
+from psilearn.model_selection.search_memory import fit_sizes, require_search_memory, sizes_of
 from psilearn.model_selection.search_problem import SearchProblem, check_problem
 from psilearn.model_selection.split_outputs import (
     ExactOutputPath,
@@ -125,6 +126,7 @@ class PathSearch(BestEstimatorPredictions):
         compute = self._resolve_compute(X, y, unlabeled)
         with compute.active(), show_progress(self.verbose):
             problem = check_problem(self, X, y, unlabeled, candidates, groups)
+            self._require_memory(problem, compute)
             paths = self._make_output_paths(problem, compute)
             grid = self._make_path_grid(problem, paths)
             tasks = self._make_tasks(problem, paths, grid, compute)
@@ -132,6 +134,7 @@ class PathSearch(BestEstimatorPredictions):
             compute.free_cached_memory()
         search = copy(self)
         search._store_results(problem, paths, grid, scores)
+        del paths, tasks  # the coordinates of the outputs, before the final fit computes its own
         search._choose()
         search._fit_best(X, y, problem)
         return publish(self, search)  # an error before this leaves the state of an earlier fit unchanged
@@ -189,6 +192,13 @@ class PathSearch(BestEstimatorPredictions):
                 f"n_jobs={self.n_jobs!r} starts processes, which cannot share {compute.device}: use n_jobs=None."
             )
         return compute
+
+    def _require_memory(self, problem: SearchProblem, compute: Compute) -> None:
+        """Raise MemoryError before a search that needs more memory than there is."""
+        n_jobs = 1 if compute.device is not None else min(effective_n_jobs(self.n_jobs), len(problem.splits))
+        fit = fit_sizes(problem, Compute.of(self.dtype).itemsize)
+        sizes = sizes_of(problem, fit, n_jobs, self.refit, uses_leave_one_out(self.cv))
+        require_search_memory(sizes, problem, compute)
 
     def _make_output_paths(self, problem: SearchProblem, compute: Compute) -> list[list[OutputPath]]:
         """Return the coordinates of the outputs for each output kernel."""

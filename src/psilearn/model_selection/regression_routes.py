@@ -204,14 +204,19 @@ def choose_route(
 
     ``widths`` are those of the output paths; for the other arguments see :class:`EigenRoute`.
     """
-    n = n_samples(X)
     if landmarks is not None:
         alpha = alphas[len(alphas) // 2]
         return NystromRoute(kernel, X, held, outputs_of, len(widths), landmarks, alpha, compute)
-    n_factors = len(alphas) * (1 + 6 * sum(widths) / n)  # factorizations of n³/3 flops, and solutions of 2n²S
-    if held is not None and max(widths) <= MAX_DENSE_ORDER and n_factors < EIGEN_COST:
-        n_kept = len(alphas) * sum(s * (s + n_samples(held)) for s in widths)
-        if n_kept <= n * n:  # no more numbers than K_x has
-            with suppress(NotPositiveSemidefiniteError):  # because of rounding or truly: the eigenvalues decide
-                return CholeskyRoute(kernel, X, held, outputs_of, len(widths), alphas, compute)
+    if held is not None and prefers_factors(n_samples(X), n_samples(held), widths, len(alphas)):
+        with suppress(NotPositiveSemidefiniteError):  # because of rounding or truly: the eigenvalues decide
+            return CholeskyRoute(kernel, X, held, outputs_of, len(widths), alphas, compute)
     return EigenRoute(kernel, X, held, outputs_of, compute)
+
+
+def prefers_factors(n: int, n_held: int | None, widths: Sequence[int], n_alphas: int) -> bool:
+    """Return whether one factor per λ is expected to be faster; ``n_held`` is None for leave-one-out."""
+    n_factors = n_alphas * (1 + 6 * sum(widths) / n)  # factorizations of n³/3 flops, and solutions of 2n²S
+    if n_held is None or max(widths) > MAX_DENSE_ORDER or n_factors >= EIGEN_COST:
+        return False
+    n_kept = n_alphas * sum(s * (s + n_held) for s in widths)
+    return n_kept <= n * n  # no more numbers than K_x has

@@ -265,7 +265,8 @@ class LandmarkOutputPath:
         kernel, known, compute = self.outputs.kernel, self.outputs.known, self.compute
         Y = take(self.outputs.labeled, train)
         stream = None if self.unlabeled is None else self.unlabeled.stream(kernel, Y)
-        side = LandmarkOutputs(kernel, Y, stream, True, self.landmarks, self.alpha, compute)
+        split = KnownOutputs.of(Y, None if stream is None else stream.in_memory)
+        side = LandmarkOutputs(kernel, Y, split, stream, True, self.landmarks, self.alpha, compute)
         labeled = take(known.outputs, slice(0, known.n_labeled))
         values = side.features.to_device(compute).columns(labeled, compute).T  # (d, r)
         moment = DiagonalMoment.of_matrix(values, compute.asarray(side.moment().to_matrix()))

@@ -75,6 +75,7 @@ class SplitTask:
                 if which not in scorers:
                     scorers[which] = PathScorer(self, outputs_of(which), path)
                 scorers[which].add(outputs_of(which), route.steps(which, scorers[which].grid))
+            del route  # and with it K_x, before that of the next input kernel is computed
         return self._assemble([scorers[which].table() for which in range(len(paths))])
 
     def _assemble(self, tables: list[Array]) -> Array:
