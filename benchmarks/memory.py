@@ -112,6 +112,7 @@ def _searches() -> list[Shape]:
         Shape(n=2400, n_distinct=500, output_kernel="dice", options={**grid, **some, "scoring": "f1"}),
         Shape(n=2500, options={**grid, **some, "output_landmarks": 800}),
         Shape(n=1200, options={**grid, **some, "cv": "loo"}),
+        Shape(n=8000, options={**grid, **some, "input_landmarks": 1500, "output_landmarks": 300}),
     ]
 
 
@@ -153,6 +154,7 @@ def predicted_search(shape: Shape, found: Figures) -> int:
             n_alphas=len(options["alphas"]),
             supervisions=supervisions,
             n_components=None if sizes is None else max(sizes),
+            input_landmarks=options.get("input_landmarks"),
             output_landmarks=options.get("output_landmarks"),
             n_output_kernels=shape.n_output_kernels,
             validation_share=0.2 if is_loo else 1 / options["cv"],

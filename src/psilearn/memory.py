@@ -33,7 +33,8 @@ A prediction of N inputs with k candidates each takes s·N·p and the larger of 
 A search keeps 8 d·r + 8 r² per output kernel, and as much again if there are unlabeled outputs. A split of n' training
 and q' held-out pairs takes 24 n'² for the eigenvectors of K_x, or 8 n'² + 8 q'·n' + 24 n'·r + 16 r² afterwards;
 without unlabeled outputs 8 d·r + 8 r² more per output kernel, with decoded scores 8 (d + r)·r more. With few λ and
-outputs of a low rank it takes 16 n'² + 8 q'·n' + 24 n'·r instead. Each process of ``n_jobs`` computes one split at a
+outputs of a low rank it takes 16 n'² + 8 q'·n' + 24 n'·r instead, with q input landmarks 40 q² + 8 q·r or 16 q² + 8
+q'·q + 24 q·r afterwards. Each process of ``n_jobs`` computes one split at a
 time.
 
 A ``regressor`` instead of kernel ridge regression receives targets of 8 n·r bytes and, where OEL uses them, returns as
@@ -211,6 +212,7 @@ def search_bytes(
     n_alphas: int,
     supervisions: Sequence[float] | None = (0.5,),
     n_components: int | None = None,
+    input_landmarks: int | Landmarks | None = None,
     output_landmarks: int | Landmarks | None = None,
     n_output_kernels: int = 1,
     validation_share: float = 0.2,
@@ -237,6 +239,8 @@ def search_bytes(
         The values of c of OELCV; (0,) for KDECV, None for IOKRCV.
     n_components : int or None, default=None
         The largest p of the grid. None stands for the default grid, and for IOKRCV.
+    input_landmarks : int, Landmarks or None, default=None
+        The input landmarks of the search.
     output_landmarks : int, Landmarks or None, default=None
         The output landmarks of the search.
     n_output_kernels : int, default=1
@@ -279,7 +283,7 @@ def search_bytes(
     """
     values = None if supervisions is None else [validation.check_fraction(c, "supervisions") for c in supervisions]
     arguments = output_landmarks, n_components, None if values is None else min(values), dtype, rank, n_labeled
-    fit = _fit_sizes(n, d, None, *arguments, unlabeled)
+    fit = _fit_sizes(n, d, input_landmarks, *arguments, unlabeled)
     share = validation.check_fraction(validation_share, "validation_share")
     n_held = n if leave_one_out else max(1, round(share * n))
     sizes = SearchSizes(

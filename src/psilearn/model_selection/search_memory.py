@@ -16,6 +16,7 @@ from psilearn.kernels.gram_matrix import gram_bytes
 from psilearn.model_selection.grids import MAX_COMPONENTS
 from psilearn.model_selection.regression_routes import prefers_factors
 from psilearn.model_selection.search_problem import SearchProblem
+from psilearn.regression.nystrom_path import MAX_BLOCK_ROWS as MAX_REGRESSION_ROWS
 
 RITZ_VECTORS = 6  # vectors that a space along a path keeps per component
 
@@ -51,7 +52,9 @@ class SearchSizes:
     def width(self) -> int:
         """s, the number of coordinates of a split."""
         r, p = self.fit.rank, self.max_components
-        if not self.is_shared or p is None or self.has_default_components:
+        if not self.is_shared:
+            return min(r, self.n_train) if self.mixes else r
+        if p is None or self.has_default_components:
             return r
         size = AXES_PER_VECTOR * min(p, r) + self.fit.n_labeled
         return r if r <= MAX_DENSE_ORDER or 2 * size > r else size
@@ -112,8 +115,10 @@ def _split(sizes: SearchSizes, fit: FitSizes) -> int:
     if s > MAX_DENSE_ORDER:
         n_cached = 1
     before = n_cached * kept + sizes.n_output_kernels * _candidates(sizes, fit)
-    widths = [s] * sizes.n_output_kernels
+    widths = [fit.rank if not sizes.is_shared else s] * sizes.n_output_kernels
     n_held = None if sizes.leaves_one_out else sizes.n_held
+    if fit.input_landmarks is not None:
+        return max(n_cached * kept + outputs, before + _nystrom(sizes, sum(widths)))
     if prefers_factors(sizes.n_train, n_held, widths, sizes.n_alphas):
         route = _factors(sizes, sum(widths))
     else:
@@ -143,18 +148,35 @@ def _candidates(sizes: SearchSizes, fit: FitSizes) -> int:
 
 def _eigenvectors(sizes: SearchSizes) -> int:
     """Return the peak of a split with one eigendecomposition of K_x."""
-    n, q, s, p = sizes.n_train, 0 if sizes.leaves_one_out else sizes.n_held, sizes.width, sizes.p
-    targets = 16 * n * s + 8 * sizes.n_held * s
-    steps = 8 * n * s if sizes.max_components is None else max(8 * n * s + 8 * s * s, _subspaces(sizes)) + 8 * n * p
-    if sizes.leaves_one_out:
-        steps = max(steps, 8 * n * n + 24 * n * p)
-    predicting = targets + max(steps, _scoring(sizes))
-    return max(gram_bytes(n), 24 * n * n, 8 * n * n + max(16 * q * n, 8 * q * n + predicting))
+    n, q = sizes.n_train, 0 if sizes.leaves_one_out else sizes.n_held
+    left_out = 8 * n * n + 8 * n * sizes.width if sizes.leaves_one_out else 0
+    return max(gram_bytes(n), 24 * n * n, 8 * n * n + max(16 * q * n, 8 * q * n + left_out + _decomposed(sizes, n)))
 
 
-def _subspaces(sizes: SearchSizes) -> int:
+def _nystrom(sizes: SearchSizes, width: int) -> int:
+    """Return the peak of a split with input landmarks, for output paths of this total width."""
+    assert sizes.fit.input_landmarks is not None
+    q, n_queries = min(sizes.fit.input_landmarks.n, sizes.n_train), sizes.n_held
+    rows = block_rows(8 * (3 * q + 2 * width), min(sizes.n_train, MAX_REGRESSION_ROWS))
+    crosses = 8 * q * width
+    reading = 16 * q * q + crosses + 8 * rows * (q + sizes.width) + 8 * q * sizes.width
+    kept = 16 * q * q + crosses + 8 * n_queries * q
+    return max(reading, 40 * q * q + crosses, 16 * q * q + 2 * crosses, kept + _decomposed(sizes, q))
+
+
+def _decomposed(sizes: SearchSizes, n: int) -> int:
+    """Return the memory of the steps of one output path, whose rotated targets have n rows."""
+    s, n_held = sizes.width, sizes.n_held
+    targets = 8 * n * s + 8 * n_held * s
+    rotating = 8 * n * s + 8 * n_held * s
+    if sizes.max_components is None:
+        return targets + max(rotating, 8 * n_held * s + _scoring(sizes))
+    return targets + 8 * n_held * s + max(rotating, 8 * n * s + 8 * s * s, _subspaces(sizes, n), _scoring(sizes))
+
+
+def _subspaces(sizes: SearchSizes, n: int) -> int:
     """Return the memory of the eigenvectors of M_c along a path."""
-    n, s, p = sizes.n_train, sizes.width, sizes.p
+    s, p = sizes.width, sizes.p
     outer = 32 * n * n if n < s and max(sizes.supervisions) == 1 else 0
     if s > max(MAX_DENSE_ORDER, 10 * p):
         return max(outer, 8 * (n + s) * RITZ_VECTORS * p + 8 * n * n * (n < s))
@@ -206,7 +228,7 @@ def sizes_of(problem: SearchProblem, fit: FitSizes, n_jobs: int, refit: bool, le
 def fit_sizes(problem: SearchProblem, itemsize: int) -> FitSizes:
     """Return the sizes of the final fit with the smallest c and the largest p; the rank is a bound."""
     known = problem.known
-    d, landmarks = n_samples(known.outputs), problem.landmarks
+    d, landmarks = n_samples(known.outputs), problem.output_landmarks
     rank = d if min(problem.supervisions) < 1 else known.n_labeled
     if landmarks is not None:
         is_open = problem.unlabeled is not None and problem.unlabeled.in_memory is None
@@ -218,7 +240,7 @@ def fit_sizes(problem: SearchProblem, itemsize: int) -> FitSizes:
         rank=rank,
         n_components=None if problem.sizes is None else max(problem.sizes, default=MAX_COMPONENTS),
         supervision=None if problem.sizes is None else min(problem.supervisions),
-        input_landmarks=None,
+        input_landmarks=problem.input_landmarks,
         output_landmarks=landmarks,
         itemsize=itemsize,
         has_unlabeled=problem.unlabeled is not None,
@@ -234,7 +256,7 @@ def require_search_memory(sizes: SearchSizes, problem: SearchProblem, compute: C
     free = None if compute.on_gpu else compute.available_bytes()
     if free is None or search_memory(sizes) <= free:
         return
-    if problem.landmarks is None:
+    if problem.output_landmarks is None:
         kernels, outputs = (kernel.fit(problem.Y) for kernel in problem.output_kernels), problem.known.outputs
         rank = max(probable_rank(kernel, outputs, sizes.fit.rank, free) for kernel in kernels)
         sizes = replace(sizes, fit=replace(sizes.fit, rank=rank))
@@ -251,14 +273,15 @@ def _remedy(sizes: SearchSizes) -> str:
     parts = ["set n_jobs=1"] if sizes.n_jobs > 1 else []
     if sizes.n_output_kernels > 1:
         parts.append("search fewer output kernels at a time")
-    if sizes.fit.output_landmarks is None and sizes.max_components is not None:
-        parts.append("set output_landmarks")
+    names = [name for name in ("input_landmarks", "output_landmarks") if getattr(sizes.fit, name) is None]
+    if names:
+        parts.append(f"set {' and '.join(names)}")
     half = replace(sizes.fit, n=-(-sizes.fit.n // 2), d=-(-sizes.fit.d // 2), n_labeled=-(-sizes.fit.n_labeled // 2))
     half = replace(half, rank=min(half.rank, half.d))
     halved = replace(sizes, fit=half, n_train=-(-sizes.n_train // 2), n_held=-(-sizes.n_held // 2))
     parts.append(
         f"search on a random part of the rows (half of them: {search_memory(halved):,} bytes) and fit the best setting "
-        f"with input_landmarks on all of them"
+        f"with landmarks on all of them"
     )
     sentence = ", or ".join(parts)
     return f"{sentence[0].upper()}{sentence[1:]}."
