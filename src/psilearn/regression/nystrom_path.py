@@ -117,6 +117,7 @@ class NystromPath:
             gram.add(phi)
             for cross, V in zip(crosses, targets, strict=True):
                 cross += phi @ compute.asarray(V[rows], compute.dtype)
+            del phi  # before the next block is computed
         spectrum, self.vectors_ = eigh(gram.symmetric(), overwrite=True)
         self.spectrum_ = clip_negative(spectrum)
         self.targets_ = [self.vectors_.T @ cross for cross in crosses]
@@ -159,6 +160,7 @@ class NystromPath:
         rotated = self.compute.zeros((n_samples(X), self.features_.rank))
         for rows, phi in self._feature_blocks(X, 0):
             rotated[rows] = phi.T @ self.vectors_
+            del phi  # before the next block is computed
         return rotated
 
     def inverse(self, alpha: float) -> Array:
