@@ -1,8 +1,10 @@
 """The documented formulas against the peak memory of a fresh process, and the checks before fits and searches."""
 
+import gc
 import re
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from benchmarks.memory import compare
 from benchmarks.memory_shapes import Shape
 
 from psilearn import IOKR, KDECV, OEL, OELCV, Landmarks
+from psilearn.decoding import SharedCandidates
 from psilearn.estimators.memory_check import suggestion
 from psilearn.kernels import Dice, Gaussian, Linear
 from psilearn.memory import _fit_sizes, fit_bytes, predict_bytes, search_bytes
@@ -183,3 +186,15 @@ def test_dice_outputs_with_the_default_memory_are_fitted():
     bits = (rng.random((40, 6)) < 0.5).astype(float)
     bits[:, 0] = 1
     assert IOKR(Gaussian(1.0), Dice()).fit(rng.random((40, 3)), bits).predict(rng.random((2, 3))).shape == (2, 6)
+
+
+def test_distinct_candidates_are_released_without_a_garbage_collection():
+    candidates = SharedCandidates(np.eye(3))
+    assert candidates.distinct() is candidates
+    reference = weakref.ref(candidates)
+    gc.disable()
+    try:
+        del candidates
+        assert reference() is None
+    finally:
+        gc.enable()

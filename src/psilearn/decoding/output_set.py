@@ -55,12 +55,16 @@ class OutputSet:
         """Which outputs are equal."""
         return distinct(self.outputs)
 
-    @cached_property
+    @property
     def _unique(self) -> Self:
         """The distinct outputs; the first of equal ones stays."""
+        # An attribute that refers to the object itself would keep its arrays in memory until garbage is collected.
+        return self if len(self._repetitions.first) == len(self) else self._first_of_equal
+
+    @cached_property
+    def _first_of_equal(self) -> Self:
+        """The distinct outputs as a new set."""
         first = self._repetitions.first
-        if len(first) == len(self):
-            return self
         result = self._select(first)
         result.__dict__["_repetitions"] = Distinct(np.arange(len(first)), np.arange(len(first)))
         return result
