@@ -8,6 +8,7 @@ from scipy import sparse
 from psilearn.decoding import NearLabelSets
 from psilearn.decoding.label_sets import near_label_sets, near_search
 from psilearn.decoding.label_sets.near_search import all_near_rows
+from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Gaussian, Linear, Tanimoto
 from tests.decoding.label_sets.set_cases import SIZE_KERNELS, cases, distances, draw_case, draw_sets
 from tests.kernels.kernel_cases import PROPERTY
@@ -62,10 +63,21 @@ def test_blocks_change_nothing(monkeypatch):
     np.testing.assert_array_equal(NearLabelSets(other, known).nearest(Z, 1).nearest, expected.nearest)
 
 
+def test_packed_bits_give_the_same_sets():
+    rng = np.random.default_rng(4)
+    landmarks, known, beta = draw_sets(rng, 10, 11), draw_sets(rng, 6, 11), rng.standard_normal((15, 10)) - 1
+    packed = [np.packbits(sets.astype(np.uint8), axis=1) for sets in (landmarks, known)]
+    expected = NearLabelSets(Embedding(Dice(), landmarks, np.eye(10)), known)
+    found = NearLabelSets(Embedding(Dice(packed=True), packed[0], np.eye(10)), packed[1], n_labels=11)
+    np.testing.assert_array_equal(
+        np.unpackbits(found.nearest(beta, 1).nearest, axis=1, count=11), expected.nearest(beta, 1).nearest
+    )
+    np.testing.assert_array_equal(np.unpackbits(found.listed.outputs, axis=1, count=11), expected.listed.outputs)
+
+
 def test_a_tie_goes_to_a_known_set():
     known = np.array([[1, 1, 0], [1, 1, 1]])
-    embedding, _ = draw_case(Linear(), 3, 0, 0, 1.0)
-    embedding = type(embedding)(Linear(), np.eye(3, dtype=int), np.eye(3))
+    embedding = Embedding(Linear(), np.eye(3, dtype=int), np.eye(3))
     found = NearLabelSets(embedding, known).nearest(np.array([[1.0, 0.5, 0.5]]), 1).nearest
     np.testing.assert_array_equal(found, [[1, 1, 0]])  # [1, 0, 0] is as near
 

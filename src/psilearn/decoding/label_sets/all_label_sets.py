@@ -23,7 +23,6 @@ from psilearn._backend import Compute
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples
 from psilearn.decoding.label_sets.found_sets import FoundSets
-from psilearn.decoding.label_sets.label_rows import count_labels
 from psilearn.decoding.label_sets.listable import ListableLabelSets
 from psilearn.decoding.label_sets.set_limits import MAX_COUNT, MAX_LISTED_SETS, SetLimits
 from psilearn.decoding.label_sets.size_forms import find_size_form
@@ -145,11 +144,7 @@ class AllLabelSets(ListableLabelSets):
 
     @cached_property
     def _limits(self) -> SetLimits:
-        width = count_labels(self._known_outputs(), self.packed)
-        n_labels = width if self.n_labels is None else validation.check_count(self.n_labels, "n_labels")
-        if n_labels > width or (n_labels < width and not self.packed):
-            raise ValueError(f"n_labels={n_labels}, but the outputs of the model have {width} labels.")
-        return SetLimits.of(n_labels, self.min_labels, self.max_labels, self.label_groups, self.group_rule)
+        return SetLimits.of(self._n_labels, self.min_labels, self.max_labels, self.label_groups, self.group_rule)
 
     @cached_property
     def _solver(self) -> SizeSolver | TanimotoSolver:

@@ -11,6 +11,7 @@ import numpy as np
 
 from psilearn._backend import Compute
 from psilearn._linalg import Array
+from psilearn._utils import validation
 from psilearn._utils.samples import Index, Samples
 from psilearn.decoding.candidates import Candidates, RankedRow
 from psilearn.decoding.label_sets.found_sets import FoundSets
@@ -32,6 +33,7 @@ class ListableLabelSets(Candidates):
 
     embedding: Embedding | None
     known: Samples  # outputs, in the form in which predictions are returned; None before the sets are given to a model
+    n_labels: int | None  # of packed rows; None for 8 per byte
 
     @property
     def packed(self) -> bool:
@@ -53,6 +55,15 @@ class ListableLabelSets(Candidates):
         check_label_rows(self._known_outputs(), self.packed)
         if not self._has_solver(1):
             self._require_listable("Give candidates")
+
+    @property
+    def _n_labels(self) -> int:
+        """The number L of labels."""
+        width = count_labels(self._known_outputs(), self.packed)
+        n_labels = width if self.n_labels is None else validation.check_count(self.n_labels, "n_labels")
+        if n_labels > width or (n_labels < width and not self.packed):
+            raise ValueError(f"n_labels={n_labels}, but the outputs of the model have {width} labels.")
+        return n_labels
 
     @cached_property
     def landmark_rows(self) -> Any:
@@ -137,8 +148,7 @@ class ListableLabelSets(Candidates):
         sets = self if embedding is self.embedding else self._copy(embedding, self.known)
         if truth is not None or not sets._has_solver(1):
             return sets.listed._path_decoder(embedding, sizes, compute, truth)
-        n_labels = count_labels(sets._known_outputs(), sets.packed)
-        return LabelSetPathDecoder(sets, sets._solve, embedding.basis, sets._to_outputs, n_labels, sizes, compute)
+        return LabelSetPathDecoder(sets, sets._solve, embedding.basis, sets._to_outputs, sets._n_labels, sizes, compute)
 
     def _to_outputs(self, rows: Any) -> Samples:
         """Return CSR rows in the form of the known outputs."""

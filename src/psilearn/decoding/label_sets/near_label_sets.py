@@ -14,7 +14,7 @@ from psilearn._linalg import row_products
 from psilearn._utils.samples import Samples, distinct, n_samples
 from psilearn.decoding.distances import tie_tolerance
 from psilearn.decoding.label_sets.found_sets import FoundSets
-from psilearn.decoding.label_sets.label_rows import count_labels, to_label_rows
+from psilearn.decoding.label_sets.label_rows import to_label_rows
 from psilearn.decoding.label_sets.listable import ListableLabelSets
 from psilearn.decoding.label_sets.near_search import NearSolver, all_near_rows
 from psilearn.decoding.label_sets.size_forms import find_size_form
@@ -43,6 +43,8 @@ class NearLabelSets(ListableLabelSets):
         The embedding of a model. None until the sets are passed to a method of a model.
     known : array or CSR matrix of shape (n, L), default=None
         The known label sets. None stands for those of the model.
+    n_labels : int, default=None
+        The number of labels of packed rows, if it is not a multiple of 8.
 
     See Also
     --------
@@ -60,32 +62,35 @@ class NearLabelSets(ListableLabelSets):
     array([[1, 0, 0, 1]])
     """
 
-    def __init__(self, embedding: Embedding | None = None, known: Samples | None = None) -> None:
+    def __init__(
+        self, embedding: Embedding | None = None, known: Samples | None = None, *, n_labels: int | None = None
+    ) -> None:
         self.embedding = embedding
         self.known = known
+        self.n_labels = n_labels
 
     def __repr__(self) -> str:
         if self.known is None:
             return "NearLabelSets()"
         return f"NearLabelSets({n_samples(self.known):,} known sets of {self._n_labels} labels and their neighbors)"
 
-    @property
-    def _n_labels(self) -> int:
-        return count_labels(self._known_outputs(), self.packed)
-
     @cached_property
     def _known_rows(self) -> Any:
         """The distinct known sets as CSR rows."""
-        rows = to_label_rows(self._known_outputs(), self.packed)
+        rows = to_label_rows(self._known_outputs(), self.packed)[:, : self._n_labels]
         return rows[distinct(rows).first]
 
     @cached_property
     def _solver(self) -> NearSolver | None:
         form = find_size_form(self._known_embedding().kernel)
-        return None if form is None else NearSolver(SizeWeights(form, self.landmark_rows), self._known_rows)
+        return (
+            None
+            if form is None
+            else NearSolver(SizeWeights(form, self.landmark_rows[:, : self._n_labels]), self._known_rows)
+        )
 
     def _copy(self, embedding: Embedding | None, known: Samples) -> Self:
-        return type(self)(embedding, known)
+        return type(self)(embedding, known, n_labels=self.n_labels)
 
     def _known_outputs(self) -> Samples:
         if self.known is None:

@@ -8,9 +8,9 @@ n·(L + 1) sets are searched without making one of them: O(s) per query and know
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from psilearn.decoding.label_sets.set_limits import SetLimits
 from psilearn.decoding.label_sets.size_queries import SizeQueries
 from psilearn.decoding.label_sets.size_weights import SizeWeights
 from psilearn.decoding.label_sets.solver import iter_query_blocks
+from psilearn.decoding.label_sets.top_sums import largest_columns
 
 MAX_PAIRS = 2**21  # of queries and known sets that are compared together
 NO_LABEL = -1
@@ -62,11 +63,16 @@ class NearSolver:
 
     def _best(self, queries: SizeQueries) -> Changes:
         """Return the nearest set of each query."""
+
+        @lru_cache(maxsize=3)  # sizes ascend, and each is needed for known sets of three sizes
+        def weights_of(size: int) -> Array:
+            return to_numpy(queries.weights.weights(queries.vectors, np.array([size]))[0])
+
         found: list[Changes] = []
         sizes: list[int] = []
         for size, members in self._groups:
             for part in iter_slices(len(members), max(1, MAX_PAIRS // (len(queries) * (size + 1)))):
-                for changed_size, changes in self._changes(queries, size, members[part]):
+                for changed_size, changes in self._changes(queries, weights_of, size, members[part]):
                     found.append(changes)
                     sizes.append(changed_size)
         is_new = [changes.labels[0, 0] != NO_LABEL for changes in found]
@@ -75,7 +81,9 @@ class NearSolver:
         columns, least = first_smallest(D, queries.slack(np.array(sizes)[order]))
         return Changes(least, np.take_along_axis(known, columns, 1), np.take_along_axis(labels, columns, 1))
 
-    def _changes(self, queries: SizeQueries, size: int, members: Index) -> Iterator[tuple[int, Changes]]:
+    def _changes(
+        self, queries: SizeQueries, weights_of: Callable[[int], Array], size: int, members: Index
+    ) -> Iterator[tuple[int, Changes]]:
         """Yield the nearest of some known sets of one size, of those with one more label and with one label less."""
         n_labels = self.known.shape[1]
         Y = self.known[members]
@@ -83,7 +91,7 @@ class NearSolver:
         for changed in (size, size + 1, size - 1):
             if not 0 <= changed <= n_labels:
                 continue
-            W = to_numpy(queries.weights.weights(queries.vectors, np.array([changed]))[0])  # (b, L)
+            W = weights_of(changed)  # (b, L)
             totals = np.asarray(Y @ W.T).T  # (b, m)
             change = np.full(totals.shape, NO_LABEL, dtype=np.intp)
             if changed > size:
@@ -101,7 +109,8 @@ class NearSolver:
 
     def _best_additions(self, Y: Any, W: Array, size: int) -> Index:
         """Return the heaviest label outside of each set, (b, m), for sets Y (m, L) of one size and weights W (b, L)."""
-        order = np.argsort(-W, axis=1, kind="stable")[:, : size + 1]
+        heaviest = largest_columns(W, size + 1)
+        order = np.take_along_axis(heaviest, np.argsort(-np.take_along_axis(W, heaviest, 1), axis=1, kind="stable"), 1)
         has_label = sparse.csr_matrix(Y.T)  # (L, m)
         best = np.full((len(W), Y.shape[0]), NO_LABEL, dtype=np.intp)
         for place in range(size + 1):

@@ -22,7 +22,7 @@ from psilearn._linalg import Array, clip_negative
 from psilearn._utils.samples import Index
 from psilearn.decoding.label_sets.size_queries import SizeQueries
 from psilearn.decoding.label_sets.size_weights import like
-from psilearn.decoding.label_sets.top_sums import nth_largest, top_sums
+from psilearn.decoding.label_sets.top_sums import largest_columns, nth_largest, top_sums
 
 ROUNDING = 1e-12  # of bounds, relative to the largest |A|
 MIN_SAVED = 2  # labels are selected if at most this part of them remains
@@ -70,19 +70,12 @@ class RangeBounds:
         n_kept = int(possible.sum(1).max())
         if MIN_SAVED * n_kept >= n_labels:
             return queries
-        return replace(queries, vectors=_take_columns(queries.vectors, _largest_columns(upper, n_kept)))
+        return replace(queries, vectors=_take_columns(queries.vectors, largest_columns(upper, n_kept)))
 
 
 def _combine(vectors: Any, coefficients: Array) -> Any:
     """Return Σ_t c_t A_t, (b, L), for vectors (T, b, L)."""
     return (like(coefficients, vectors) @ vectors.reshape(len(vectors), -1)).reshape(vectors.shape[1:])
-
-
-def _largest_columns(values: Any, n: int) -> Any:
-    """Return the columns of the n largest entries of each row, (b, n), ascending."""
-    if is_tensor(values):
-        return values.topk(n, 1).indices.sort(1).values
-    return np.sort(np.argpartition(values, values.shape[1] - n, axis=1)[:, values.shape[1] - n :], axis=1)
 
 
 def _take_columns(vectors: Any, columns: Any) -> Any:

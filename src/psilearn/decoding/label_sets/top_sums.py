@@ -32,3 +32,10 @@ def largest_first(W: Any) -> Array:
     if is_tensor(W):
         return to_numpy(W.sort(1, descending=True).values)
     return np.sort(W, axis=1)[:, ::-1]
+
+
+def largest_columns(values: Any, n: int) -> Any:
+    """Return the columns of the n largest entries of each row, (b, n), ascending."""
+    if is_tensor(values):
+        return values.topk(n, 1).indices.sort(1).values
+    return np.sort(np.argpartition(values, values.shape[1] - n, axis=1)[:, values.shape[1] - n :], axis=1)
