@@ -274,3 +274,17 @@ def test_candidates_by_example_and_index(form, own):
     examples, indices = np.array([3, 3, 0, 13]), np.array([1, 0, 0, 1])
     expected = [dense(sets[i])[j] for i, j in zip(examples, indices, strict=True)]
     np.testing.assert_array_equal(dense(decoder.take(examples, indices)), expected)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e8])
+def test_ties_are_found_by_their_definition(scale):
+    """Integers, so that distances are exact: many ties, and candidates with large k(y, y) next to them."""
+    rng, compute = np.random.default_rng(0), current_compute()
+    Z, g = rng.integers(-2, 3, (40, 3)).astype(float), rng.integers(-1, 2, (60, 3)).astype(float)
+    norms = (g**2).sum(axis=1) + rng.integers(0, 2, 60)
+    norms[::9] = 3 + scale
+    nearest, _, _ = decode_path(*map(compute.asarray, (Z, g, norms)), [1, 2, 3], None, compute)
+    for j, p in enumerate([1, 2, 3]):
+        D = (Z[:, :p] ** 2).sum(axis=1)[:, None] - 2 * Z[:, :p] @ g[:, :p].T + norms
+        np.testing.assert_array_equal(nearest[j], np.argmin(D, axis=1))
+        assert np.mean((D.min(axis=1)[:, None] == D).sum(axis=1) > 1) > 0.3, "ties are common"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,11 @@ class ComponentPathDecoder(PathDecoder):
             g, norms = embedding(unique, compute)[inverse], compute_squared_norms(unique, embedding)[inverse]
         self._values, self._norms = compute.asarray(g), compute.asarray(norms)  # (c, r), (c,)
 
+    @property
+    def n_candidates(self) -> int:
+        """The number of candidates."""
+        return len(self._norms)
+
     def _add(self, V: Any, Z: Any, sizes: list[int]) -> None:
         g = self._values if V is None else self._values @ V  # (c, p_max)
         nearest, nearer, tied = decode_path(Z, g, self._norms, sizes, self.truth, self.compute)
@@ -64,18 +69,51 @@ def decode_path(
     is_counted = truth >= 0
     nearer, tied = np.where(is_counted, np.zeros(shape), np.inf), np.zeros(shape)
     truth_D, truth_slack = _truth_distances(Z, g, squared_norms, sizes, truth)
-    for j, queries, rows, D, slack in _iter_distances(Z, g, squared_norms, sizes, compute):
-        column, least = first_smallest(D, slack)
-        room = to_numpy(array_namespace(D).take_along_axis(slack, column, axis=1))[:, 0]
-        column, least = to_numpy(column)[:, 0] + rows.start, to_numpy(least)[:, 0]
+    for j, queries, rows, block in _iter_blocks(Z, g, squared_norms, sizes, compute):
+        column, least, room = block.nearest()
         is_nearer = least + room < distance[j, queries]
-        nearest[j, queries] = np.where(is_nearer, column, nearest[j, queries])
+        nearest[j, queries] = np.where(is_nearer, column + rows.start, nearest[j, queries])
         distance[j, queries] = np.minimum(least, distance[j, queries])
         if is_counted[queries].any():
-            counts = count_nearer(D, slack, truth_D[j, queries, None], truth_slack[j, queries, None])
+            counts = count_nearer(*block.distances(), truth_D[j, queries, None], truth_slack[j, queries, None])
             nearer[j, queries] += counts[0]
             tied[j, queries] += counts[1]
     return nearest, nearer, tied
+
+
+class DistanceBlock(NamedTuple):
+    """Squared distances of queries and candidates as |z|² (b,) and k(y, y) − 2⟨z, g(y)⟩ (b, c)."""
+
+    z_squared: Any
+    norms: Any  # (c,)  k(y, y)
+    offsets: Any  # (b, c)
+
+    def take(self, queries: Index) -> DistanceBlock:
+        """Return the distances of some of the queries."""
+        return DistanceBlock(take_rows(self.z_squared, queries), self.norms, take_rows(self.offsets, queries))
+
+    def distances(self) -> tuple[Any, Any]:
+        """Return the distances (b, c) and their slacks."""
+        return to_distances((self.norms - self.offsets) / 2, self.z_squared[:, None] + self.norms, TIE_TOLERANCE)
+
+    def nearest(self) -> tuple[Index, Array, Array]:
+        """Return the first nearest candidate of each query, its distance and its slack, NumPy arrays (b,).
+
+        Slacks of all candidates are computed only for queries for which a second candidate may be tied.
+        """
+        xp = array_namespace(self.offsets)
+        column = xp.argmin(self.offsets, axis=1, keepdims=True)
+        least = xp.take_along_axis(self.offsets, column, axis=1)
+        limit = least + 2 * TIE_TOLERANCE * (self.z_squared + xp.max(self.norms))[:, None]
+        is_close = self.offsets <= limit
+        column = to_numpy(column)[:, 0]
+        if xp.count_nonzero(is_close) > len(column):
+            several = np.flatnonzero(to_numpy(xp.count_nonzero(is_close, axis=1)) > 1)
+            column = column.copy()
+            column[several] = to_numpy(first_smallest(*self.take(several).distances())[0])[:, 0]
+        z_squared = to_numpy(self.z_squared)
+        room = TIE_TOLERANCE * (z_squared + to_numpy(self.norms)[column])
+        return column, np.maximum(to_numpy(least)[:, 0] + z_squared, 0), room
 
 
 def _truth_distances(Z: Any, g: Any, squared_norms: Any, sizes: Sequence[int], truth: Index) -> tuple[Array, Array]:
@@ -95,19 +133,20 @@ def _truth_distances(Z: Any, g: Any, squared_norms: Any, sizes: Sequence[int], t
     return D, slacks
 
 
-def _iter_distances(
+def _iter_blocks(
     Z: Any, g: Any, squared_norms: Any, sizes: Sequence[int], compute: Compute
-) -> Iterator[tuple[int, slice, slice, Any, Any]]:
-    """Yield the number of p, queries, candidates, distances and slacks, candidates ascending, in blocks that fit."""
+) -> Iterator[tuple[int, slice, slice, DistanceBlock]]:
+    """Yield the number of p, queries, candidates and their distances, candidates ascending, in blocks that fit."""
     xp = array_namespace(Z)
     z_squared = xp.concat([compute.zeros((len(Z), 1)), xp.cumulative_sum(Z**2, axis=1)], axis=1)  # (q, p_max + 1)
+    factor = -2.0 * Z
     for start in range(0, len(g), MAX_BLOCK_ROWS):
         rows = slice(start, min(start + MAX_BLOCK_ROWS, len(g)))
+        norms = squared_norms[rows]
         for queries in compute.iter_blocks(len(Z), BYTES_PER_DISTANCE * (rows.stop - rows.start)):
-            products = compute.zeros((queries.stop - queries.start, rows.stop - rows.start))
+            offsets = compute.zeros((queries.stop - queries.start, 1)) + norms
             done = 0
             for j, p in enumerate(sizes):
-                products += Z[queries, done:p] @ g[rows, done:p].T
+                offsets += factor[queries, done:p] @ g[rows, done:p].T
                 done = p
-                lengths = z_squared[queries, p][:, None] + squared_norms[rows]
-                yield j, queries, rows, *to_distances(1.0 * products, lengths, TIE_TOLERANCE)
+                yield j, queries, rows, DistanceBlock(z_squared[queries, p], norms, offsets)

@@ -135,6 +135,11 @@ class PathDecoder(ABC):
         """Whether an index stands for the same output in all examples."""
         return True
 
+    @property
+    def n_candidates(self) -> int | None:
+        """The number of candidates if all examples share one list of them, else None."""
+        return None
+
     def take(self, examples: Index, indices: Index) -> Samples:
         """Return candidates by the numbers of their examples and their indices, as one collection.
 

@@ -13,15 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend import iter_slices
+from psilearn._backend import iter_blocks
 from psilearn._linalg import Array
-from psilearn._utils.samples import Index, Samples, distinct, n_samples, take
+from psilearn._utils.samples import Distinct, Index, Samples, distinct, n_columns, n_samples, take
 from psilearn.decoding import PathDecoder
 from psilearn.decoding.path_decoder import DecodedStep
 from psilearn.kernels import Kernel
 from psilearn.metrics import Mean
 from psilearn.metrics.candidate_metrics import hits
 from psilearn.model_selection.scoring import Metric, Scoring
+
+MAX_TABLE = 2**16  # pairs that are all compared at once, because most of them will occur
+MIN_BLOCK_ROWS = 4096  # pairs that are compared at a time, if there are not more examples
+BYTES_PER_ENTRY = 64  # of two rows of a block of pairs while they are compared
 
 StepScore = Callable[[DecodedStep], Array]  # the results of one step → one score per p
 
@@ -86,7 +90,8 @@ class MetricScores:
         self.truth = truth
         self.kernel = kernel
         self._examples = np.arange(n_samples(truth))
-        self._truth_numbers = distinct(truth).inverse if decoder.shares_candidates else self._examples
+        equal = distinct(truth) if decoder.shares_candidates else Distinct(self._examples, self._examples)
+        self._first_examples, self._truth_numbers = equal  # of each different true output; of each example
         self._has_pair_values: bool | None = None  # None before the first result
         self._pairs, self._pair_values = np.empty(0, dtype=np.intp), np.empty(0)  # ascending
         self._known: dict[bytes, float] = {}  # digest of predictions → score
@@ -96,9 +101,11 @@ class MetricScores:
         if self._has_pair_values is None:
             first = self._evaluate(self._examples, step.nearest[0])
             self._has_pair_values = _pair_values(first, len(self._examples)) is not None
+            n_candidates = self.decoder.n_candidates
+            if self._has_pair_values and n_candidates and n_candidates * len(self._first_examples) <= MAX_TABLE:
+                self._learn(np.arange(n_candidates)[:, None], self._first_examples)
         if self._has_pair_values:
-            pairs = step.nearest * len(self._examples) + self._truth_numbers  # (n_sizes, q)
-            self._learn(pairs)
+            pairs = self._learn(step.nearest, self._examples)
         if self._has_pair_values:
             means: Array = self._pair_values[np.searchsorted(self._pairs, pairs)].mean(axis=1)
             return means
@@ -108,26 +115,31 @@ class MetricScores:
         """Return the metric of examples and their candidates with these indices."""
         return self.metric(take(self.truth, examples), self.decoder.take(examples, indices), self.kernel)
 
-    def _learn(self, pairs: Index) -> None:
-        """Compute the values of the pairs that are new, at most as many at a time as there are examples."""
+    def _learn(self, indices: Index, examples: Index) -> Index:
+        """Compute the values of candidates (…, m) for examples (m,) that are not known; return numbers of the pairs."""
+        pairs = indices * len(self._examples) + self._truth_numbers[examples]
         places = np.searchsorted(self._pairs, pairs)
         is_known = places < len(self._pairs)
         is_known[is_known] = self._pairs[places[is_known]] == pairs[is_known]
-        if is_known.all():
-            return
-        examples = np.broadcast_to(self._examples, pairs.shape)[~is_known]
-        new, first = np.unique(pairs[~is_known], return_index=True)
-        values = np.empty(len(new))
-        for part in iter_slices(len(new), len(self._examples)):
-            score = self._evaluate(examples[first[part]], new[part] // len(self._examples))
-            found = _pair_values(score, part.stop - part.start)
+        if not is_known.all():
+            new, first = np.unique(pairs[~is_known], return_index=True)
+            values = self._compare(np.broadcast_to(examples, pairs.shape)[~is_known][first], new // len(self._examples))
+            places = np.searchsorted(self._pairs, new)
+            self._pairs = np.insert(self._pairs, places, new)
+            self._pair_values = np.insert(self._pair_values, places, values)
+        return pairs
+
+    def _compare(self, examples: Index, indices: Index) -> Array:
+        """Return the value of each pair, computed in blocks."""
+        values = np.zeros(len(examples))
+        bytes_per_row = BYTES_PER_ENTRY * (n_columns(self.truth) or 1)
+        for part in iter_blocks(len(values), bytes_per_row, max(MIN_BLOCK_ROWS, len(self._examples))):
+            found = _pair_values(self._evaluate(examples[part], indices[part]), part.stop - part.start)
             if found is None:  # the number of values was that of the examples by chance
                 self._has_pair_values = False
-                return
+                break
             values[part] = found
-        places = np.searchsorted(self._pairs, new)
-        self._pairs = np.insert(self._pairs, places, new)
-        self._pair_values = np.insert(self._pair_values, places, values)
+        return values
 
     def _score_of(self, nearest: Index) -> float:
         """Return the score of the predictions of one setting."""
