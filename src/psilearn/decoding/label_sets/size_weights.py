@@ -27,6 +27,8 @@ from psilearn._linalg import Array
 from psilearn._utils.samples import Index
 from psilearn.decoding.label_sets.size_forms import SizeForm
 
+Summation = Callable[[Any], tuple[Any, Array]]  # of β (b, r): A (T, b, L) and B (T, b)
+
 
 @dataclass(frozen=True)
 class SizeWeights:
@@ -53,6 +55,11 @@ class SizeWeights:
     def _sizes(self) -> Index:
         """The sizes t of landmarks, (T,), ascending; 0 if there is no landmark."""
         return np.unique(self._landmark_sizes) if len(self._landmark_sizes) else np.zeros(1, dtype=np.intp)
+
+    @cached_property
+    def _dense_summations(self) -> dict[Any, Summation]:
+        """The functions of :meth:`summation` by device; they keep arrays there, which the steps of a path share."""
+        return {}
 
     @cached_property
     def _sums(self) -> Any:
@@ -85,13 +92,15 @@ class SizeWeights:
             return np.zeros((totals.shape[1], len(sizes)))
         return (self.form.constant(sizes[:, None], self._sizes) @ totals).T
 
-    def summation(self, compute: Compute) -> Callable[[Any], tuple[Any, Array]]:
+    def summation(self, compute: Compute) -> Summation:
         """Return the function of coefficients β (b, r) whose result is A, (T, b, L) on the device, and B, (T, b).
 
         Cost per query: the nonzeros of the landmarks; on a device, where they are dense, 2·r·L flops.
         """
         if compute.device is not None:
-            return self._dense_summation(compute)
+            if compute.device not in self._dense_summations:
+                self._dense_summations[compute.device] = self._dense_summation(compute)
+            return self._dense_summations[compute.device]
 
         def sums(beta: Array) -> tuple[Array, Array]:
             vectors = np.asarray(self._sums @ beta.T).reshape(self.n_vectors, self.n_labels, len(beta))
@@ -99,7 +108,7 @@ class SizeWeights:
 
         return sums
 
-    def _dense_summation(self, compute: Compute) -> Callable[[Any], tuple[Any, Array]]:
+    def _dense_summation(self, compute: Compute) -> Summation:
         """Return the same function for tensors, as products of dense ones."""
         groups = [np.flatnonzero(self._landmark_sizes == size) for size in self._sizes]
         rows = self.landmarks
