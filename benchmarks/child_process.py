@@ -9,7 +9,6 @@ after its imports.
 
 import importlib
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -23,22 +22,13 @@ ROOT = Path(__file__).resolve().parent.parent
 MARK = "benchmarks.child_process:"
 
 
-def run_in_child(
-    module: str,
-    function: str,
-    *,
-    device: str | None = None,
-    environment: dict[str, str] | None = None,
-    **arguments: Any,
-) -> Figures:
+def run_in_child(module: str, function: str, *, device: str | None = None, **arguments: Any) -> Figures:
     """Return the dict that the function returned, with ``peak_bytes`` and ``baseline_bytes``.
 
-    The process computes on ``device``, a device of torch, or in NumPy if it is None, with the variables of
-    ``environment`` in addition to those of this process.
+    The process computes on ``device``, a device of torch, or in NumPy if it is None.
     """
     command = [sys.executable, "-m", "benchmarks.child_process", module, function, json.dumps(arguments), device or ""]
-    variables = {**os.environ, **(environment or {})}
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=variables)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     answers = [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK)]
     if done.returncode or not answers:
         reason = (done.stderr or done.stdout).strip().splitlines()[-1:] or [f"exit status {done.returncode}"]

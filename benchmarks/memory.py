@@ -1,7 +1,8 @@
 """The formulas of ``psilearn.memory`` against measured peaks, over a grid of fits, predictions and searches.
 
-Every shape runs in a process of its own, with one thread, after a small problem of the same kind has loaded code and
-buffers. The peak is the largest resident memory (VmHWM, reset before the work) minus the resident memory before it.
+Every shape runs in a process of its own, forked from one that has only imported the library, with one thread, after a
+small problem of the same kind has loaded code and buffers. The peak is the largest resident memory (VmHWM, reset before
+the work) minus the resident memory before it.
 """
 
 import sys
@@ -10,7 +11,7 @@ from typing import Any
 from sklearn import config_context
 
 from benchmarks.measurement import Figures, Run
-from benchmarks.memory_shapes import Shape, run_shape
+from benchmarks.memory_shapes import Shape, measure_fit, measure_search, run_shape
 from psilearn.memory import fit_bytes, predict_bytes, search_bytes
 
 BAND = 0.80, 1.25  # of predicted / measured
@@ -70,8 +71,8 @@ def _landmark_fits() -> list[Shape]:
         Shape(n=4000, options={**FEW, "output_landmarks": 500}),
         Shape("IOKR", n=4000, options={"output_landmarks": 300}),
         Shape("KDE", n=4000, options={**FEW, "output_landmarks": 300, **SINGLE}),
-        Shape(n=20000, output_kernel="dice", options={**FEW, **BOTH}),
-        Shape(n=20000, output_kernel="tanimoto", csr_outputs=True, options={**FEW, **BOTH}),
+        Shape(n=20000, output_kernel="dice", options={**FEW, **WIDE}),
+        Shape(n=20000, output_kernel="tanimoto", csr_outputs=True, options={**FEW, **WIDE}),
         Shape(n=20000, output_kernel="linear", options={"n_components": 20, **WIDE}),
         Shape(n=20000, density=0.02, n_features=2000, options={**FEW, **WIDE}),
         Shape(n=20000, density=0.02, n_features=2000, options={**FEW, **WIDE, **SINGLE}),
@@ -167,7 +168,7 @@ def predicted_search(shape: Shape, found: Figures) -> int:
 
 def compare(kind: str, shape: Shape) -> Row:
     """Return the description of a shape, predicted and measured megabytes, and their ratio."""
-    found = run_shape("measure_search" if kind == "search" else "measure_fit", shape)
+    found = run_shape(measure_search if kind == "search" else measure_fit, shape)
     predict: Any = {"fit": predicted_fit, "predict": predicted_prediction, "search": predicted_search}[kind]
     predicted, measured = predict(shape, found), found[kind]
     return f"{kind}: {shape.describe()}", predicted / 1e6, measured / 1e6, predicted / measured

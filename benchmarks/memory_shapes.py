@@ -2,18 +2,23 @@
 
 import ctypes
 import gc
+import multiprocessing
+import os
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg.blas import dgemm, sgemm
 from sklearn import set_config
 
-from benchmarks.child_process import resident_bytes, run_in_child
+from benchmarks.child_process import resident_bytes
 from psilearn import IOKR, IOKRCV, KDE, KDECV, OEL, OELCV
 from psilearn._utils.samples import distinct
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear, Tanimoto
@@ -108,38 +113,36 @@ def peak_of(work: Callable[[], Any]) -> tuple[int, Any]:
     return resident_bytes(peak=True) - before, result
 
 
-def measure_fit(shape: dict[str, Any]) -> dict[str, Any]:
+def measure_fit(shape: Shape) -> dict[str, Any]:
     """Fit and predict; return the peak of each, and the sizes that the formulas take."""
-    described = Shape(**shape)
-    set_config(working_memory=described.working_memory)
+    set_config(working_memory=shape.working_memory)
     rng = np.random.default_rng(0)
-    _warm_up(described, ESTIMATORS, rng)
-    X, Y = make_inputs(described, described.n, rng), make_labeled(described, rng)
-    U = make_outputs(described, described.n_unlabeled, rng) if described.n_unlabeled else None
-    fit, model = peak_of(lambda: make_model(described, ESTIMATORS).fit(X, Y, unlabeled=U))
+    _warm_up(shape, ESTIMATORS, rng)
+    X, Y = make_inputs(shape, shape.n, rng), make_labeled(shape, rng)
+    U = make_outputs(shape, shape.n_unlabeled, rng) if shape.n_unlabeled else None
+    fit, model = peak_of(lambda: make_model(shape, ESTIMATORS).fit(X, Y, unlabeled=U))
     answer = {"fit": fit, "d": len(model.candidates_), "r": len(model.embedding_.basis), "p": model.n_components_}
     answer["n_labeled"] = len(distinct(Y).first)
-    if described.n_queries:
-        queries = make_inputs(described, described.n_queries, rng)
-        given = make_outputs(described, described.n_candidates, rng) if described.n_candidates else None
-        answer["predict"] = peak_of(lambda: model.predict_topk(queries, described.k, candidates=given))[0]
+    if shape.n_queries:
+        queries = make_inputs(shape, shape.n_queries, rng)
+        given = make_outputs(shape, shape.n_candidates, rng) if shape.n_candidates else None
+        answer["predict"] = peak_of(lambda: model.predict_topk(queries, shape.k, candidates=given))[0]
     return answer
 
 
-def measure_search(shape: dict[str, Any]) -> dict[str, Any]:
+def measure_search(shape: Shape) -> dict[str, Any]:
     """Search; return the peak and the sizes that the formula takes."""
-    described = Shape(**shape)
-    set_config(working_memory=described.working_memory)
+    set_config(working_memory=shape.working_memory)
     rng = np.random.default_rng(0)
-    _warm_up(described, SEARCHES, rng)
-    X, Y = make_inputs(described, described.n, rng), make_labeled(described, rng)
-    U = make_outputs(described, described.n_unlabeled, rng) if described.n_unlabeled else None
-    kernels = [OUTPUT_KERNELS[described.output_kernel]]
-    if described.n_output_kernels > 1:
-        kernels = [Gaussian(0.05 * (i + 1)) for i in range(described.n_output_kernels)]
+    _warm_up(shape, SEARCHES, rng)
+    X, Y = make_inputs(shape, shape.n, rng), make_labeled(shape, rng)
+    U = make_outputs(shape, shape.n_unlabeled, rng) if shape.n_unlabeled else None
+    kernels = [OUTPUT_KERNELS[shape.output_kernel]]
+    if shape.n_output_kernels > 1:
+        kernels = [Gaussian(0.05 * (i + 1)) for i in range(shape.n_output_kernels)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the best setting is at the edge of a small grid
-        peak, search = peak_of(lambda: make_model(described, SEARCHES, output_kernels=kernels).fit(X, Y, unlabeled=U))
+        peak, search = peak_of(lambda: make_model(shape, SEARCHES, output_kernels=kernels).fit(X, Y, unlabeled=U))
     known = search.best_estimator_.candidates_
     return {"search": peak, "d": len(known), "r": max(search.ranks_), "n_labeled": len(distinct(Y).first)}
 
@@ -157,6 +160,15 @@ def _warm_up(shape: Shape, classes: dict[str, Any], rng: np.random.Generator) ->
         multiply(1.0, left, right)
 
 
-def run_shape(function: str, shape: Shape) -> dict[str, Any]:
+@cache
+def _workers() -> ProcessPoolExecutor:
+    """Return processes that measure one shape each, forked from a process that has imported everything."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["benchmarks.memory_shapes"])
+    return ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1)
+
+
+def run_shape(measure: Callable[[Shape], dict[str, Any]], shape: Shape) -> dict[str, Any]:
     """Return the measurement of a shape in a new process."""
-    return run_in_child("benchmarks.memory_shapes", function, environment=ENVIRONMENT, shape=asdict(shape))
+    with patch.dict(os.environ, ENVIRONMENT):
+        return _workers().submit(measure, shape).result()

@@ -29,7 +29,7 @@ GRID = {"alphas": [1e-4, 1e-3], "cv": 3, "scoring": "mse"}
         ("fit", Shape(n=1800, options={"n_components": 30})),
         ("fit", Shape(n=6000, options={"n_components": 30, "input_landmarks": 2000, "output_landmarks": 200})),
         ("predict", Shape(n=300, options={"n_components": 100}, n_queries=120_000)),
-        ("search", Shape("IOKR", n=1500, n_distinct=150, options=GRID)),
+        ("search", Shape("IOKR", n=1250, options=GRID)),
     ],
     ids=["exact", "landmarks", "predict", "search"],
 )

@@ -10,7 +10,7 @@ per number (8 in float64, 4 in float32) and blocks within ``working_memory`` W, 
 step of a fit           peak                                               what remains
 ======================  =================================================  =========================
 outputs, exact          8 d² + 8 d·r                                       8 d·r + 8 r²
-outputs, landmarks      the larger of 4·r·N + 3200·N, N = max(4r, 10⁴),    8 r² for the landmarks and
+outputs, landmarks      the larger of 4·r·N + 2400·N, N = max(4r, 10⁴),    8 r² for the landmarks and
                         while they are chosen, and what remains + a block  8 r² per moment; 12 r² if
                         of at most W/3                                     s = 4
 regression, exact       8 n² + 16 n·r, + 8 n·r if c > 0                    8 n·r, 16 n·r if c > 0

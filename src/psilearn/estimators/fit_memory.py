@@ -126,7 +126,7 @@ def landmark_outputs(sizes: FitSizes) -> tuple[int, int]:
     pool = min(pool, pool_size(landmarks.n))
     choosing = 0
     if landmarks.method == "pivoted" and landmarks.n < pool:
-        choosing = 4 * pool * landmarks.n + 32 * pool * MAX_PROPOSALS
+        choosing = 4 * pool * r + 24 * pool * MAX_PROPOSALS
     n_moments = 1 + (sizes.has_unlabeled and sizes.uses_unlabeled)
     kept = (8 + 8 * n_moments + (4 + 4 * n_moments) * sizes.is_single) * r * r
     block = s * r * block_rows(3 * s * r, min(max(sizes.n, sizes.d), MAX_BATCH_ROWS))

@@ -161,7 +161,8 @@ def _nystrom(sizes: SearchSizes, width: int) -> int:
     crosses = 8 * q * width
     reading = 16 * q * q + crosses + 8 * rows * (q + sizes.width) + 8 * q * sizes.width
     kept = 16 * q * q + crosses + 8 * n_queries * q
-    return max(reading, 40 * q * q + crosses, 16 * q * q + 2 * crosses, kept + _decomposed(sizes, q))
+    rotating = 16 * q * block_rows(24 * q, min(n_queries, MAX_REGRESSION_ROWS))
+    return max(reading, kept + rotating, 40 * q * q + crosses, 16 * q * q + 2 * crosses, kept + _decomposed(sizes, q))
 
 
 def _decomposed(sizes: SearchSizes, n: int) -> int:
