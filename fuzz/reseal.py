@@ -66,10 +66,9 @@ def _describe_contents(tree: Tree, manifest: dict[str, Any]) -> None:
         if "outputs_sha256" in manifest:
             outputs = manifest["outputs"]
             parts = [read_array(_get_bytes(tree, name)) for name in STORED_FILES[outputs["kind"]]]
-            matrix: Any = (
-                parts[0] if len(parts) == 1 else sparse.csr_matrix(tuple(parts), shape=tuple(outputs["shape"]))
-            )
-            if sparse.issparse(matrix):
+            matrix: Any = parts[0]
+            if len(parts) > 1:
+                matrix = sparse.csr_matrix(tuple(parts), shape=tuple(outputs["shape"]))
                 matrix.check_format(full_check=True)
             manifest["outputs_sha256"] = content_hash(matrix)
     except Exception:  # the contents are too damaged to have a hash
