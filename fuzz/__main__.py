@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.atheris:
         return run_atheris(TARGETS[names[0]], options.seed)
     summaries = []
-    print(f"{'target':24}{'attempts':>9}{'clear errors':>14}{'accepted':>10}{'defects':>9}{'seed':>7}{'seconds':>9}")
+    print(f"{'target':24}{'attempts':>9}{'clear errors':>14}{'accepted':>10}{'defects':>9}{'seed':>10}{'seconds':>9}")
     for name in names:
         summaries.append(_run(name, options))
         _print(summaries[-1])
@@ -59,7 +59,7 @@ def _run(name: str, options: argparse.Namespace) -> Summary:
 def _print(summary: Summary) -> None:
     print(
         f"{summary.target:24}{summary.attempts:9}{summary.clear_errors:14}{summary.accepted:10}{summary.defects:9}"
-        f"{summary.seed:7}{summary.seconds:9}",
+        f"{summary.seed:10}{summary.seconds:9}",
         flush=True,
     )
     for place, defect in summary.places.items():

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -14,10 +15,12 @@ pytest.importorskip("pyarrow", reason="the targets need the extra psilearn[chem]
 
 from fuzz.__main__ import main
 from fuzz.campaign import Campaign
+from fuzz.reseal import reseal
 from fuzz.target import Target
 from fuzz.targets import TARGETS
 from fuzz.targets.seeds import texts
 from fuzz.trees import Special, read_tree, write_tree
+from fuzz.worker import read_seeds
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -98,10 +101,6 @@ def test_a_value_that_cannot_be_used_is_a_defect():
 
 @pytest.mark.parametrize("name", ["mulan", "xc", "outputs-parquet", "model-csr"])
 def test_inputs_are_determined_by_the_seed(tmp_path, name):
-    from random import Random
-
-    from fuzz.worker import read_seeds
-
     TARGETS[name].write_seeds(tmp_path)
     seeds = read_seeds(tmp_path)
 
@@ -156,3 +155,19 @@ def test_all_targets_run_without_defects(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(done.stdout.splitlines()) == 1 + len(TARGETS)
+
+
+@pytest.mark.parametrize("name", ["model-dense", "candidates", "library"])
+def test_resealed_folders_pass_the_checksums(tmp_path, name):
+    (tmp_path / "seeds").mkdir()
+    TARGETS[name].write_seeds(tmp_path / "seeds")
+    tree = read_seeds(tmp_path / "seeds")[0]
+    place = next(key for key in tree if key.endswith(".npy"))
+    for changed, is_accepted in ((tree, False), (reseal(dict(tree)), True)):
+        changed[place] = changed[place][:-1] + bytes([changed[place][-1] ^ 1])
+        write_tree(tmp_path / "input", reseal(changed) if is_accepted else changed)
+        if is_accepted:
+            TARGETS[name].use(TARGETS[name].read(tmp_path / "input"))
+        else:
+            with pytest.raises(ValueError, match=r"SHA-256|damaged"):
+                TARGETS[name].read(tmp_path / "input")
