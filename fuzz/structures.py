@@ -6,9 +6,12 @@ import io
 import json
 import re
 from random import Random
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
+
+from psilearn._utils.reading import read_array
 
 VALUES: tuple[Any, ...] = (
     *(
@@ -105,10 +108,9 @@ def mutate_array(content: bytes, rng: Random) -> bytes:
     if action == 1:
         return _DTYPE.sub(f"'descr': '{rng.choice(DTYPES)}'".encode(), content, count=1)
     try:
-        array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, EOFError, TypeError, MemoryError, OverflowError):
-        return content
-    return write_array(_change_array(array, rng, action))
+        return write_array(_change_array(read_array(content), rng, action))
+    except (ValueError, EOFError, TypeError, OverflowError, SyntaxError, TokenError):
+        return content  # a previous change has damaged it, or its values have no other dtype
 
 
 def _change_array(array: Any, rng: Random, action: int) -> Any:

@@ -103,6 +103,15 @@ def test_a_gzip_file_that_expands_without_bound_is_rejected(tmp_path, read):
     assert peak < 3 * MAX_EXPANSION * path.stat().st_size  # the first line, once as it is collected and once as bytes
 
 
+def test_omitted_values_that_are_not_zero_cannot_fill_the_memory(tmp_path):
+    attributes = "".join(f"@attribute a{j} {{1,0}}\n" for j in range(1000))
+    (tmp_path / "rows.arff").write_text(f"@relation 'r: -C 1'\n{attributes}@data\n" + "{}\n" * 3000)
+    with pytest.raises(ValueError, match=r"rows.arff: 3000 rows and 1000 attributes whose first listed value is not 0"):
+        read_mulan(tmp_path / "rows.arff")
+    (tmp_path / "rows.arff").write_text(f"@relation 'r: -C 1'\n{attributes}@data\n" + "{}\n" * 3)
+    assert read_mulan(tmp_path / "rows.arff").X.sum() == 3 * 999
+
+
 def test_repetitive_contents_of_a_small_gzip_file_are_read(tmp_path):
     rows = MIN_LIMIT // 10
     (tmp_path / "rows.gz").write_bytes(gzip.compress(f"{rows} 1 1\n".encode() + b"0 0:1\n" * rows))

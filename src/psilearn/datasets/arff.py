@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from psilearn._utils.reading import decompressed_limit
 from psilearn.datasets.sparse_rows import SparseRows, line_error, read_lines
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -19,6 +20,7 @@ _ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s'\"]\S*)\s*(.*)", re.IGNO
 _VALUE = re.compile(rf"\s*+({_QUOTED}|[^,'\"]*+)\s*+(?:,|$)")  # possessive: each character is matched once
 _PAIR = re.compile(rf"\s*([0-9]+)\s+({_QUOTED}|[^\s,'\"}}]+)\s*(?:,(?!\s*}}$)|}}$)")
 _PAIRS = re.compile(r"(?: *+\d++ ++[^ ,]++ *+,)*+ *+\d++ ++[^ ,]++ *+")
+BYTES_PER_DEFAULT = 40  # memory per entry while omitted entries are filled in
 _TRUTH = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
 
 
@@ -68,7 +70,7 @@ def read_arff(path: Path) -> Arff:
         raise ValueError(f"{path}: no data rows after {len(attributes)} attributes; the file may be truncated.")
     matrix = rows.to_csr(len(attributes), "attribute")
     _check_listed_values(rows, attributes)
-    return Arff(relation, attributes, rows, _fill_defaults(matrix, attributes) if keep_zeros else matrix)
+    return Arff(relation, attributes, rows, _fill_defaults(matrix, attributes, path) if keep_zeros else matrix)
 
 
 def _read_header(path: Path, lines: Iterator[tuple[int, str]]) -> tuple[str, list[Attribute]]:
@@ -218,10 +220,15 @@ def _check_listed_values(rows: SparseRows, attributes: list[Attribute]) -> None:
         rows.raise_for_entry(wrong, f"attribute {{column}} has the value {{value:g}}; its header lists {allowed}.")
 
 
-def _fill_defaults(matrix: sparse.csr_matrix, attributes: list[Attribute]) -> sparse.csr_matrix:
-    """Return the matrix with the omitted entries whose default is not zero."""
+def _fill_defaults(matrix: sparse.csr_matrix, attributes: list[Attribute], path: Path) -> sparse.csr_matrix:
+    """Return the matrix with the omitted entries whose default is not zero, unless they are too many for the file."""
     defaults = np.array([attribute.default for attribute in attributes])
     columns = np.flatnonzero(defaults)
+    if matrix.shape[0] * len(columns) * BYTES_PER_DEFAULT > decompressed_limit(path):
+        raise ValueError(
+            f"{path}: {matrix.shape[0]} rows and {len(columns)} attributes whose first listed value is not 0 are too "
+            f"many entries for a file of {path.stat().st_size:,} bytes: list 0 first, or make the attributes numeric."
+        )
     stored = matrix[:, columns]
     stored.data = np.ones_like(stored.data)
     i, j = np.nonzero(stored.toarray() == 0)  # rows, and positions in `columns`, of the entries that are not stored
