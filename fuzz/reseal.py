@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from fuzz.trees import Tree
+from psilearn._utils.csr_parts import make_csr
 from psilearn._utils.folder_writer import MANIFEST
 from psilearn._utils.folders import CHECKSUM, compute_checksum
 from psilearn._utils.hashing import content_hash
@@ -68,8 +69,7 @@ def _describe_contents(tree: Tree, manifest: dict[str, Any]) -> None:
             parts = [read_array(_get_bytes(tree, name)) for name in STORED_FILES[outputs["kind"]]]
             matrix: Any = parts[0]
             if len(parts) > 1:
-                matrix = sparse.csr_matrix(tuple(parts), shape=tuple(outputs["shape"]))
-                matrix.check_format(full_check=True)
+                matrix = make_csr(sparse.csr_matrix, parts, outputs["shape"])
             manifest["outputs_sha256"] = content_hash(matrix)
     except Exception:  # the contents are too damaged to have a hash
         return

@@ -12,11 +12,17 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+from psilearn import IOKR, load_model, save_model
 from psilearn._utils.reading import MAX_EXPANSION, MIN_LIMIT, convert_read_errors, read_array, read_npz
 from psilearn.datasets import read_mulan, read_orders_csv, read_ranks_csv, read_svmlight_multilabel, read_xc
 from psilearn.datasets.form_readers import _READERS
+from psilearn.decoding import SharedCandidates
+from psilearn.embedding import Embedding
 from psilearn.experiments import Context, Record
+from psilearn.kernels import Linear
+from tests.manifests import data_folder, reseal
 
 LABELS = '<labels><label name="a"/></labels>'
 ARFF = "@relation r\n@attribute a {0,1}\n@attribute b numeric\n@data\n0,1\n"
@@ -283,3 +289,20 @@ def test_records_with_deep_or_wrong_contents_are_named(tmp_path):
         (tmp_path / "toy.json").write_bytes(content)
         with pytest.raises(ValueError, match=r"toy.json is not the record"):
             Record.load(tmp_path / "toy.json")
+
+
+@pytest.mark.parametrize("numbers", [[0, 2, 1, 0], [0, 2**31 - 1, 4, 0], [0, 2, 4, -(2**31)]])
+def test_row_starts_with_which_scipy_writes_other_memory_are_rejected(tmp_path, numbers):
+    outputs, embedding = sparse.csr_matrix(np.eye(3)), Embedding(Linear(), np.eye(3), np.eye(3)[:, :2].copy())
+    SharedCandidates(outputs, embedding).save(tmp_path / "candidates")
+    save_model(IOKR(Linear(), Linear(), alpha=1e-3).fit(np.eye(3), outputs), tmp_path / "model")
+    for path, load in (
+        (tmp_path / "model", load_model),
+        (tmp_path / "candidates", lambda path: SharedCandidates.load(path, embedding)),
+    ):
+        for file in data_folder(path).glob("*.npy"):
+            if np.array_equal(array := np.load(file), outputs.indptr):
+                np.save(file, np.array(numbers, dtype=array.dtype))
+        reseal(path)
+        with pytest.raises(ValueError, match=rf"{path.name} is not a .*indptr of a CSR matrix"):
+            load(path)

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from psilearn._backend import tensor_to_numpy
 from psilearn._utils.codec_registry import ENTRY_POINTS, PLAIN, Codec, JSONObject, Registry
+from psilearn._utils.csr_parts import make_csr
 
 NOT_SHARED = (*PLAIN, tuple, dict, type, np.dtype)  # values without an identity that must be kept
 FLOAT_TYPES = {cls.__name__: cls for cls in (float, np.float32, np.float64)}
@@ -126,9 +127,7 @@ def _encode_csr(value: Any, encoder: Encoder, where: str) -> JSONObject:
 def _decode_csr(data: JSONObject, decoder: Decoder) -> Any:
     container = {"csr_array": sparse.csr_array, "csr_matrix": sparse.csr_matrix}[data["container"]]
     parts = tuple(decoder.array(data[name]) for name in ("data", "indices", "indptr"))
-    matrix = container(parts, shape=tuple(data["shape"]))
-    matrix.check_format(full_check=True)  # an index out of range would read other memory
-    return matrix
+    return make_csr(container, parts, data["shape"])
 
 
 def _encode_items(value: Any, encoder: Encoder, where: str) -> JSONObject:

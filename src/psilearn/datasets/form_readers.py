@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Bunch
 
+from psilearn._utils.csr_parts import make_csr
 from psilearn._utils.missing_packages import explain_missing
 from psilearn._utils.reading import convert_read_errors, decompressed_limit, read_npz, require_regular_file
 from psilearn.datasets.catalogue import DATASETS
@@ -83,9 +84,7 @@ def _make_matrix(arrays: Mapping[str, NDArray[Any]], name: str, dtype: type) -> 
     if name in arrays:
         return arrays[name].astype(dtype)
     entries, indices, indptr = (arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
-    matrix = sparse.csr_matrix((entries.astype(dtype), indices, indptr), tuple(arrays[f"{name}_shape"].tolist()))
-    matrix.check_format(full_check=True)  # an index out of range would read other memory
-    return matrix
+    return make_csr(sparse.csr_matrix, (entries.astype(dtype), indices, indptr), arrays[f"{name}_shape"].tolist())
 
 
 def _read_hdf5(paths: list[Path]) -> list[Bunch]:

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from psilearn._backend import tensor_to_numpy
 from psilearn._linalg import Array
+from psilearn._utils.csr_parts import make_csr
 from psilearn._utils.folders import FolderFormat, ManifestFolder
 from psilearn._utils.samples import Samples
 
@@ -86,9 +87,7 @@ def open_outputs(folder: ManifestFolder) -> Samples:
     if kind == "array":
         return parts[0]
     with folder.convert_errors():
-        matrix = getattr(sparse, kind)(parts, shape=tuple(folder.content["outputs"]["shape"]), copy=False)
-        matrix.check_format(full_check=True)  # an index out of range would read other memory
-    return matrix
+        return make_csr(getattr(sparse, kind), parts, folder.content["outputs"]["shape"])
 
 
 def _arrays_of(outputs: Samples) -> tuple[str, list[Any]]:
