@@ -97,9 +97,10 @@ class PathSearch(BestEstimatorPredictions):
             ``output_landmarks``.
         candidates : collection, Candidates or list of collections, default=None
             The candidates of decoded scores: one set for all examples, or one set per example of X as a list of n
-            collections or as :class:`~psilearn.decoding.PerExampleCandidates`. By default each split decodes to the
-            known outputs of its model, or to all rankings if the output kernel compares rankings. They are
-            validated but not used with ``scoring="mse"``.
+            collections or as :class:`~psilearn.decoding.PerExampleCandidates`; or "known", "near" or "all", as in
+            :meth:`psilearn.OEL.predict`. By default those of the parameter ``candidates``; without it, each split
+            decodes to the known outputs of its model, or to all rankings if the output kernel compares rankings. They
+            are validated but not used with ``scoring="mse"``.
         groups : array of shape (n,), default=None
             The group of each example, for splitters that keep groups together.
 
