@@ -26,6 +26,8 @@ PARTS = (
     "usps",
     "growth",
     "rankings",
+    "decoded_search",
+    "search_scale",
     "label_sets",
     "metabolites",
     "baselines",

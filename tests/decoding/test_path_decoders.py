@@ -230,8 +230,10 @@ def all_distances(p):
 
 @pytest.mark.parametrize("working_memory", [1024, 1e-3])
 @pytest.mark.parametrize("block", [4096, 7])
-def test_accumulated_distances_for_each_p(working_memory, block, monkeypatch):
+@pytest.mark.parametrize("together", [2**14, 1000, 1])
+def test_accumulated_distances_for_each_p(working_memory, block, together, monkeypatch):
     monkeypatch.setattr("psilearn.decoding.component_path.MAX_BLOCK_ROWS", block)
+    monkeypatch.setattr("psilearn.decoding.component_path.MAX_TOGETHER", together)
     truth, compute = np.r_[np.arange(11), -1], current_compute()
     arrays = map(compute.asarray, (RANDOM_Z, RANDOM_G, NORMS))
     with sklearn.config_context(working_memory=working_memory):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psilearn._backend import Compute, array_namespace, take_rows, to_numpy
+from psilearn._backend import Compute, array_namespace, iter_slices, take_rows, to_numpy
 from psilearn._linalg import Array, row_products
 from psilearn._utils.samples import Index
 from psilearn.decoding.distances import TIE_TOLERANCE, count_nearer, first_smallest, to_distances
@@ -16,6 +16,7 @@ from psilearn.decoding.path_decoder import DecodedStep, PathCandidates, PathDeco
 from psilearn.embedding import Embedding
 
 MAX_BLOCK_ROWS = 4096  # candidates that are scored together
+MAX_TOGETHER = 2**14  # distances of several p that are compared together
 BYTES_PER_DISTANCE = 40  # of a product, a distance, its slack and two comparisons
 
 
@@ -69,15 +70,16 @@ def decode_path(
     is_counted = truth >= 0
     nearer, tied = np.where(is_counted, np.zeros(shape), np.inf), np.zeros(shape)
     truth_D, truth_slack = _truth_distances(Z, g, squared_norms, sizes, truth)
-    for j, queries, rows, block in _iter_blocks(Z, g, squared_norms, sizes, compute):
-        column, least, room = block.nearest()
-        is_nearer = least + room < distance[j, queries]
-        nearest[j, queries] = np.where(is_nearer, column + rows.start, nearest[j, queries])
-        distance[j, queries] = np.minimum(least, distance[j, queries])
+    for some, queries, rows, block in _iter_blocks(Z, g, squared_norms, sizes, compute):
+        where = some, queries
+        column, least, room = (part.reshape(distance[where].shape) for part in block.nearest())
+        is_nearer = least + room < distance[where]
+        nearest[where] = np.where(is_nearer, column + rows.start, nearest[where])
+        distance[where] = np.minimum(least, distance[where])
         if is_counted[queries].any():
-            counts = count_nearer(*block.distances(), truth_D[j, queries, None], truth_slack[j, queries, None])
-            nearer[j, queries] += counts[0]
-            tied[j, queries] += counts[1]
+            counts = count_nearer(*block.distances(), truth_D[where].reshape(-1, 1), truth_slack[where].reshape(-1, 1))
+            nearer[where] += counts[0].reshape(least.shape)
+            tied[where] += counts[1].reshape(least.shape)
     return nearest, nearer, tied
 
 
@@ -135,18 +137,28 @@ def _truth_distances(Z: Any, g: Any, squared_norms: Any, sizes: Sequence[int], t
 
 def _iter_blocks(
     Z: Any, g: Any, squared_norms: Any, sizes: Sequence[int], compute: Compute
-) -> Iterator[tuple[int, slice, slice, DistanceBlock]]:
-    """Yield the number of p, queries, candidates and their distances, candidates ascending, in blocks that fit."""
+) -> Iterator[tuple[slice, slice, slice, DistanceBlock]]:
+    """Yield numbers of p, queries, candidates and their distances, candidates ascending, in blocks that fit.
+
+    A block has one row for each of its p and queries. Tiny blocks of several p are yielded together, because a call on
+    them takes longer than its work.
+    """
     xp = array_namespace(Z)
     z_squared = xp.concat([compute.zeros((len(Z), 1)), xp.cumulative_sum(Z**2, axis=1)], axis=1)  # (q, p_max + 1)
     factor = -2.0 * Z
     for start in range(0, len(g), MAX_BLOCK_ROWS):
         rows = slice(start, min(start + MAX_BLOCK_ROWS, len(g)))
         norms = squared_norms[rows]
-        for queries in compute.iter_blocks(len(Z), BYTES_PER_DISTANCE * (rows.stop - rows.start)):
+        for queries in compute.iter_blocks(len(Z), BYTES_PER_DISTANCE * len(norms)):
             offsets = compute.zeros((queries.stop - queries.start, 1)) + norms
             done = 0
-            for j, p in enumerate(sizes):
-                offsets += factor[queries, done:p] @ g[rows, done:p].T
-                done = p
-                yield j, queries, rows, DistanceBlock(z_squared[queries, p], norms, offsets)
+            n_together = max(1, MAX_TOGETHER // (len(offsets) * len(norms)))
+            for some in iter_slices(len(sizes), n_together):
+                parts = []
+                for p in sizes[some]:
+                    offsets += factor[queries, done:p] @ g[rows, done:p].T
+                    parts.append(offsets if n_together == 1 else 1.0 * offsets)
+                    done = p
+                lengths = xp.concat([z_squared[queries, p] for p in sizes[some]])
+                block = offsets if n_together == 1 else xp.concat(parts)
+                yield some, queries, rows, DistanceBlock(lengths, norms, block)

@@ -117,7 +117,7 @@ class MetricScores:
 
     def _learn(self, indices: Index, examples: Index) -> Index:
         """Compute the values of candidates (…, m) for examples (m,) that are not known; return numbers of the pairs."""
-        pairs = indices * len(self._examples) + self._truth_numbers[examples]
+        pairs: Index = np.asarray(indices * len(self._examples) + self._truth_numbers[examples])
         places = np.searchsorted(self._pairs, pairs)
         is_known = places < len(self._pairs)
         is_known[is_known] = self._pairs[places[is_known]] == pairs[is_known]
