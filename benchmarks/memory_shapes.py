@@ -79,7 +79,7 @@ def make_inputs(shape: Shape, n: int, rng: np.random.Generator) -> Any:
 def make_outputs(shape: Shape, n: int, rng: np.random.Generator) -> Any:
     """Return random outputs: 0/1 rows with at least one 1, or rankings."""
     if shape.output_kernel == "kemeny":
-        return rng.permuted(np.tile(np.arange(shape.width), (n, 1)), axis=1)
+        return rng.permuted(np.tile(np.arange(1, shape.width + 1), (n, 1)), axis=1)
     bits = (rng.random((n, shape.width), dtype=np.float32) < 0.3).astype(np.uint8)
     bits[:, 0] = 1
     return sparse.csr_array(bits) if shape.csr_outputs else bits
@@ -153,7 +153,9 @@ def _warm_up(shape: Shape, classes: dict[str, Any], rng: np.random.Generator) ->
     if "n_components" in shape.options:
         small["n_components"] = 5
     model = make_model(shape, classes, **small)
-    model.fit(make_inputs(shape, 200, rng), make_outputs(shape, 200, rng)).predict(make_inputs(shape, 50, rng))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(make_inputs(shape, 200, rng), make_outputs(shape, 200, rng)).predict(make_inputs(shape, 50, rng))
     for dtype, multiply in ((np.float64, dgemm), (np.float32, sgemm)):  # NumPy and SciPy have a BLAS each
         left, right = np.ones((400, 400), dtype), np.ones((400, 8000), dtype)
         np.matmul(left, right)

@@ -13,12 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils import check_random_state
 
-from psilearn._backend import Compute, stream, take_rows, to_numpy
+from psilearn._backend import Compute, iter_slices, stream, take_rows, to_numpy
 from psilearn._linalg import Array, GramSum, Moment, squared_norm
 from psilearn._utils.progress import track
 from psilearn._utils.samples import Samples, concat, distinct, n_samples, take
 from psilearn.embedding.coordinates import KnownOutputs, OutputCoordinates, embedding_in
-from psilearn.embedding.embedding import Embedding
+from psilearn.embedding.embedding import MAX_BLOCK_ROWS, Embedding
 from psilearn.embedding.output_stream import OutputStream, number_batches
 from psilearn.kernels import Kernel
 from psilearn.landmarks.features import LandmarkFeatures
@@ -89,11 +89,16 @@ class ExactOutputs:
 
     def embed_known(self, V: Array | None, embedding: Embedding) -> Any:
         """Return g(y) for the distinct outputs, (d, p), as a NumPy array."""
-        g = to_numpy(self.psi.values if V is None else self.psi.values @ V)
-        if self._n_spanned < len(self.known.frequencies):
-            beyond = take(self.outputs, slice(self._n_spanned, None))
-            g = np.concatenate([g, embedding(beyond, self.compute)])
-        return g.astype(self.compute.dtype, copy=False)
+        spanned = to_numpy(self.psi.values if V is None else self.psi.values @ V)
+        n, d = self._n_spanned, len(self.known.frequencies)
+        if n == d:
+            return spanned.astype(self.compute.dtype, copy=False)
+        g = np.empty((d, embedding.n_components), self.compute.dtype)
+        g[:n] = spanned
+        for part in iter_slices(d - n, MAX_BLOCK_ROWS):
+            beyond = slice(n + part.start, n + part.stop)
+            g[beyond] = embedding(take(self.outputs, beyond), self.compute)
+        return g
 
     def for_partial_fit(self) -> None:
         """Return None: every output is stored, and a fit is exact."""

@@ -178,10 +178,13 @@ def _candidates(sizes: FitSizes) -> int:
     """Return the memory of the embedding, of the embedded known outputs and of the rotated regression."""
     r, p, s, d = sizes.rank, sizes.p, sizes.itemsize, sizes.d
     keeps_all = sizes.supervision is None
+    block = s * r * p + s * (r + p) * block_rows(s * (r + p), min(d, MAX_EMBEDDED_ROWS))
     if sizes.output_landmarks is not None:
-        embedded = s * d * p + s * r * p + s * (r + p) * block_rows(s * (r + p), min(d, MAX_EMBEDDED_ROWS))
+        embedded = s * d * p + block
     else:
-        embedded = 8 * d * p * (not keeps_all) + 4 * d * p * sizes.is_single
+        embedded = 8 * sizes.n_spanned * p * (not keeps_all) + 4 * d * p * sizes.is_single
+        if sizes.n_spanned < d:
+            embedded += s * d * p + block
     is_rotated = not (keeps_all and sizes.input_landmarks is None) and not sizes.has_regressor
     return 16 * r * p + embedded + (8 * is_rotated + 4 * sizes.is_single) * sizes.q * p
 
