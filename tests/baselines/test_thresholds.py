@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from psilearn.baselines import apply_threshold, best_threshold
+from psilearn.baselines import LR, apply_threshold, best_label_thresholds, best_threshold
 from psilearn.baselines.thresholds import best_f1_error
 from psilearn.metrics import f1_score
 
@@ -16,11 +16,11 @@ LABELS_AND_SCORES = SHAPES.flatmap(
 )
 
 
-def f1_at(Y: np.ndarray, scores: np.ndarray, threshold: float, allow_empty: bool) -> float:
+def f1_at(Y: np.ndarray, scores: np.ndarray, threshold: float | np.ndarray, allow_empty: bool) -> float:
     """Return the mean F1 with a loop over rows that applies the rule for empty rows literally."""
     predicted = []
     for row in scores:
-        labels = [score >= threshold for score in row]
+        labels = (row >= threshold).tolist()
         if not any(labels) and not allow_empty:
             labels[row.tolist().index(max(row))] = True
         predicted.append(labels)
@@ -72,3 +72,29 @@ def test_all_labels(allow_empty: bool) -> None:
 
 def test_no_labels() -> None:
     assert best_threshold(np.zeros((3, 2), dtype=int), np.full((3, 2), 0.3)) == np.inf
+
+
+@given(LABELS_AND_SCORES, st.booleans())
+def test_no_threshold_of_a_single_label_is_better(pair: tuple[np.ndarray, np.ndarray], allow_empty: bool) -> None:
+    Y, scores = pair
+    if not allow_empty:
+        Y[Y.sum(axis=1) == 0, 0] = 1
+    thresholds = best_label_thresholds(Y, scores, allow_empty, max_rounds=100)
+    reached = f1_at(Y, scores, thresholds, allow_empty)
+    assert reached >= f1_at(Y, scores, best_threshold(Y, scores, allow_empty), allow_empty) - 1e-12
+    for label in range(Y.shape[1]):
+        for value in (*np.unique(scores[:, label]), np.inf):
+            changed = thresholds.copy()
+            changed[label] = value
+            assert f1_at(Y, scores, changed, allow_empty) <= reached + 1e-9
+
+
+def test_thresholds_per_label_follow_the_scale_of_each_label() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    Y = np.column_stack([X[:, 0] > 0, X[:, 1] > 1.5]).astype(int)
+    one, per_label = (LR(1.0, thresholds=kind).fit(X, Y) for kind in ("one", "per_label"))
+    assert np.ndim(one.threshold_) == 0 and per_label.threshold_.shape == (2,)
+    assert per_label.validation_error_ <= one.validation_error_
+    assert np.array_equal(per_label.predict(X), apply_threshold(per_label.predict_soft(X), per_label.threshold_))
+    with pytest.raises(ValueError, match="thresholds must be 'one' or 'per_label'"):
+        LR(thresholds="two").fit(X, Y)

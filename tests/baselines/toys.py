@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from psilearn.baselines import DVN, KNN, KRR, LR, NN, PLS, PRLR, RRR, SPEN
+from psilearn.baselines import DVN, ECC, KNN, KRR, LR, NN, PLS, PRLR, RRR, SPEN
 
 torch_or_skip = pytest.mark.skipif(
     "not __import__('importlib.util').util.find_spec('torch')", reason="torch is not installed"
@@ -16,6 +16,7 @@ torch_or_skip = pytest.mark.skipif(
 SMALL: dict[str, Any] = {"hidden": (16,), "dropout": 0.0, "epochs": 25, "patience": 25, "batch_size": 16}
 PLAIN = {
     "LR": LR(C=10.0),
+    "ECC": ECC(C=10.0, n_chains=3),
     "PRLR": PRLR(rank_penalty=0.1, missing=0.02, C=10.0, n_rounds=2),
     "KNN": KNN(n_neighbors=(1, 5, 9)),
     "KRR": KRR(alpha=(1e-4, 1e-2)),
@@ -29,7 +30,7 @@ NETWORKS = {
 }
 EVERY = [*PLAIN, *(pytest.param(name, marks=torch_or_skip) for name in NETWORKS)]
 NUMBERS = ["KNN", "KRR", "RRR", "PLS", *(pytest.param(name, marks=torch_or_skip) for name in ("NN", "SPEN"))]
-LABELS_ONLY = ["LR", "PRLR", pytest.param("DVN", marks=torch_or_skip)]
+LABELS_ONLY = ["LR", "ECC", "PRLR", pytest.param("DVN", marks=torch_or_skip)]
 
 
 def model(name: str, **changes: Any) -> Any:

@@ -7,7 +7,10 @@ fitted.
 """
 
 from psilearn.baselines.baseline import Baseline
+from psilearn.baselines.chains import ECC
 from psilearn.baselines.dvn import DVN
+from psilearn.baselines.expected_f1 import maximize_expected_f1
+from psilearn.baselines.gfm import GFM
 from psilearn.baselines.least_squares import KRR, RRR
 from psilearn.baselines.logistic import LR
 from psilearn.baselines.low_rank import PRLR
@@ -15,10 +18,12 @@ from psilearn.baselines.neighbours import KNN
 from psilearn.baselines.networks import NN
 from psilearn.baselines.partial_least_squares import PLS
 from psilearn.baselines.spen import SPEN
-from psilearn.baselines.thresholds import apply_threshold, best_threshold
+from psilearn.baselines.thresholds import apply_threshold, best_label_thresholds, best_threshold
 
 __all__ = [
     "DVN",
+    "ECC",
+    "GFM",
     "KNN",
     "KRR",
     "LR",
@@ -29,5 +34,7 @@ __all__ = [
     "SPEN",
     "Baseline",
     "apply_threshold",
+    "best_label_thresholds",
     "best_threshold",
+    "maximize_expected_f1",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
@@ -52,6 +53,8 @@ class Baseline(CandidateChoice, BaseEstimator):
         The smallest score of a predicted label. Only for labels.
     validation_error_ : float
         1 − F1, or the mean squared distance, on the held-out examples. Only if examples were held out.
+    validation_errors_ : list of float
+        The same for each value of the tuned parameter.
 
     See Also
     --------
@@ -108,6 +111,45 @@ class Baseline(CandidateChoice, BaseEstimator):
         >>> KNN(n_neighbors=1).fit([[0.0], [1.0]], [[0.0, 0.5], [1.0, 0.5]]).binary_
         False
         """
+        learner, X, Y = self._prepare_fit(X, y)
+        with show_progress(self.verbose):
+            learner._select_and_learn(X, Y)
+        return publish(self, learner)
+
+    def validate(self, X: Samples, y: Samples) -> Array:
+        """Return the validation error of each value of the tuned parameter, without fitting on all examples.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n, d)
+            The inputs, of which ``validation_fraction`` are held out.
+        y : array-like or CSR matrix of shape (n, L), or n numbers
+            The outputs.
+
+        Returns
+        -------
+        ndarray of shape (values,)
+            1 − F1, or the mean squared distance, on the held-out examples: a single number if the parameter is not a
+            list. ``fit`` chooses the value with the smallest one.
+
+        See Also
+        --------
+        fit : Choose the best value and fit on all examples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.baselines import KNN
+        >>> X = np.arange(20.0).reshape(-1, 1)
+        >>> KNN(n_neighbors=[1, 15]).validate(X, np.hstack([X, X])).round(1)
+        array([  3.5, 107.4])
+        """
+        learner, X, Y = self._prepare_fit(X, y)
+        with show_progress(self.verbose):
+            return np.array(learner._select(X, Y)[1])
+
+    def _prepare_fit(self, X: Samples, y: Samples) -> tuple[Self, Samples, Array]:
+        """Return an unfitted copy, so that a fit that fails changes nothing, and checked inputs and outputs (n, L)."""
         self._check_parameters()
         given, X = X, self._check_inputs(X)
         if y is None:
@@ -119,15 +161,13 @@ class Baseline(CandidateChoice, BaseEstimator):
                 f"({describe_shape(y)})."
             )
         Y = to_dense(y, "y")
-        learner = unfitted_copy(self)  # so that a fit that fails changes nothing
+        learner = unfitted_copy(self)
         learner.binary_, learner.candidates_ = self._check_binary(Y), take(y, distinct(y).first)
         if learner.binary_:
             learner.allows_empty_ = not bool(Y.any(axis=1).all())
         if n_columns(X) is not None:
             validate_data(learner, given, skip_check_array=True)  # stores the number and the names of the columns
-        with show_progress(self.verbose):
-            learner._select_and_learn(X, Y)
-        return publish(self, learner)
+        return learner, X, Y
 
     def _check_binary(self, Y: Array) -> bool:
         """Return whether the outputs are label rows; raise an error for others if the model only predicts labels."""
@@ -143,27 +183,31 @@ class Baseline(CandidateChoice, BaseEstimator):
         """Choose the tuned parameter and the threshold on held-out examples, then learn from all examples."""
         values = self._tuned_values()
         self._store_tuned(values[0])
-        if not (self.binary_ or len(values) > 1 or self._needs_validation()):
-            self._learn(X, Y, self._initial_settings(values[0]), None)
-            return
+        if self.binary_ or len(values) > 1 or self._needs_validation():
+            settings, errors = self._select(X, Y)
+            self.validation_error_, self.validation_errors_ = min(errors), errors
+        else:
+            settings = self._initial_settings(values[0])
+        self._learn(X, Y, settings, None)
+
+    def _select(self, X: Samples, Y: Array) -> tuple[Settings, list[float]]:
+        """Choose the tuned parameter and the threshold; return the best settings and the errors of all values."""
         training, held_out = hold_out(n_samples(X), self.validation_fraction, self.random_state)
         X_held_out, Y_held_out = take(X, held_out), Y[held_out]
-        best, lowest = None, np.inf
-        for value in values:
+        best: tuple[Settings, TunedValue, dict[str, Any]] | None = None
+        errors: list[float] = []
+        for value in self._tuned_values():
             settings = self._initial_settings(value)
             settings = self._learn(take(X, training), Y[training], settings, (X_held_out, Y_held_out))
-            soft = self._predict_soft(X_held_out)
-            error = self._validation_error(Y_held_out, soft)
-            if best is None or error < lowest:
-                best, lowest = (settings, soft, value, dict(vars(self))), error
+            error = float(self._validate(X_held_out, Y_held_out))
+            if best is None or error < min(errors):
+                best = settings, value, dict(vars(self))
+            errors.append(error)
         assert best is not None
-        settings, soft, value, attributes = best
-        self.__dict__ = attributes  # such as the history of the chosen value
-        if self.binary_:
-            self.threshold_ = best_threshold(Y_held_out, soft, self.allows_empty_)
+        settings, value, attributes = best
+        self.__dict__ = attributes  # such as the threshold and the history of the chosen value
         self._store_tuned(value)
-        self.validation_error_ = float(lowest)
-        self._learn(X, Y, settings, None)
+        return settings, errors
 
     def predict_soft(self, X: Samples) -> Array:
         """Return the predicted vectors before any threshold.
@@ -226,12 +270,15 @@ class Baseline(CandidateChoice, BaseEstimator):
         if candidates is not None:
             return self.predict_topk(X, 1, candidates).nearest
         model = fitted_snapshot(self)
-        prediction, known = model.predict_soft(X), model.candidates_
+        known = model.candidates_
         if model.binary_:
-            labels = apply_threshold(prediction, model.threshold_, model.allows_empty_)
+            with show_progress(model.verbose):
+                labels = model._predict_labels(model._check_new_inputs(X))
             if sparse.issparse(known):
                 return type(known)(labels, dtype=known.dtype)
             prediction = labels.astype(known.dtype)
+        else:
+            prediction = model.predict_soft(X)
         return prediction[:, 0] if known.ndim == 1 else prediction
 
     def score(self, X: Samples, y: Samples) -> float:
@@ -275,8 +322,24 @@ class Baseline(CandidateChoice, BaseEstimator):
         """
         raise NotImplementedError
 
+    def _predict_labels(self, X: Samples) -> NDArray[np.bool_]:
+        """Return the predicted label sets of checked inputs, (len(X), L)."""
+        return apply_threshold(self._predict_soft(X), self.threshold_, self.allows_empty_)
+
+    def _validate(self, X: Samples, Y: Array) -> float:
+        """Choose the threshold on held-out examples; return the error there, which validation minimizes."""
+        soft = self._predict_soft(X)
+        if not self.binary_:
+            return _mean_squared_distance(Y, soft)
+        self.threshold_ = self._find_threshold(Y, soft)
+        return 1 - float(f1_score(Y, apply_threshold(soft, self.threshold_, self.allows_empty_)))
+
+    def _find_threshold(self, Y: Array, soft: Array) -> Any:
+        """Return the best threshold of the scores of held-out examples: a number, or one number per label."""
+        return best_threshold(Y, soft, self.allows_empty_)
+
     def _validation_error(self, Y: Array, soft: Array) -> float:
-        """Return 1 − F1 at the best threshold of scores, or the mean squared distance; validation minimizes it."""
+        """Return 1 − F1 at the best threshold of scores, or the mean squared distance, such as after each epoch."""
         return best_f1_error(Y, soft, self.allows_empty_) if self.binary_ else _mean_squared_distance(Y, soft)
 
     def _initial_settings(self, value: TunedValue) -> Settings:

@@ -32,7 +32,8 @@ class _KernelLeastSquares(Baseline):
     def _solve(self, X: Samples, Y: Array, alpha: float) -> Array:
         """Store the inputs and return (K_x + nλI)⁻¹Y."""
         self.input_kernel_, self.X_fit_ = as_kernel(self.input_kernel, "input_kernel").fit(X), X
-        return KernelRidge(self.input_kernel_, alpha).fit(X).solve(Y)
+        ridge = KernelRidge(self.input_kernel_, alpha).fit(X)
+        return to_numpy(ridge.solve(ridge.compute.asarray(Y, np.float64)))
 
     def _predict_soft(self, X: Samples) -> Array:
         soft = np.empty((n_samples(X), self.coef_.shape[1]))

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 from joblib import delayed
+from scipy import sparse
 from scipy.special import expit, logit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -21,6 +22,7 @@ from psilearn._utils.samples import Samples
 from psilearn._utils.validation import RandomStateLike
 from psilearn._utils.worker_processes import run_parallel
 from psilearn.baselines.baseline import Baseline
+from psilearn.baselines.thresholds import best_label_thresholds, best_threshold
 
 MAX_ITERATIONS = 200  # of L-BFGS, for each label
 
@@ -47,7 +49,7 @@ class LinearLabels(Baseline):
 
 
 class LR(LinearLabels):
-    """Logistic regression for each label by itself, with an L2 penalty; one threshold for all labels.
+    """Logistic regression for each label by itself, with an L2 penalty; one threshold for all or for each label.
 
     It minimizes Σᵢ log(1 + exp(−yᵢₗ(⟨wₗ, xᵢ⟩ + bₗ))) + |wₗ|²/(2C) for each label l, y in {−1, 1}. Candidates are
     compared by their probability.
@@ -57,6 +59,8 @@ class LR(LinearLabels):
     C : float or sequence of float, default=(0.1, 1.0, 10.0, 100.0)
         The inverse strength C > 0 of the penalty; the value of a sequence with the best F1 on held-out examples is
         chosen.
+    thresholds : {"one", "per_label"}, default="one"
+        Whether all labels have the same threshold or each has its own.
     validation_fraction : float, default=0.2
         The share of examples that is held out to choose ``C`` and the threshold.
     n_jobs : int or None, default=None
@@ -79,7 +83,7 @@ class LR(LinearLabels):
     allows_empty_ : bool
         Whether label sets may be empty: whether a training row was. If not, the label with the highest score is
         predicted where no score reaches the threshold.
-    threshold_ : float
+    threshold_ : float or ndarray of shape (L,)
         The smallest probability of a predicted label.
     validation_error_ : float
         1 − F1 on the held-out examples.
@@ -105,12 +109,14 @@ class LR(LinearLabels):
         self,
         C: float | Sequence[float] = (0.1, 1.0, 10.0, 100.0),
         *,
+        thresholds: str = "one",
         validation_fraction: float = 0.2,
         n_jobs: int | None = None,
         random_state: RandomStateLike = 0,
         verbose: int = 0,
     ) -> None:
         self.C = C
+        self.thresholds = thresholds
         self.validation_fraction = validation_fraction
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -120,16 +126,32 @@ class LR(LinearLabels):
         super()._check_parameters()
         for value in self._tuned_values():
             validation.check_positive(value, "C")
+        if self.thresholds not in ("one", "per_label"):
+            raise ValueError(f"thresholds must be 'one' or 'per_label'; got {self.thresholds!r}.")
+
+    def _find_threshold(self, Y: Array, soft: Array) -> float | Array:
+        find = best_threshold if self.thresholds == "one" else best_label_thresholds
+        return find(Y, soft, self.allows_empty_)
 
     def _learn(self, X: Samples, Y: Array, settings: float, held_out: Pairs | None) -> float:
-        columns = track(Y.T, f"logistic regressions, C = {settings:g}", Y.shape[1])
-        fitted = list(run_parallel((delayed(_fit_label)(X, column, settings) for column in columns), self.n_jobs))
-        self.coef_ = np.array([coef for coef, _ in fitted])
-        self.intercept_ = np.array([intercept for _, intercept in fitted])
+        self.coef_, self.intercept_ = fit_labels(X, Y, settings, self.n_jobs)
         return settings
 
 
-def _fit_label(X: Samples, y: Array, C: float) -> tuple[Array, float]:
+def fit_labels(X: Samples, Y: Array, C: float, n_jobs: int | None) -> tuple[Array, Array]:
+    """Return the weights (L, d) and the intercepts (L,) of one logistic regression per label."""
+    columns = track(Y.T, f"logistic regressions, C = {C:g}", Y.shape[1])
+    fitted = list(run_parallel((delayed(fit_label)(X, column, C) for column in columns), n_jobs))
+    coef = np.array([coef for coef, _ in fitted]).reshape(Y.shape[1], X.shape[1])
+    return coef, np.array([intercept for _, intercept in fitted])
+
+
+def append_columns(X: Samples, columns: Array) -> Samples:
+    """Return the rows of X with further columns, as CSR rows if X is sparse."""
+    return sparse.hstack([X, columns], format="csr") if sparse.issparse(X) else np.hstack([X, columns])
+
+
+def fit_label(X: Samples, y: Array, C: float) -> tuple[Array, float]:
     """Return weights and intercept; a label of all examples or of none gets the probability (count + ½)/(n + 1)."""
     share = (y.sum() + 0.5) / (len(y) + 1)
     if y.min() == y.max():

@@ -1,6 +1,8 @@
-"""From scores to label sets: one threshold for all labels that maximizes the mean F1 of held-out examples."""
+"""From scores to label sets: thresholds that maximize the mean F1 of held-out examples."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,16 +10,18 @@ from numpy.typing import NDArray
 from psilearn._linalg import Array
 from psilearn.metrics import f1_score
 
+MIN_INCREASE = 1e-12  # of the mean F1; smaller ones are rounding errors
 
-def apply_threshold(scores: Array, threshold: float, allow_empty: bool = True) -> NDArray[np.bool_]:
+
+def apply_threshold(scores: Array, threshold: float | Array, allow_empty: bool = True) -> NDArray[np.bool_]:
     """Return the label sets of scores that are at least a threshold.
 
     Parameters
     ----------
     scores : ndarray of shape (n, L)
         The score of each label.
-    threshold : float
-        The smallest score of a label that is predicted.
+    threshold : float or ndarray of shape (L,)
+        The smallest score of a label that is predicted, for all labels or for each label.
     allow_empty : bool, default=True
         Whether a row may have no label. If false, a row without a score that reaches the threshold gets the label with
         the highest score (the first of several equal ones).
@@ -30,6 +34,7 @@ def apply_threshold(scores: Array, threshold: float, allow_empty: bool = True) -
     See Also
     --------
     best_threshold : Find the threshold.
+    best_label_thresholds : Find one threshold per label.
 
     Examples
     --------
@@ -78,6 +83,7 @@ def best_threshold(Y: Array, scores: Array, allow_empty: bool = True) -> float:
     See Also
     --------
     apply_threshold : The label sets for a threshold.
+    best_label_thresholds : Find one threshold per label.
 
     Examples
     --------
@@ -97,7 +103,105 @@ def best_threshold(Y: Array, scores: Array, allow_empty: bool = True) -> float:
 
     values = np.take_along_axis(scores, order, axis=1).ravel()
     descending = np.argsort(-values, kind="stable")
-    values, totals = values[descending], np.cumsum(gains.ravel()[descending])
+    return _best_cut(values[descending], gains.ravel()[descending])
+
+
+def best_label_thresholds(Y: Array, scores: Array, allow_empty: bool = True, max_rounds: int = 3) -> Array:
+    """Return one threshold per label that increases the mean example-based F1 of label sets.
+
+    The thresholds start at the best common one. Then the threshold of each label in turn is replaced by the best one
+    for the current thresholds of all other labels, found exactly by one sort, until no replacement increases the mean
+    F1. Cost of a round: n·L·log n comparisons for n examples and L labels.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, L)
+        The true label sets, rows of 0 and 1.
+    scores : ndarray of shape (n, L)
+        The score of each label.
+    allow_empty : bool, default=True
+        Whether a row may have no label; otherwise the label with the highest score is predicted for a row without a
+        score that reaches its threshold.
+    max_rounds : int, default=3
+        The largest number of rounds over all labels. More rounds fit the given examples more closely.
+
+    Returns
+    -------
+    ndarray of shape (L,)
+        The thresholds; ±∞ where all or none of the given examples get the label.
+
+    See Also
+    --------
+    best_threshold : The best threshold for all labels.
+    apply_threshold : The label sets for thresholds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.baselines import best_label_thresholds
+    >>> Y, scores = np.array([[1, 0], [0, 1]]), np.array([[0.9, 0.2], [0.7, 0.4]])
+    >>> best_label_thresholds(Y, scores).round(2)
+    array([0.8, 0.3])
+    """
+    Y = np.asarray(Y, dtype=np.float64)
+    thresholds = np.full(Y.shape[1], best_threshold(Y, scores, allow_empty))
+    sets = _LabelSets(Y, scores, scores >= thresholds, allow_empty)
+    for _ in range(max_rounds):
+        n_improved = sum(_improve_label(sets, label, thresholds) for label in range(Y.shape[1]))
+        if not n_improved:
+            break
+    return thresholds
+
+
+@dataclass
+class _LabelSets:
+    """Predicted label sets and the counts from which the F1 of each row follows."""
+
+    Y: Array
+    scores: Array
+    labels: NDArray[np.bool_]  # before the rule for empty rows
+    allow_empty: bool
+
+    def __post_init__(self) -> None:
+        self.true_sizes = self.Y.sum(axis=1)
+        self.hits, self.sizes = np.sum(self.Y * self.labels, axis=1), self.labels.sum(axis=1)
+        if self.allow_empty:
+            self.without_labels = np.where(self.true_sizes == 0, 1.0, 0.0)
+        else:
+            top = self.Y[np.arange(len(self.Y)), np.argmax(self.scores, axis=1)]
+            self.without_labels = 2 * top / (1 + self.true_sizes)
+
+    def replace(self, label: int, column: NDArray[np.bool_]) -> None:
+        """Give one label to other rows."""
+        change = column.astype(np.int64) - self.labels[:, label]
+        self.hits, self.sizes = self.hits + change * self.Y[:, label], self.sizes + change
+        self.labels[:, label] = column
+
+    def gains(self, label: int) -> Array:
+        """Return by how much the F1 of each row is larger with a label than without it."""
+        y, has = self.Y[:, label], self.labels[:, label]
+        hits, sizes = self.hits - has * y, self.sizes - has
+        without = np.where(sizes > 0, 2 * hits / np.maximum(sizes + self.true_sizes, 1), self.without_labels)
+        return np.asarray(2 * (hits + y) / (sizes + 1 + self.true_sizes) - without)
+
+
+def _improve_label(sets: _LabelSets, label: int, thresholds: Array) -> bool:
+    """Replace the threshold of a label by the best one for the given others; return whether the mean F1 increases."""
+    gains, column = sets.gains(label), sets.scores[:, label]
+    order = np.argsort(-column, kind="stable")
+    threshold = _best_cut(column[order], gains[order])
+    labels = column >= threshold
+    increase = gains[labels].sum() - gains[sets.labels[:, label]].sum()
+    if increase <= len(column) * MIN_INCREASE:
+        return False
+    thresholds[label] = threshold
+    sets.replace(label, labels)
+    return True
+
+
+def _best_cut(values: Array, gains: Array) -> float:
+    """Return the threshold of descending values with the largest sum of the gains of all values above it."""
+    totals = np.cumsum(gains)
     ends = np.flatnonzero(np.append(np.diff(values) < 0, True))  # a threshold cannot separate equal scores
     best = int(np.argmax(totals[ends]))
     if totals[ends[best]] < 0:  # best if no score reaches the threshold
