@@ -98,6 +98,7 @@ def test_configs_are_json_data_and_quick_entries_replace_them(name, part):
         ("usps", "usps"),
         ("multilabel-small", "bibtex"),
         ("multilabel-full", "eurlex4k"),
+        ("multilabel-sets", "corel5k"),
         ("multilabel-unlabeled", "bibtex"),
     ],
 )

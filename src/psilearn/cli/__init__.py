@@ -96,6 +96,9 @@ def reproduce(
         ),
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute finished parts again.")] = False,
+    device: Annotated[
+        str | None, typer.Option(help="Torch device, such as cuda, of the parts that can use one (multilabel-sets).")
+    ] = None,
 ) -> None:
     """Run the experiments of the paper and write a report with our results next to the paper's.
 
@@ -106,7 +109,7 @@ def reproduce(
 
         if jobs is not None and jobs < 1 and jobs != -1:
             raise ValueError(f"--jobs must be at least 1, or -1 for one process per core; got {jobs}.")
-        reproduction = Reproduction(output, seed=seed, n_jobs=jobs, only=only, quick=quick, fresh=fresh)
+        reproduction = Reproduction(output, seed=seed, n_jobs=jobs, only=only, quick=quick, fresh=fresh, device=device)
         if name is None:
             reproduction.show_overview()
             return

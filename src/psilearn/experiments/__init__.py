@@ -24,6 +24,7 @@ NAMES = (
     "multilabel-small",
     "multilabel-unlabeled",
     "multilabel-full",
+    "multilabel-sets",
     "metabolites",
     "label-ranking",
     "timing",

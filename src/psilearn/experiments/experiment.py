@@ -43,6 +43,8 @@ class Context:
         Called with one line of text for each step that starts.
     scratch : Path or None, default=None
         Folder that keeps the finished steps of an unfinished part. If None, nothing is kept.
+    device : str or None, default=None
+        The torch device that computes, such as ``"cuda"``, in the parts that can use one. None computes with NumPy.
 
     See Also
     --------
@@ -61,6 +63,7 @@ class Context:
     n_jobs: int | None
     log: Log
     scratch: Path | None = None
+    device: str | None = None
 
     @property
     def can_draw(self) -> bool:

@@ -51,6 +51,7 @@ class Reproduction:
     only: str | None = None
     quick: bool = False
     fresh: bool = False
+    device: str | None = None
     console: Console = field(default_factory=PipeConsole)  # tables
     progress_console: Console = field(default_factory=lambda: PipeConsole(stderr=True))  # the current step
 
@@ -112,6 +113,7 @@ class Reproduction:
                 n_jobs=self.n_jobs or min(cpu_count(), MAX_DEFAULT_JOBS),
                 quick=self.quick,
                 fresh=self.fresh,
+                device=self.device,
             )
             try:
                 results.extend(parts)

@@ -33,6 +33,7 @@ def run(
     n_jobs: int | None = None,
     quick: bool = False,
     fresh: bool = False,
+    device: str | None = None,
 ) -> Iterator[Record | PartError]:
     """Run the parts of an experiment and yield the record of each.
 
@@ -57,6 +58,8 @@ def run(
         Whether to run with the shorter ``quick`` settings of each part, in most cases a trial on little data.
     fresh : bool, default=False
         Whether to compute finished parts again.
+    device : str or None, default=None
+        The torch device that computes, such as ``"cuda"``, in the parts that can use one. None computes with NumPy.
 
     Yields
     ------
@@ -99,7 +102,7 @@ def run(
         scratch = folder / f".{part.name}-{_key(experiment, part, seed, quick)[:12]}"
         if fresh:
             shutil.rmtree(scratch, ignore_errors=True)
-        context = Context(config=_config(part, quick), seed=seed, n_jobs=n_jobs, log=log, scratch=scratch)
+        context = Context(_config(part, quick), seed, n_jobs, log, scratch, device)
         finished = None if fresh else _load_finished(experiment, part, folder, context, quick)
         log(f"{experiment.name}, {part.name}: {f'finished on {finished.finished}' if finished else 'starting'}")
         result = finished or _compute_or_fail(experiment, part, context, folder, quick)
