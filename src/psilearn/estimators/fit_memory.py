@@ -178,15 +178,17 @@ def _candidates(sizes: FitSizes) -> int:
     """Return the memory of the embedding, of the embedded known outputs and of the rotated regression."""
     r, p, s, d = sizes.rank, sizes.p, sizes.itemsize, sizes.d
     keeps_all = sizes.supervision is None
-    block = s * r * p + s * (r + p) * block_rows(s * (r + p), min(d, MAX_EMBEDDED_ROWS))
-    if sizes.output_landmarks is not None:
-        embedded = s * d * p + block
-    else:
-        embedded = 8 * sizes.n_spanned * p * (not keeps_all) + 4 * d * p * sizes.is_single
-        if sizes.n_spanned < d:
-            embedded += s * d * p + block
     is_rotated = not (keeps_all and sizes.input_landmarks is None) and not sizes.has_regressor
-    return 16 * r * p + embedded + (8 * is_rotated + 4 * sizes.is_single) * sizes.q * p
+    rotated = (8 * is_rotated + 4 * sizes.is_single) * sizes.q * p
+    block = 4 * r * p * sizes.is_single + s * (r + p) * block_rows(s * (r + p), min(d, MAX_EMBEDDED_ROWS))
+    embedded = s * d * p
+    if sizes.output_landmarks is None:
+        spanned = 8 * sizes.n_spanned * p * (not keeps_all)
+        is_complete = sizes.n_spanned == d
+        block = spanned * sizes.is_single if is_complete else spanned + block
+        embedded = embedded if sizes.is_single or not is_complete else spanned
+    basis = 8 * r * p * (2 - keeps_all)
+    return max(16 * r * p, basis + embedded + max(block, rotated))
 
 
 @dataclass(frozen=True)
