@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from scipy import sparse
 
 import psilearn.chem.codecs  # noqa: F401  registers spectra, also where psilearn is not installed
@@ -23,6 +24,7 @@ from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Gaussian, GaussianTanimoto, Kemeny, Laplacian, Linear, Precomputed, uniform
 
 SMILES = ["CCO", "COC", "CCC", "CCN", "CCCO", "COCC", "CC(C)O", "c1ccccc1", "CC(=O)O", "OCCO", "CCCC", "CC(C)C"]
+assert torch  # imported before the process is forked: a device in a damaged model would import it
 X = np.random.default_rng(0).standard_normal((12, 4))
 TAGS = (np.random.default_rng(1).random((12, 6)) < 0.4).astype(np.int8)
 ORDERS = ["a>b>c", "b>c>a", "c>b>a", "a>c>b", "b>a>c", "c>a>b"] * 2

@@ -21,8 +21,8 @@ from psilearn.datasets.form_readers import _READERS
 from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding
 from psilearn.experiments import Context, Record
-from psilearn.kernels import Linear
-from tests.manifests import data_folder, reseal
+from psilearn.kernels import Gaussian, Linear, uniform
+from tests.manifests import data_folder, edit_manifest, reseal
 
 LABELS = '<labels><label name="a"/></labels>'
 ARFF = "@relation r\n@attribute a {0,1}\n@attribute b numeric\n@data\n0,1\n"
@@ -306,3 +306,41 @@ def test_row_starts_with_which_scipy_writes_other_memory_are_rejected(tmp_path, 
         reseal(path)
         with pytest.raises(ValueError, match=rf"{path.name} is not a .*indptr of a CSR matrix"):
             load(path)
+
+
+def save_composite(path):
+    kernel = uniform([Linear().normalized(), Gaussian(0.2, Linear())])
+    save_model(IOKR(kernel, Linear(), alpha=1e-3).fit(np.eye(3), np.eye(3)), path)
+
+
+@pytest.mark.parametrize("part", ["left", "right", "kernel", "base"])
+@pytest.mark.parametrize("value", [3, "Linear", {"kind": "list", "items": []}])
+def test_parts_of_kernels_must_be_kernels(tmp_path, part, value):
+    def replace_parts(node):
+        """Replace a part of each kernel of a composite kernel."""
+        if isinstance(node, dict):
+            if part in node.get("state", {}) and node["kind"].startswith("psilearn.kernels"):
+                node["state"][part] = value
+            for item in node.values():
+                replace_parts(item)
+
+    save_composite(tmp_path / "model")
+    load_model(tmp_path / "model")
+    edit_manifest(tmp_path / "model", lambda content: replace_parts(content["model"]))
+    with pytest.raises(ValueError, match=r"its contents are not those of a fitted model \(.*regression_"):
+        load_model(tmp_path / "model")
+
+
+def test_a_device_must_be_a_text(tmp_path):
+    save_composite(tmp_path / "model")
+    edit_manifest(tmp_path / "model", lambda content: content["model"]["state"].update(device=2))
+    with pytest.raises(ValueError, match=r"not those of a fitted model \(device\)"):
+        load_model(tmp_path / "model")
+
+
+def test_a_number_without_a_checksum_is_reported_with_the_folder(tmp_path):
+    save_composite(tmp_path / "model")
+    manifest = tmp_path / "model" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("0.001", "1e999"))
+    with pytest.raises(ValueError, match=r"model is not a saved model that can be used"):
+        load_model(tmp_path / "model")

@@ -18,6 +18,8 @@ def make_csr(container: type, parts: Sequence[NDArray[Any]], shape: Sequence[int
     n_rows, n_columns = shape
     if not (type(n_rows) is int and type(n_columns) is int and n_rows >= 0 and n_columns >= 0):
         raise ValueError(f"{shape!r:.80} is not the shape of a matrix")
+    if not all(part.dtype.isnative for part in parts):
+        raise ValueError("the numbers of a CSR matrix have another byte order than this machine")
     if data.dtype.kind not in "biufc" or not (indices.dtype.kind == indptr.dtype.kind == "i"):
         raise ValueError(f"a CSR matrix has data of {data.dtype}, indices of {indices.dtype}, indptr of {indptr.dtype}")
     if not (data.ndim == indices.ndim == indptr.ndim == 1 and len(data) == len(indices) and len(indptr) == n_rows + 1):

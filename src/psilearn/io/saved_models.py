@@ -20,6 +20,7 @@ from psilearn._utils.samples import n_samples
 from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding
 from psilearn.estimators import IOKR, KDE, OEL
+from psilearn.io.kernel_checks import is_kernel
 from psilearn.io.model_codecs import ESTIMATORS
 from psilearn.kernels import Kernel
 from psilearn.regression import KernelRegression
@@ -257,11 +258,12 @@ def _find_problems(model: Any) -> list[str]:
     p = getattr(model, "n_components_", None)
     parts = {
         "regressor": model.regressor is None,
+        "device": model.device is None or isinstance(model.device, str),
         "n_components_": type(p) is int,
         "regression_": _is_regression(getattr(model, "regression_", None), p),
         "embedding_": _is_embedding(getattr(model, "embedding_", None), p),
         "candidates_": _is_candidates(getattr(model, "candidates_", None), p),
-        "output_kernel_": isinstance(getattr(model, "output_kernel_", None), Kernel),
+        "output_kernel_": is_kernel(getattr(model, "output_kernel_", None)),
         "eigenvalues_": _is_vector(getattr(model, "eigenvalues_", None)),
         "approximation_error_": isinstance(getattr(model, "approximation_error_", None), float | int),
         "input_approximation_error_": isinstance(getattr(model, "input_approximation_error_", None), float | int),
@@ -274,7 +276,7 @@ def _find_problems(model: Any) -> list[str]:
 def _is_regression(value: Any, p: Any) -> bool:
     return (
         isinstance(value, KernelRegression)
-        and isinstance(value.kernel, Kernel)
+        and is_kernel(value.kernel)
         and value.triangle is None
         and value.moment is None
         and _are_samples(value.anchors, value.kernel)
@@ -286,7 +288,7 @@ def _is_regression(value: Any, p: Any) -> bool:
 def _is_embedding(value: Any, p: Any) -> bool:
     return (
         isinstance(value, Embedding)
-        and isinstance(value.kernel, Kernel)
+        and is_kernel(value.kernel)
         and _are_samples(value.landmarks, value.kernel)
         and _is_matrix(value.basis, n_samples(value.landmarks), p)
     )
