@@ -79,7 +79,7 @@ def test_no_threshold_of_a_single_label_is_better(pair: tuple[np.ndarray, np.nda
     Y, scores = pair
     if not allow_empty:
         Y[Y.sum(axis=1) == 0, 0] = 1
-    thresholds = best_label_thresholds(Y, scores, allow_empty, max_rounds=100)
+    thresholds = best_label_thresholds(Y, scores, allow_empty, min_positives=0, max_rounds=100)
     reached = f1_at(Y, scores, thresholds, allow_empty)
     assert reached >= f1_at(Y, scores, best_threshold(Y, scores, allow_empty), allow_empty) - 1e-12
     for label in range(Y.shape[1]):
@@ -87,6 +87,15 @@ def test_no_threshold_of_a_single_label_is_better(pair: tuple[np.ndarray, np.nda
             changed = thresholds.copy()
             changed[label] = value
             assert f1_at(Y, scores, changed, allow_empty) <= reached + 1e-9
+
+
+def test_rare_labels_keep_the_common_threshold() -> None:
+    rng = np.random.default_rng(0)
+    Y, scores = (rng.random((40, 3)) < [0.6, 0.4, 0.1]).astype(int), rng.random((40, 3))
+    counts, common = Y.sum(axis=0), best_threshold(Y, scores)
+    thresholds = best_label_thresholds(Y, scores, min_positives=int(counts[1]))
+    assert counts[2] < counts[1] and thresholds[2] == common
+    assert np.all(thresholds[:2] != common)
 
 
 def test_thresholds_per_label_follow_the_scale_of_each_label() -> None:

@@ -12,6 +12,7 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
+from psilearn._backend import Compute, current_compute
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.holdout import Pairs
@@ -20,7 +21,8 @@ from psilearn._utils.samples import Index, Samples
 from psilearn._utils.validation import RandomStateLike
 from psilearn._utils.worker_processes import run_parallel
 from psilearn.baselines.baseline import Baseline
-from psilearn.baselines.logistic import append_columns, fit_label, fit_labels
+from psilearn.baselines.batched_logistic import fit_labels_at_once
+from psilearn.baselines.logistic import TOLERANCE, append_columns, fit_label, fit_labels
 
 
 class ECC(Baseline):
@@ -117,7 +119,11 @@ class ECC(Baseline):
         frequent = np.argsort(-Y.sum(axis=0), kind="stable")[: self.max_chain_labels]
         rng = check_random_state(self.random_state)
         orders = track([rng.permutation(frequent) for _ in range(self.n_chains)], f"chains, C = {settings:g}")
-        self.chains_ = list(run_parallel((delayed(Chain.fit)(X, Y, order, settings) for order in orders), self.n_jobs))
+        if current_compute().device is not None:
+            self.chains_ = [Chain.fit_at_once(X, Y, order, settings, current_compute()) for order in orders]
+        else:
+            tasks = (delayed(Chain.fit)(X, Y, order, settings) for order in orders)
+            self.chains_ = list(run_parallel(tasks, self.n_jobs))
         self.others_ = np.setdiff1d(np.arange(Y.shape[1]), frequent)
         self.coef_, self.intercept_ = fit_labels(X, Y[:, self.others_], settings, self.n_jobs)
         return settings
@@ -150,6 +156,15 @@ class Chain:
             weights, intercept[j] = fit_label(features[:, : d + j], Y[:, label], C)
             coef[j], label_coef[j, :j] = weights[:d], weights[d:]
         return cls(order, coef, label_coef, intercept)
+
+    @classmethod
+    def fit_at_once(cls, X: Samples, Y: Array, order: Index, C: float, compute: Compute) -> Chain:
+        """Do the same for all labels at once on a device; the label at place j may use the labels at places below j."""
+        n_labels, d = len(order), X.shape[1]
+        allowed = np.vstack([np.ones((d, n_labels)), np.triu(np.ones((n_labels, n_labels)), 1)])
+        features = append_columns(X, Y[:, order])
+        coef, intercept = fit_labels_at_once(features, Y[:, order], C, TOLERANCE, compute, allowed)
+        return cls(order, coef[:, :d], coef[:, d:], intercept)
 
     def probabilities(self, X: Samples) -> Array:
         """Return the probability of each label of the chain, in its order, given the predicted labels before it."""

@@ -25,7 +25,7 @@ from psilearn._utils.validation import RandomStateLike
 from psilearn._utils.worker_processes import run_parallel
 from psilearn.baselines.baseline import Baseline
 from psilearn.baselines.expected_f1 import maximize_expected_f1
-from psilearn.baselines.logistic import MAX_ITERATIONS, append_columns, fit_labels
+from psilearn.baselines.logistic import MAX_ITERATIONS, TOLERANCE, append_columns, fit_labels
 from psilearn.metrics import f1_score
 
 
@@ -166,7 +166,7 @@ class Multinomial:
             return cls(found, np.zeros((1, X.shape[1])), np.zeros(1))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the last digits do not matter for a baseline
-            model = LogisticRegression(C=C, max_iter=MAX_ITERATIONS).fit(X, classes)
+            model = LogisticRegression(C=C, max_iter=MAX_ITERATIONS, tol=TOLERANCE).fit(X, classes)
         if len(found) > 2:
             return cls(found, model.coef_, model.intercept_)
         return cls(

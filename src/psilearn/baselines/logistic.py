@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.extmath import safe_sparse_dot
 
+from psilearn._backend import current_compute
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.holdout import Pairs
@@ -22,9 +23,11 @@ from psilearn._utils.samples import Samples
 from psilearn._utils.validation import RandomStateLike
 from psilearn._utils.worker_processes import run_parallel
 from psilearn.baselines.baseline import Baseline
+from psilearn.baselines.batched_logistic import fit_labels_at_once
 from psilearn.baselines.thresholds import best_label_thresholds, best_threshold
 
 MAX_ITERATIONS = 200  # of L-BFGS, for each label
+TOLERANCE = 1e-6  # of the gradient of the mean loss; with 1e-4, labels of a few examples keep their start
 
 
 class LinearLabels(Baseline):
@@ -60,7 +63,7 @@ class LR(LinearLabels):
         The inverse strength C > 0 of the penalty; the value of a sequence with the best F1 on held-out examples is
         chosen.
     thresholds : {"one", "per_label"}, default="one"
-        Whether all labels have the same threshold or each has its own.
+        Whether all labels have the same threshold or each has its own (:func:`best_label_thresholds`).
     validation_fraction : float, default=0.2
         The share of examples that is held out to choose ``C`` and the threshold.
     n_jobs : int or None, default=None
@@ -139,7 +142,13 @@ class LR(LinearLabels):
 
 
 def fit_labels(X: Samples, Y: Array, C: float, n_jobs: int | None) -> tuple[Array, Array]:
-    """Return the weights (L, d) and the intercepts (L,) of one logistic regression per label."""
+    """Return the weights (L, d) and the intercepts (L,) of one logistic regression per label.
+
+    Inside ``psilearn.computing(device=...)`` all labels are learned at once on the device.
+    """
+    compute = current_compute()
+    if compute.device is not None:
+        return fit_labels_at_once(X, Y, C, TOLERANCE, compute)
     columns = track(Y.T, f"logistic regressions, C = {C:g}", Y.shape[1])
     fitted = list(run_parallel((delayed(fit_label)(X, column, C) for column in columns), n_jobs))
     coef = np.array([coef for coef, _ in fitted]).reshape(Y.shape[1], X.shape[1])
@@ -158,5 +167,5 @@ def fit_label(X: Samples, y: Array, C: float) -> tuple[Array, float]:
         return np.zeros(X.shape[1]), float(logit(share))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the last digits do not matter for a baseline
-        model = LogisticRegression(C=C, max_iter=MAX_ITERATIONS).fit(X, y)
+        model = LogisticRegression(C=C, max_iter=MAX_ITERATIONS, tol=TOLERANCE).fit(X, y)
     return model.coef_[0], float(model.intercept_[0])

@@ -106,7 +106,9 @@ def best_threshold(Y: Array, scores: Array, allow_empty: bool = True) -> float:
     return _best_cut(values[descending], gains.ravel()[descending])
 
 
-def best_label_thresholds(Y: Array, scores: Array, allow_empty: bool = True, max_rounds: int = 3) -> Array:
+def best_label_thresholds(
+    Y: Array, scores: Array, allow_empty: bool = True, *, min_positives: int = 5, max_rounds: int = 3
+) -> Array:
     """Return one threshold per label that increases the mean example-based F1 of label sets.
 
     The thresholds start at the best common one. Then the threshold of each label in turn is replaced by the best one
@@ -122,6 +124,9 @@ def best_label_thresholds(Y: Array, scores: Array, allow_empty: bool = True, max
     allow_empty : bool, default=True
         Whether a row may have no label; otherwise the label with the highest score is predicted for a row without a
         score that reaches its threshold.
+    min_positives : int, default=5
+        The number of examples with a label from which on it has a threshold of its own. Rarer labels keep the common
+        one, because a threshold for a few examples fits only these.
     max_rounds : int, default=3
         The largest number of rounds over all labels. More rounds fit the given examples more closely.
 
@@ -140,14 +145,15 @@ def best_label_thresholds(Y: Array, scores: Array, allow_empty: bool = True, max
     >>> import numpy as np
     >>> from psilearn.baselines import best_label_thresholds
     >>> Y, scores = np.array([[1, 0], [0, 1]]), np.array([[0.9, 0.2], [0.7, 0.4]])
-    >>> best_label_thresholds(Y, scores).round(2)
+    >>> best_label_thresholds(Y, scores, min_positives=1).round(2)
     array([0.8, 0.3])
     """
     Y = np.asarray(Y, dtype=np.float64)
     thresholds = np.full(Y.shape[1], best_threshold(Y, scores, allow_empty))
     sets = _LabelSets(Y, scores, scores >= thresholds, allow_empty)
+    frequent = np.flatnonzero(Y.sum(axis=0) >= min_positives).tolist()
     for _ in range(max_rounds):
-        n_improved = sum(_improve_label(sets, label, thresholds) for label in range(Y.shape[1]))
+        n_improved = sum(_improve_label(sets, label, thresholds) for label in frequent)
         if not n_improved:
             break
     return thresholds
