@@ -8,10 +8,11 @@ from typing import ClassVar
 import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
 
+from psilearn._backend import iter_blocks
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.holdout import Pairs
-from psilearn._utils.samples import Samples
+from psilearn._utils.samples import Samples, take
 from psilearn._utils.validation import RandomStateLike
 from psilearn.baselines.baseline import Baseline
 
@@ -44,6 +45,8 @@ class KNN(Baseline):
         The fitted model of scikit-learn.
     n_neighbors_ : int
         The chosen number of neighbors.
+    n_outputs_ : int
+        The number of columns of the outputs.
     binary_ : bool
         Whether the outputs are rows of labels.
     candidates_ : array or CSR matrix
@@ -98,8 +101,13 @@ class KNN(Baseline):
     def _learn(self, X: Samples, Y: Array, settings: int, held_out: Pairs | None) -> int:
         k = min(settings, len(Y))
         model = KNeighborsRegressor(k, weights=self.weights, metric=self.metric, n_jobs=self.n_jobs)
-        self.model_ = model.fit(X, Y)
+        self.model_, self.n_outputs_ = model.fit(X, Y), Y.shape[1]
         return settings
 
     def _predict_soft(self, X: Samples) -> Array:
-        return np.asarray(self.model_.predict(X)).reshape(X.shape[0], -1)
+        soft = np.empty((X.shape[0], self.n_outputs_))
+        for rows in iter_blocks(
+            len(soft), 16 * self.model_.n_neighbors * self.n_outputs_
+        ):  # k outputs per input at a time
+            soft[rows] = np.reshape(self.model_.predict(take(X, rows)), (-1, self.n_outputs_))
+        return soft

@@ -19,7 +19,17 @@ from psilearn.experiments.experiment import Context
 from psilearn.experiments.protocol import Data, describe_parameters
 from psilearn.experiments.scaled_rows import scale_data
 from psilearn.experiments.tuned_lines import Tested, file_name, load_or_test, score_predictions
-from psilearn.experiments.widening import Axis, Best, Block, Scores, edge_sentence, first_block, values_of, widen
+from psilearn.experiments.widening import (
+    Axis,
+    Best,
+    Block,
+    Evaluate,
+    Scores,
+    edge_sentence,
+    first_block,
+    values_of,
+    widen,
+)
 from psilearn.kernels import Dice, Gaussian, Kernel
 
 Tables: TypeAlias = dict[str, Scores]  # candidates → scores of settings
@@ -156,19 +166,22 @@ class LabelSetTask:
         """Widen the grid for each kind of candidates; score the costly ones at the best settings of the others."""
         best: dict[str, Best] = {}
         for name, scores in tables.items():
-
-            def evaluate(block: Block, name: str = name) -> Scores:
-                return self._search(scaling, axes, block, [name], fixed)[0][name]
-
+            evaluate = self._evaluator(scaling, axes, name, fixed)
             best[name] = widen(axes, scores, evaluate, self.context.config["max_rounds"])
-        settings = {found.setting for found in best.values()}
+        settings, rounds = sorted({found.setting for found in best.values()}), self.config["late_rounds"]
         for name in self.config["late_candidates"]:
+            evaluate = self._evaluator(scaling, axes, name, fixed)
             late: Scores = {}
-            for setting in sorted(settings):
-                block = {axis.name: [position] for axis, position in zip(axes, setting, strict=True)}
-                late |= self._search(scaling, axes, block, [name], fixed)[0][name]
-            best[name] = replace(widen(axes, late, lambda block: {}, 0), is_interior=True)
+            for setting in settings:
+                late |= evaluate({axis.name: [position] for axis, position in zip(axes, setting, strict=True)})
+            best[name] = widen(axes, late, evaluate, rounds)
+            if not rounds:  # these settings are known to be best for other candidates
+                best[name] = replace(best[name], is_interior=True)
         return best
+
+    def _evaluator(self, scaling: str, axes: Sequence[Axis], candidates: str, fixed: Mapping[str, Any]) -> Evaluate:
+        """Return a function that scores blocks of settings with one kind of candidates."""
+        return lambda block: self._search(scaling, axes, block, [candidates], fixed)[0][candidates]
 
     def _search(
         self, scaling: str, axes: Sequence[Axis], block: Block, candidates: Sequence[str], fixed: Mapping[str, Any]
