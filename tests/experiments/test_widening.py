@@ -30,6 +30,14 @@ def test_the_best_setting_is_reached_and_interior(center):
     assert neighbors <= set(scores) == set(scored)
 
 
+def test_gaps_of_the_first_grid_are_filled_around_the_best_setting():
+    axes = [Axis("alpha", [-10, -8, -6, -4])]
+    evaluate, scored = bowl((-7,))
+    best = widen(axes, evaluate(first_block(axes)), evaluate, max_rounds=3)
+    assert best.setting == (-7,) and best.is_interior
+    assert {(-8,), (-7,), (-6,)} <= set(scored)
+
+
 def test_a_limit_on_the_rounds_is_reported():
     axes = [Axis("C", [0, 1])]
     evaluate, _ = bowl((9,))

@@ -31,6 +31,7 @@ LARGE_COMPETITORS: dict[str, Any] = {
     "LR, thresholds per label": {"baseline": "LR", "thresholds": ["per_label"], "C": [0, 2, 4]},
     "GFM": {"baseline": "GFM", "estimate": ["sizes"], "C": [0, 2, 4]},
     "ECC": {"baseline": "ECC", "n_chains": [5], "max_chain_labels": [100], "C": [0, 2]},
+    "KRR": {"baseline": "KRR", "gamma": [-1, 1], "alpha": [-10, -8, -6, -4]},
 }
 CONFIG: dict[str, Any] = {
     "pairs": None,
@@ -52,6 +53,7 @@ CONFIG: dict[str, Any] = {
     "competitors": SMALL_COMPETITORS,
 }
 LARGE: dict[str, Any] = {
+    "grid": {"gamma": [-1, 1], "alpha": [-10, -8, -6, -4], "n_components": [5, 7, 9]},  # widening fills the gaps
     "outputs": {
         "Dice": {"candidates": ["known", "all"], "late_candidates": ["near"], "late_rounds": 0},
         "Gaussian": {"candidates": ["known"], "late_candidates": [], "late_rounds": 0, "output_gamma": [0, 3]},
