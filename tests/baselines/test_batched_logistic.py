@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from psilearn import computing
-from psilearn.baselines import ECC, GFM, LR
+from psilearn.baselines import ECC, GFM, KRR, LR
 from tests.baselines.toys import labels, torch_or_skip
 
 pytestmark = torch_or_skip
@@ -40,7 +40,11 @@ def test_the_minimum_is_that_of_scikit_learn(C, form):
     assert np.allclose(intercept[6:], [np.log(300.5 / 0.5), -np.log(300.5 / 0.5)])
 
 
-@pytest.mark.parametrize("model", [LR(3.0), GFM(3.0, estimate="sizes"), ECC(3.0, n_chains=2, max_chain_labels=2)])
+@pytest.mark.parametrize(
+    "model",
+    [LR(3.0), GFM(3.0, estimate="sizes"), ECC(3.0, n_chains=2, max_chain_labels=2), KRR(alpha=1e-3)],
+    ids=lambda model: type(model).__name__,
+)
 def test_a_device_gives_the_same_baselines(model):
     X, Y = labels()
     expected = model.fit(X, Y).predict_soft(X)
