@@ -32,6 +32,7 @@ def test_valid_parts(container):
         (1, np.array([0, -1, 1])),
         (1, np.array([0, 1])),
         (0, np.array([1.0, 2.0, 3.0], dtype=">f8")),
+        (0, np.array([1.0, 2.0, 3.0], dtype=np.float16)),  # SciPy cannot compute with it
         (0, np.array(["a", "b", "c"])),
         (0, np.ones((3, 1))),
     ],

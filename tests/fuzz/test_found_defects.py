@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import tracemalloc
+import zipfile
 import zlib
 from base64 import b64encode
 from contextlib import contextmanager
@@ -152,6 +153,15 @@ def test_arrays_must_have_the_size_that_they_declare(tmp_path):
 def test_an_archive_that_expands_without_bound_is_rejected(tmp_path):
     np.savez_compressed(tmp_path / "rows.npz", X=np.zeros(10 << 20))
     with pytest.raises(ValueError, match=r"rows.npz declares 83,886,\d+ bytes, over 200 times its size"):
+        read_npz(tmp_path / "rows.npz")
+
+
+def test_an_archive_of_another_compression_is_rejected(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.zeros(4))
+    content = (tmp_path / "a.npz").read_bytes()
+    with zipfile.ZipFile(tmp_path / "rows.npz", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("X.npy", content)
+    with pytest.raises(ValueError, match=r"rows.npz .*compressed by another method"):
         read_npz(tmp_path / "rows.npz")
 
 
@@ -344,3 +354,9 @@ def test_a_number_without_a_checksum_is_reported_with_the_folder(tmp_path):
     manifest.write_text(manifest.read_text().replace("0.001", "1e999"))
     with pytest.raises(ValueError, match=r"model is not a saved model that can be used"):
         load_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize("gamma", [1e308, 1e-308])
+def test_the_largest_and_smallest_widths_do_not_overflow(gamma):
+    rows = np.array([[0.0], [1.0]])
+    np.testing.assert_array_equal(Gaussian(gamma)(rows, rows.copy()), np.eye(2) if gamma > 1 else np.ones((2, 2)))

@@ -20,7 +20,8 @@ def make_csr(container: type, parts: Sequence[NDArray[Any]], shape: Sequence[int
         raise ValueError(f"{shape!r:.80} is not the shape of a matrix")
     if not all(part.dtype.isnative for part in parts):
         raise ValueError("the numbers of a CSR matrix have another byte order than this machine")
-    if data.dtype.kind not in "biufc" or not (indices.dtype.kind == indptr.dtype.kind == "i"):
+    is_number = data.dtype.kind in "biufc" and data.dtype != "f2"  # SciPy does not compute with float16
+    if not (is_number and indices.dtype.kind == indptr.dtype.kind == "i"):
         raise ValueError(f"a CSR matrix has data of {data.dtype}, indices of {indices.dtype}, indptr of {indptr.dtype}")
     if not (data.ndim == indices.ndim == indptr.ndim == 1 and len(data) == len(indices) and len(indptr) == n_rows + 1):
         raise ValueError(

@@ -86,6 +86,8 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
         total = sum(member.file_size for member in archive.infolist())
         if total > decompressed_limit(path):
             raise ValueError(f"{path} declares {total:,} bytes, over {MAX_EXPANSION} times its size: it is damaged.")
+        if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in archive.infolist()):
+            raise ValueError("it is compressed by another method than NumPy uses, which may need any amount of memory")
         contents = {member.filename: archive.read(member) for member in archive.infolist()}
         return {name.removesuffix(".npy"): read_array(content) for name, content in contents.items()}
 

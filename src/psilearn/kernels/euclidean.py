@@ -44,7 +44,7 @@ def gaussians(A: Any, B: Any, gamma: float, compute: Compute) -> Any:
     """Return exp(−γ|a − b|²) of prepared rows as a new block, with ones on the diagonal if ``B is A``."""
     scale = 1.0 if 1 / MAX_GAMMA <= gamma <= MAX_GAMMA else 2.0 ** round(log2(gamma) / 2)
     rows = _Rows.of(A, B, compute.dtype, scale)
-    width = gamma / scale**2
+    width = gamma / scale / scale  # the square of the scale may be out of range
     block = to_gaussians(rows.products(compute), rows.squared_left, rows.squared_right, width)
     limit = FAR[compute.dtype.itemsize] / width
     _correct(block, A, B, rows, limit, lambda distances: array_namespace(distances).exp(-gamma * distances))

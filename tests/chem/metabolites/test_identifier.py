@@ -198,3 +198,11 @@ def test_an_unfitted_identifier_is_named(library, spectra, tmp_path):
     ):
         with pytest.raises(NotFittedError, match="MetaboliteIdentifier"):
             call()
+
+
+def test_a_model_without_finite_distances_is_reported(tmp_path, identifier, library, spectra):
+    identifier.save(tmp_path / "model")
+    broken = MetaboliteIdentifier.load(tmp_path / "model")
+    broken.model_.regression_.coefficients[:] = np.nan
+    with pytest.raises(ValueError, match=r"finite"):
+        broken.predict(spectra[:1], library)

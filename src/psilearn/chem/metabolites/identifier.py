@@ -320,6 +320,8 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         for result in self.rank(spectra, library, k=1, query=query):
             if isinstance(result, Problem):
                 raise ValueError(f"{result}. Use rank, which yields such problems and continues.")
+            if not len(result.rows):
+                raise ValueError(f"{result.spectrum.name!r}: the model finds no candidate at a finite distance.")
             rows.append(int(result.rows[0]))
         return library.get_smiles(rows)
 
