@@ -83,13 +83,21 @@ def decompressed_limit(path: Path) -> int:
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """Return the arrays of an .npz file, which must not contain pickled objects."""
     with convert_read_errors(path, "an .npz file"), zipfile.ZipFile(path) as archive:
-        total = sum(member.file_size for member in archive.infolist())
-        if total > decompressed_limit(path):
-            raise ValueError(f"{path} declares {total:,} bytes, over {MAX_EXPANSION} times its size: it is damaged.")
-        if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in archive.infolist()):
-            raise ValueError("it is compressed by another method than NumPy uses, which may need any amount of memory")
+        _check_members(path, archive.infolist())
         contents = {member.filename: archive.read(member) for member in archive.infolist()}
         return {name.removesuffix(".npy"): read_array(content) for name, content in contents.items()}
+
+
+def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
+    """Raise an error if an archive declares sizes that it cannot have, or another compression than NumPy uses."""
+    total, compressed = (sum(getattr(member, name) for member in members) for name in ("file_size", "compress_size"))
+    if total > decompressed_limit(path) or compressed > path.stat().st_size:
+        raise ValueError(
+            f"{path} declares {total:,} bytes, {compressed:,} compressed, over {MAX_EXPANSION} times its size or over "
+            f"its size: it is damaged."
+        )
+    if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
+        raise ValueError("it is compressed by another method than NumPy uses, which may need any amount of memory")
 
 
 def read_array(content: bytes) -> NDArray[Any]:
