@@ -112,6 +112,7 @@ def threshold(scores: Array, coverage: float) -> float:
     (0.4, inf)
     """
     coverage = validation.check_fraction(coverage, "coverage")
+    scores = validation.check_array_of_numbers(scores, "scores", ndim=1, allow_infinite=True)
     position = ceil((len(scores) + 1) * coverage - 1e-9)
     if position > len(scores):
         return float("inf")
@@ -153,8 +154,11 @@ def scores_of_truth(Z: Array, truth: Samples, candidates: Candidates, compute: C
     >>> scores_of_truth(np.array([[2.0], [2.0]]), np.array([[2.0], [0.0]]), candidates, NUMPY)
     array([0., 4.])
     """
-    scores, indices = np.full(len(Z), np.inf), candidates.match(truth)
-    for i, row in enumerate(candidates.ranked(Z, compute)):
+    rows, indices = candidates.ranked(Z, compute), candidates.match(truth)
+    if len(Z) != len(indices):
+        raise ValueError(f"Z has {len(Z)} rows, truth has {len(indices)} outputs.")
+    scores = np.full(len(Z), np.inf)
+    for i, row in enumerate(rows):
         if indices[i] >= 0:
             scores[i] = conformal_scores(row)[np.argmax(row.indices == indices[i])]
     return scores
@@ -199,6 +203,7 @@ def prediction_sets(
     >>> prediction_sets(np.array([[0.5]]), candidates, 0.0, 0.5, NUMPY).outputs
     [array([[0.]])]
     """
+    limit, coverage = validation.check_real(limit, "limit"), validation.check_fraction(coverage, "coverage")
     indices: list[Index] = []
     distances: list[Array] = []
     for row in candidates.ranked(Z, compute):

@@ -47,12 +47,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from psilearn._utils import validation
 from psilearn.estimators.fit_memory import FitSizes, PredictionSizes, fit_memory, prediction_memory
 from psilearn.landmarks.selection import Landmarks, as_landmarks
 from psilearn.model_selection.grids import MAX_COMPONENTS
 from psilearn.model_selection.search_memory import SearchSizes, search_memory
 
+MAX_KERNELS = 1_000_000
 __all__ = ["fit_bytes", "predict_bytes", "search_bytes"]
 
 
@@ -130,6 +133,7 @@ def _fit_sizes(
     unlabeled: bool,
 ) -> FitSizes:
     """Validate the sizes of a fit."""
+    validation.check_bool(unlabeled, "unlabeled")
     n, d = validation.check_count(n, "n"), validation.check_count(d, "d")
     n_labeled = min(n, d) if n_labeled is None else validation.check_count(n_labeled, "n_labeled")
     outputs = as_landmarks(output_landmarks, "output_landmarks", "pivoted")
@@ -281,7 +285,13 @@ def search_bytes(
     >>> round(search_bytes(10_000, 2000, n_alphas=10, n_components=100) / 1e9, 1)
     1.7
     """
-    values = None if supervisions is None else [validation.check_fraction(c, "supervisions") for c in supervisions]
+    for name, flag in {"leave_one_out": leave_one_out, "decoded": decoded, "refit": refit}.items():
+        validation.check_bool(flag, name)
+    values = None
+    if supervisions is not None:
+        if not isinstance(supervisions, Sequence | np.ndarray) or not len(supervisions):
+            raise TypeError(f"supervisions must be a list of numbers in [0, 1] or None; got {supervisions!r:.80}.")
+        values = [validation.check_fraction(c, "supervisions") for c in supervisions]
     arguments = output_landmarks, n_components, None if values is None else min(values), dtype, rank, n_labeled
     fit = _fit_sizes(n, d, input_landmarks, *arguments, unlabeled)
     share = validation.check_fraction(validation_share, "validation_share")
@@ -292,7 +302,7 @@ def search_bytes(
         n_held,
         validation.check_count(n_alphas, "n_alphas"),
         [1.0] if values is None else values,
-        validation.check_count(n_output_kernels, "n_output_kernels"),
+        _check_list_length(n_output_kernels, "n_output_kernels"),
         None if values is None else (n_components or MAX_COMPONENTS),
         values is not None and n_components is None,
         decoded,
@@ -301,3 +311,10 @@ def search_bytes(
         refit,
     )
     return search_memory(sizes)
+
+
+def _check_list_length(value: int, name: str) -> int:
+    """Return a number of kernels, at most a million; raise an error about ``name`` for anything else."""
+    if validation.check_count(value, name) > MAX_KERNELS:
+        raise ValueError(f"{name} must be at most {MAX_KERNELS}; got {value!r}.")
+    return value

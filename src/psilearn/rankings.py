@@ -8,7 +8,7 @@ A row of integers is always read as ranks, never as an order. A partial ranking 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from math import factorial
 from typing import Any
@@ -101,12 +101,15 @@ def from_orders(
     array([[ 2.,  2.,  1.],
            [nan,  1.,  2.]])
     """
+    validation.check_bool(partial, "partial")
+    if isinstance(orders, str) or not isinstance(orders, Iterable) or getattr(orders, "ndim", 1) == 0:
+        raise TypeError(f"{name} must be a sequence of strings such as 'b>c>a'; got {orders!r:.80}.")
     orders = [_check_string(order, f"{name} in row {row}") for row, order in enumerate(orders)]
     if not orders:
         raise ValueError(f"{name} is empty: at least one order is needed.")
     if items is None:
         items = collect_items(orders if partial else orders[:1], name)
-    items = _check_items(items, f"items of {name}, whose row 0 is {orders[0]!r},")
+    items = check_items(items, f"items of {name}, whose row 0 is {orders[0]!r},")
     ranks = None if partial else _ranks_of_full_orders(orders, items)
     if ranks is not None:
         return ranks, items
@@ -179,12 +182,12 @@ def to_orders(ranks: ArrayLike, items: Sequence[str] | None = None) -> NDArray[n
     """
     if items is None and hasattr(ranks, "columns"):
         items = [str(column) for column in ranks.columns]
-    ranks = np.asarray(ranks, dtype=float)
+    ranks = validation.check_array_of_numbers(ranks, "ranks", allow_nan=True)
     if ranks.ndim != 2:
         raise ValueError(f"ranks must have the shape (n, K), one row per ranking; got shape {ranks.shape}.")
     K = ranks.shape[1]
     default = [chr(97 + i) if K <= 26 else str(i + 1) for i in range(K)]
-    names = _check_items(default if items is None else items, "items")
+    names = check_items(default if items is None else items, "items")
     if len(names) != K:
         raise ValueError(f"items names {len(names)} items, but ranks has {K} columns.")
     orders = []
@@ -225,7 +228,7 @@ def all_rankings(n_items: int) -> Index:
     """
     K = validation.check_count(n_items, "n_items")
     if K > MAX_ITEMS:
-        raise ValueError(f"All {K}! rankings of {K} items are too many to list. Give candidates.")
+        raise ValueError(f"All {K}! rankings of {K} items are too many to list (n_items). Give candidates.")
     what, remedy = f"All {K}! rankings of {K} items", "Rank fewer items, or give candidates."
     NUMPY.require_memory((2, factorial(K), K), what, remedy)
     ranks = np.ones((1, 1), dtype=np.intp)
@@ -258,6 +261,10 @@ def ranks_from_item_numbers(order: Index) -> Index:
     >>> ranks_from_item_numbers(np.array([[1, 2, 0]]))
     array([[3, 1, 2]])
     """
+    numbers = validation.check_array_of_numbers(order, "order", ndim=2)
+    if (np.sort(numbers, axis=1) != np.arange(numbers.shape[1])).any():
+        raise ValueError(f"order must have the items 0 to {numbers.shape[1] - 1} once in each row; got {order!r:.200}.")
+    order = numbers.astype(np.intp)
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(1, order.shape[1] + 1), axis=1)
     return ranks
@@ -270,8 +277,10 @@ def _check_string(order: object, where: str) -> str:
     return str(order)
 
 
-def _check_items(items: Sequence[str], what: str) -> list[str]:
+def check_items(items: Sequence[str], what: str) -> list[str]:
     """Return the item names if they are at least two different names without separators; raise an error otherwise."""
+    if isinstance(items, bytes) or not isinstance(items, Iterable) or getattr(items, "ndim", 1) != 1:
+        raise TypeError(f"{what} must be a sequence of names; got {items!r:.80}.")
     names = list(items)
     if not all(isinstance(item, str) for item in names):
         raise TypeError(f"{what} must be names, that is strings; got {names!r:.80}.")

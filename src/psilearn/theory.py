@@ -17,6 +17,7 @@ from psilearn._utils import validation
 
 __all__ = ["Bound", "Decay", "Suggestion", "comparison_constant", "excess_risk_bound", "fit_decay", "suggest"]
 
+MIN_CONSTANT, MAX_CONSTANT = 1e-50, 1e50  # of the constants of a bound, whose fourth powers must be finite
 NEGLIGIBLE = 1e-12  # eigenvalues below this part of the largest one are rounding errors
 
 
@@ -105,9 +106,7 @@ def fit_decay(eigenvalues: ArrayLike) -> Decay:
     >>> round(fit_decay(3.0 / np.arange(1, 50) ** 2).rate, 6)
     2.0
     """
-    sigma = np.sort(np.asarray(eigenvalues, dtype=float).ravel())[::-1]
-    if not np.isfinite(sigma).all():
-        raise ValueError("eigenvalues must be finite.")
+    sigma = np.sort(validation.check_array_of_numbers(eigenvalues, "eigenvalues").ravel())[::-1]
     sigma = sigma[sigma > NEGLIGIBLE * sigma[0]] if sigma.size and sigma[0] > 0 else sigma[:0]
     if len(sigma) < 2:
         raise ValueError(f"A decay needs at least 2 positive eigenvalues; got {len(sigma)}.")
@@ -204,6 +203,7 @@ def comparison_constant(Q: float) -> float:
     >>> comparison_constant(1.0)
     4.0
     """
+    Q = _check_magnitude(Q, "Q")
     return 2 * sqrt(2 * Q**2 + Q**4 + 1)
 
 
@@ -315,10 +315,9 @@ def excess_risk_bound(
     False
     """
     n, p = validation.check_count(n, "n"), validation.check_count(n_components, "n_components")
-    c, lam = validation.check_fraction(supervision, "supervision"), validation.check_positive(alpha, "alpha")
-    R, Q = validation.check_positive(R, "R"), validation.check_positive(Q, "Q")
-    kappa = validation.check_positive(kappa, "kappa")
-    delta = validation.check_open_fraction(delta, "delta")
+    c, lam = validation.check_fraction(supervision, "supervision"), _check_magnitude(alpha, "alpha")
+    R, Q, kappa = _check_magnitude(R, "R"), _check_magnitude(Q, "Q"), _check_magnitude(kappa, "kappa")
+    delta = validation.check_open_fraction(_check_magnitude(delta, "delta"), "delta")
     r = _check_rate(decay)
     if lam > kappa**2:
         raise ValueError(f"The theorem requires alpha ≤ kappa² = {kappa**2:g}; got {lam:g}.")
@@ -348,8 +347,18 @@ def excess_risk_bound(
     )
 
 
+def _check_magnitude(value: object, name: str) -> float:
+    """Return a positive number whose powers in the bound do not overflow; raise an error about ``name`` otherwise."""
+    number = validation.check_positive(value, name)
+    if not MIN_CONSTANT <= number <= MAX_CONSTANT:
+        raise ValueError(f"{name} must be between {MIN_CONSTANT:g} and {MAX_CONSTANT:g}; got {value!r}.")
+    return number
+
+
 def _check_rate(decay: Decay) -> float:
     """Return the rate r of a decay; raise an error unless r > 1."""
+    if not isinstance(decay, Decay):
+        raise TypeError(f"decay must be a Decay, such as fit_decay(eigenvalues); got {decay!r:.80}.")
     if not decay.rate > 1:
         raise ValueError(
             f"The theory requires a decay rate r > 1 (a finite trace); got r = {decay.rate:.3g}. Fit the decay to more "

@@ -106,7 +106,7 @@ def test_at_least_one_label_unless_a_training_row_is_empty() -> None:
 
 def test_invalid_parameters() -> None:
     X, Y = labels(20)
-    with pytest.raises(ValueError, match="estimate must be one of 'multinomial', 'sizes'"):
+    with pytest.raises(ValueError, match="estimate must be one of multinomial, sizes"):
         GFM(estimate="exact").fit(X, Y)
     with pytest.raises(ValueError, match="C must be"):
         GFM(C=-1.0).fit(X, Y)

@@ -105,5 +105,5 @@ def test_thresholds_per_label_follow_the_scale_of_each_label() -> None:
     assert np.ndim(one.threshold_) == 0 and per_label.threshold_.shape == (2,)
     assert per_label.validation_error_ <= one.validation_error_
     assert np.array_equal(per_label.predict(X), apply_threshold(per_label.predict_soft(X), per_label.threshold_))
-    with pytest.raises(ValueError, match="thresholds must be 'one' or 'per_label'"):
+    with pytest.raises(ValueError, match="thresholds must be one of one, per_label"):
         LR(thresholds="two").fit(X, Y)

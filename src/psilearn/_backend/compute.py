@@ -244,7 +244,7 @@ def find_device(device: Any, name: str = "device", any_type: bool = False) -> An
     message = f"{name} must be None, 'cpu' or 'cuda' (or 'cuda:1', …); got {device!r}."
     try:
         found = torch.device(device)
-    except (RuntimeError, TypeError) as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         raise ValueError(message) from error
     if found.type not in ("cpu", "cuda") and not any_type:
         raise ValueError(message)

@@ -28,16 +28,18 @@ def n_samples(A: Samples) -> int:
 
 def is_empty(A: Samples) -> bool:
     """Return whether an object is an empty collection."""
-    return getattr(A, "ndim", 1) > 0 and (hasattr(A, "shape") or hasattr(A, "__len__")) and n_samples(A) == 0
+    sized = isinstance(getattr(A, "shape", None), tuple) or hasattr(type(A), "__len__")
+    return sized and getattr(A, "ndim", 1) > 0 and n_samples(A) == 0
 
 
 def check_collection(A: Samples, name: str) -> int:
     """Return the number of objects in a collection; raise if A is not one."""
     try:
         size = n_samples(A)
-    except (TypeError, IndexError):
+    except (TypeError, IndexError, ValueError):
         size = -1
-    if size < 0 or (isinstance(A, str | bytes | dict | set | frozenset) and not hasattr(A, "shape")):
+    is_other = isinstance(A, str | bytes | dict | set | frozenset) and not hasattr(A, "shape")
+    if size < 0 or is_other or isinstance(A, memoryview):
         raise TypeError(f"{name} must be an array or a sequence of objects; got {type(A).__name__}.")
     return size
 
@@ -71,6 +73,16 @@ def check_real(A: Samples, name: str) -> None:
             f"{name} holds {kind} (dtype {dtype}). Convert them to numbers, such as days: "
             f"{duration} / numpy.timedelta64(1, 'D')."
         )
+
+
+def check_csr(A: Samples, name: str) -> None:
+    """Raise if a CSR matrix has columns that do not exist: products would read or write beyond its memory."""
+    if sparse.issparse(A) and A.format == "csr" and A.nnz:
+        lowest, highest = int(A.indices.min()), int(A.indices.max())
+        if lowest < 0 or highest >= A.shape[1]:
+            raise ValueError(
+                f"{name} is a damaged CSR matrix of shape {A.shape}: it has columns {lowest} to {highest}."
+            )
 
 
 def n_columns(A: Samples) -> int | None:
@@ -183,6 +195,8 @@ def _keys(A: Samples) -> Iterable[Hashable]:
 
 
 def _row_keys(A: NDArray[Any], dtype: Any) -> Iterator[bytes]:
+    if dtype == np.longdouble:
+        dtype = np.float64  # a long double has bytes without a meaning
     n_bytes = np.dtype(dtype).itemsize * int(np.prod(A.shape[1:], dtype=np.intp))
     step = max(1, CHUNK_BYTES // max(1, n_bytes))
     for start in range(0, len(A), step):

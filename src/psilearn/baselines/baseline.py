@@ -20,8 +20,9 @@ from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Samples, describe_shape, distinct, n_columns, n_samples, take
 from psilearn._utils.validation import RandomStateLike
 from psilearn.baselines.candidate_choice import CandidateChoice, CandidatesLike
-from psilearn.baselines.output_rows import as_columns, check_numbers, to_dense
+from psilearn.baselines.output_rows import as_columns, to_dense
 from psilearn.baselines.thresholds import apply_threshold, best_f1_error, best_threshold
+from psilearn.kernels.row_kernel import check_numbers
 from psilearn.metrics import f1_score
 
 TunedValue: TypeAlias = Any  # a number of the type of the tuned parameter; None without one
@@ -311,6 +312,9 @@ class Baseline(CandidateChoice, BaseEstimator):
         if n_samples(prediction) != n_samples(truth):
             raise ValueError(f"X has {n_samples(prediction)} examples, y has {n_samples(truth)}.")
         if model.binary_:
+            values = to_dense(truth, "y")
+            if not ((values == 0) | (values == 1)).all():
+                raise ValueError(f"{type(self).__name__} was fitted on label rows: y must hold 0 and 1 only.")
             return float(f1_score(as_columns(truth), as_columns(prediction)))
         return -_mean_squared_distance(to_dense(truth, "y"), to_dense(prediction, "the prediction"))
 
@@ -353,7 +357,9 @@ class Baseline(CandidateChoice, BaseEstimator):
     def _tuned_values(self) -> list[TunedValue]:
         """Return the values of the tuned parameter; a single one if it is not a list."""
         value = getattr(self, self.tuned_parameter) if self.tuned_parameter else None
-        return list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
+        if isinstance(value, np.ndarray) and value.ndim:
+            return value.tolist()
+        return list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else [value]
 
     def _store_tuned(self, value: TunedValue) -> None:
         """Store the chosen value of the tuned parameter under its name with an underscore."""
@@ -363,6 +369,9 @@ class Baseline(CandidateChoice, BaseEstimator):
     def _check_parameters(self) -> None:
         """Raise an error for an invalid parameter."""
         validation.check_open_fraction(self.validation_fraction, "validation_fraction")
+        validation.check_verbose(self.verbose, "verbose")
+        validation.as_random_state(self.random_state)
+        validation.check_n_jobs(getattr(self, "n_jobs", None))
         if self.tuned_parameter and not self._tuned_values():
             raise ValueError(f"{self.tuned_parameter} is an empty list: give at least one value.")
 

@@ -12,10 +12,11 @@ from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.fitted_state import fitted_snapshot
 from psilearn._utils.samples import Index, Samples, match, n_samples, take
-from psilearn.baselines.output_rows import as_columns, check_numbers
+from psilearn.baselines.output_rows import as_columns
 from psilearn.decoding import Candidates, TopK, as_candidates
 from psilearn.decoding.distances import TIE_TOLERANCE, count_nearer, k_smallest
 from psilearn.kernels.linear import Linear
+from psilearn.kernels.row_kernel import check_numbers
 from psilearn.metrics import TruthPositions
 
 CandidatesLike: TypeAlias = Samples | Sequence[Samples] | Candidates | None  # for all inputs, or one set per input

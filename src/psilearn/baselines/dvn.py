@@ -15,6 +15,7 @@ from psilearn._utils.samples import Index, Samples
 from psilearn._utils.validation import RandomStateLike
 from psilearn.baselines.networks import INFERENCE_ROWS, Network
 from psilearn.neural.device import DeviceLike, fixed_seed
+from psilearn.neural.parameters import check_width
 
 if TYPE_CHECKING:
     import torch
@@ -152,9 +153,9 @@ class DVN(Network):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for value in self._tuned_values():
-            validation.check_count(value, "energy_hidden")
+            check_width(value, "energy_hidden")
         validation.check_count(self.steps, "steps")
-        validation.check_positive(self.inference_rate, "inference_rate")
+        validation.check_regularization(self.inference_rate, "inference_rate")
 
     def _initial_settings(self, value: int) -> tuple[int, int | None]:
         return value, None
@@ -207,10 +208,10 @@ class DVN(Network):
         from psilearn.baselines.energies import relaxed_f1
 
         if rng.random() >= 0.5:
-            return self.value_.ascend(scores, self.steps, self.inference_rate)
+            return self.value_.ascend(scores, self.steps, float(self.inference_rate))
         from_truth = torch.as_tensor(rng.random(len(y)) < 0.5, device=y.device)
         start = torch.where(from_truth[:, None], y, torch.zeros_like(y))
-        return self.value_.perturb(scores, start, relaxed_f1(start, y), self.inference_rate)
+        return self.value_.perturb(scores, start, relaxed_f1(start, y), float(self.inference_rate))
 
     def _predict_soft(self, X: Samples) -> Array:
         return self._infer(self.perceptron_.input_rows(X))
@@ -224,7 +225,7 @@ class DVN(Network):
         with torch.no_grad():
             for part in iter_blocks(len(rows), 1, INFERENCE_ROWS):
                 scores = self.value_.network(rows[part])
-                blocks.append(self.value_.ascend(scores, self.steps, self.inference_rate).cpu().numpy())
+                blocks.append(self.value_.ascend(scores, self.steps, float(self.inference_rate)).cpu().numpy())
         return np.concatenate(blocks).astype(np.float64)
 
     def _linear_costs(self, X: Samples) -> Array:

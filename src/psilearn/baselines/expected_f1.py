@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn._linalg import Array
+from psilearn._utils import validation
 
 
 def maximize_expected_f1(joint: Array, sizes: Array, empty: Array | None = None) -> NDArray[np.bool_]:
@@ -49,9 +50,18 @@ def maximize_expected_f1(joint: Array, sizes: Array, empty: Array | None = None)
     >>> maximize_expected_f1(joint, np.array([1, 2])).astype(int)
     array([[1, 1, 0]])
     """
+    joint = validation.check_array_of_numbers(joint, "joint", ndim=3)
+    sizes = validation.check_array_of_numbers(sizes, "sizes", ndim=1)
     n, n_labels, _ = joint.shape
-    sizes = np.asarray(sizes, dtype=np.float64)
-    best_value = np.full(n, -np.inf) if empty is None else np.asarray(empty, dtype=np.float64).copy()
+    if len(sizes) != joint.shape[2] or not (sizes >= 1).all():
+        raise ValueError(
+            f"sizes must have one number from 1 per set size of joint, {joint.shape[2]}; got {sizes!r:.80}."
+        )
+    best_value = np.full(n, -np.inf)
+    if empty is not None:
+        best_value = np.array(validation.check_array_of_numbers(empty, "empty", ndim=1))
+        if len(best_value) != n:
+            raise ValueError(f"empty must have one probability per row of joint, {n}; got {len(best_value)}.")
     labels = np.zeros((n, n_labels), dtype=np.bool_)
     totals = joint.sum(axis=1)  # (n, S)
     for k in range(1, n_labels + 1):

@@ -111,9 +111,8 @@ class GFM(Baseline):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for value in self._tuned_values():
-            validation.check_positive(value, "C")
-        if self.estimate not in ESTIMATES:
-            raise ValueError(f"estimate must be one of {', '.join(map(repr, ESTIMATES))}; got {self.estimate!r}.")
+            validation.check_regularization(value, "C")
+        validation.check_option(self.estimate, ESTIMATES, "estimate")
 
     def _learn(self, X: Samples, Y: Array, settings: float, held_out: Pairs | None) -> float:
         sizes = Y.sum(axis=1).astype(np.intp)

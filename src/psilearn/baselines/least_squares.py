@@ -114,7 +114,7 @@ class KRR(_KernelLeastSquares):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for value in self._tuned_values():
-            validation.check_positive(value, "alpha")
+            validation.check_regularization(value, "alpha")
 
     def _learn(self, X: Samples, Y: Array, settings: float, held_out: Pairs | None) -> float:
         self.coef_ = self._solve(X, Y, float(settings))
@@ -198,7 +198,7 @@ class RRR(_KernelLeastSquares):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        validation.check_positive(self.alpha, "alpha")
+        validation.check_regularization(self.alpha, "alpha")
         for value in self._tuned_values():
             validation.check_count(value, "n_components")
 

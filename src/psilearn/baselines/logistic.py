@@ -128,9 +128,8 @@ class LR(LinearLabels):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for value in self._tuned_values():
-            validation.check_positive(value, "C")
-        if self.thresholds not in ("one", "per_label"):
-            raise ValueError(f"thresholds must be 'one' or 'per_label'; got {self.thresholds!r}.")
+            validation.check_regularization(value, "C")
+        validation.check_option(self.thresholds, ("one", "per_label"), "thresholds")
 
     def _find_threshold(self, Y: Array, soft: Array) -> float | Array:
         find = best_threshold if self.thresholds == "one" else best_label_thresholds

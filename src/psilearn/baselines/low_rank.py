@@ -130,7 +130,7 @@ class PRLR(LinearLabels):
         super()._check_parameters()
         for value in self._tuned_values():
             validation.check_non_negative(value, "rank_penalty")
-        validation.check_positive(self.C, "C")
+        validation.check_regularization(self.C, "C")
         validation.check_count(self.n_rounds, "n_rounds")
         for name in ("missing", "spurious"):
             if validation.check_fraction(getattr(self, name), name) == 1:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.neighbors import KNeighborsRegressor
 
-from psilearn._backend import iter_blocks
+from psilearn._backend import NUMPY, iter_blocks
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.holdout import Pairs
@@ -95,8 +96,9 @@ class KNN(Baseline):
         super()._check_parameters()
         for value in self._tuned_values():
             validation.check_count(value, "n_neighbors")
-        if self.weights not in ("uniform", "distance"):
-            raise ValueError(f"weights must be 'uniform' or 'distance'; got {self.weights!r}.")
+        if not isinstance(self.metric, str) and (isinstance(self.metric, type) or not callable(self.metric)):
+            raise ValueError(f"metric must be the name of a metric or a function of two rows; got {self.metric!r:.80}.")
+        validation.check_option(self.weights, ("uniform", "distance"), "weights")
 
     def _learn(self, X: Samples, Y: Array, settings: int, held_out: Pairs | None) -> int:
         k = min(settings, len(Y))
@@ -105,6 +107,9 @@ class KNN(Baseline):
         return settings
 
     def _predict_soft(self, X: Samples) -> Array:
+        if sparse.issparse(X) and not sparse.issparse(self.model_._fit_X):
+            NUMPY.require_memory(X.shape, "X as a dense array", "Fit the neighbors on sparse inputs, too.")
+            X = X.toarray()
         soft = np.empty((X.shape[0], self.n_outputs_))
         for rows in iter_blocks(
             len(soft), 16 * self.model_.n_neighbors * self.n_outputs_

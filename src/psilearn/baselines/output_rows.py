@@ -8,12 +8,6 @@ from scipy import sparse
 from psilearn._backend import NUMPY
 from psilearn._linalg import Array
 from psilearn._utils.samples import Samples
-from psilearn.kernels.row_kernel import check_rows
-
-
-def check_numbers(A: Samples, name: str, ensure_2d: bool = False) -> Samples:
-    """Return rows of finite numbers, dense or CSR, in the form in which they were given."""
-    return check_rows(A, name, "must be rows of numbers, dense or CSR", accept_sparse="csr", ensure_2d=ensure_2d)
 
 
 def as_columns(Y: Samples) -> Samples:

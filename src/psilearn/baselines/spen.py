@@ -16,6 +16,7 @@ from psilearn._utils.samples import Index, Samples
 from psilearn._utils.validation import RandomStateLike
 from psilearn.baselines.networks import INFERENCE_ROWS, Network
 from psilearn.neural.device import DeviceLike, fixed_seed
+from psilearn.neural.parameters import check_width
 
 if TYPE_CHECKING:
     import torch
@@ -184,7 +185,7 @@ class SPEN(Network):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for value in self._tuned_values():
-            validation.check_count(value, "energy_hidden")
+            check_width(value, "energy_hidden")
         validation.check_positive(self.energy_learning_rate, "energy_learning_rate")
         validation.check_count(self.energy_epochs, "energy_epochs")
         validation.check_count(self.steps, "steps")

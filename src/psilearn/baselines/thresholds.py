@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn._linalg import Array
+from psilearn._utils import validation
 from psilearn.metrics import f1_score
 
 MIN_INCREASE = 1e-12  # of the mean F1; smaller ones are rounding errors
@@ -48,7 +49,12 @@ def apply_threshold(scores: Array, threshold: float | Array, allow_empty: bool =
     array([[1, 1],
            [0, 1]])
     """
-    labels: NDArray[np.bool_] = scores >= threshold
+    scores = validation.check_array_of_numbers(scores, "scores", ndim=2, allow_infinite=True)
+    validation.check_bool(allow_empty, "allow_empty")
+    limits = validation.check_array_of_numbers(np.atleast_1d(threshold), "threshold", ndim=1, allow_infinite=True)
+    if len(limits) not in (1, scores.shape[1]):
+        raise ValueError(f"threshold must be one number, or one per label, {scores.shape[1]}; got {len(limits)}.")
+    labels: NDArray[np.bool_] = scores >= limits
     if not allow_empty:
         empty = np.flatnonzero(~labels.any(axis=1))
         labels[empty, np.argmax(scores[empty], axis=1)] = True
@@ -92,8 +98,10 @@ def best_threshold(Y: Array, scores: Array, allow_empty: bool = True) -> float:
     >>> best_threshold(np.array([[1, 0, 0], [1, 1, 0]]), np.array([[0.9, 0.2, 0.1], [0.8, 0.4, 0.1]]))
     0.30000000000000004
     """
+    Y, scores = _check_scores(Y, scores)
+    validation.check_bool(allow_empty, "allow_empty")
     order = np.argsort(-scores, axis=1, kind="stable")
-    hits = np.cumsum(np.take_along_axis(np.asarray(Y, dtype=np.float64), order, axis=1), axis=1)  # (n, L)  TPⱼ
+    hits = np.cumsum(np.take_along_axis(Y, order, axis=1), axis=1)  # (n, L)  TPⱼ
     sizes = hits[:, -1:]
     f1 = 2 * hits / (np.arange(1, Y.shape[1] + 1) + sizes)
     without_scores = (
@@ -148,7 +156,9 @@ def best_label_thresholds(
     >>> best_label_thresholds(Y, scores, min_positives=1).round(2)
     array([0.8, 0.3])
     """
-    Y = np.asarray(Y, dtype=np.float64)
+    Y, scores = _check_scores(Y, scores)
+    validation.check_index(min_positives, "min_positives")
+    validation.check_count(max_rounds, "max_rounds")
     thresholds = np.full(Y.shape[1], best_threshold(Y, scores, allow_empty))
     sets = _LabelSets(Y, scores, scores >= thresholds, allow_empty)
     frequent = np.flatnonzero(Y.sum(axis=0) >= min_positives).tolist()
@@ -223,3 +233,12 @@ def best_f1_error(Y: Array, scores: Array, allow_empty: bool = True) -> float:
     """Return 1 − F1 of the label sets at the best threshold."""
     labels = apply_threshold(scores, best_threshold(Y, scores, allow_empty), allow_empty)
     return 1 - float(f1_score(Y, labels))
+
+
+def _check_scores(Y: Array, scores: Array) -> tuple[Array, Array]:
+    """Return label rows and finite scores of the same shape; raise an error about one of them otherwise."""
+    Y = validation.check_array_of_numbers(Y, "Y", ndim=2)
+    scores = validation.check_array_of_numbers(scores, "scores", ndim=2)
+    if Y.shape != scores.shape or not ((Y == 0) | (Y == 1)).all():
+        raise ValueError(f"Y must hold 0 and 1 only, in the shape {scores.shape} of scores; got shape {Y.shape}.")
+    return Y, scores

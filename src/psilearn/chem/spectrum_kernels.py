@@ -164,12 +164,9 @@ class ProbabilityProduct(_SpectrumKernel):
         return self.of == "losses"
 
     def _check_parameters(self) -> None:
-        if self.of not in FEATURES or self.unit not in UNITS:
-            raise ValueError(
-                f"ProbabilityProduct requires of = {' or '.join(map(repr, FEATURES))} and unit = "
-                f"{' or '.join(map(repr, UNITS))}; got of={self.of!r}, unit={self.unit!r}."
-            )
-        validation.check_positive(self.width, "width of ProbabilityProduct")
+        validation.check_option(self.of, FEATURES, "of of ProbabilityProduct")
+        validation.check_option(self.unit, UNITS, "unit of ProbabilityProduct")
+        validation.check_regularization(self.width, "width of ProbabilityProduct")
         validation.check_non_negative(self.power, "power of ProbabilityProduct")
 
     def _peaks(self, spectra: Samples) -> _Peaks:
@@ -178,7 +175,7 @@ class ProbabilityProduct(_SpectrumKernel):
         weight = np.concatenate([spectrum.intensity for spectrum in spectra])
         owner = np.repeat(np.arange(len(sizes)), sizes)
         weight = np.where(weight > 0, weight**self.power, 0.0)  # also for power 0, which would make it 1
-        width = np.full(len(mz), self.width) if self.unit == "Da" else 1e-6 * self.width * mz
+        width = np.full(len(mz), float(self.width)) if self.unit == "Da" else 1e-6 * self.width * mz
         position = mz if self.of == "peaks" else np.concatenate([spectrum.losses for spectrum in spectra])
         kept = np.flatnonzero((weight > 0) & (position >= 0))
         order = kept[np.argsort(position[kept], kind="stable")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from scipy import sparse
 from sklearn.utils import Bunch
 
+from psilearn._utils import validation
 from psilearn.datasets.catalogue import DATASETS
 from psilearn.datasets.form_readers import load_dataset
 
@@ -332,6 +333,4 @@ def load_label_ranking(name: str) -> Bunch:
     array([3, 1, 2, 4])
     """
     known = [dataset.name for dataset in DATASETS.values() if dataset.is_ranking]
-    if name not in known:
-        raise ValueError(f"name must be one of {', '.join(known)}; got {name!r}.")
-    return load_dataset(name)
+    return load_dataset(validation.check_option(name, known, "name"))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from psilearn._utils import validation
 from psilearn._utils.reading import convert_read_errors, raise_for_document_type, require_regular_file
 from psilearn.datasets.arff import Arff, read_arff
 from psilearn.datasets.sparse_rows import to_label_matrix
@@ -62,8 +63,10 @@ def read_mulan(arff: str | Path, xml: str | Path | None = None) -> Bunch:
     >>> toy.X.toarray().tolist(), toy.Y.toarray().tolist(), toy.label_names
     ([[2.5], [0.0]], [[1], [0]], ['tag'])
     """
-    file = read_arff(Path(arff))
-    is_label = _find_named_labels(file, Path(xml)) if xml is not None else _find_counted_labels(file)
+    file = read_arff(validation.check_path(arff, "arff"))
+    is_label = (
+        _find_named_labels(file, validation.check_path(xml, "xml")) if xml is not None else _find_counted_labels(file)
+    )
     X = file.matrix[:, ~is_label]
     X.eliminate_zeros()
     names = [attribute.name for attribute in file.attributes]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from psilearn._utils import validation
 from psilearn._utils.rank_checks import check_ranks
 from psilearn.datasets.csv_cells import CellTable, read_cells
 from psilearn.rankings import from_orders
@@ -64,7 +65,8 @@ def read_ranks_csv(path: str | Path, ranks: str | Sequence[str] = "L", partial: 
     >>> toy.X.tolist(), toy.Y.tolist(), toy.item_names
     ([[0.5], [1.5]], [[3, 1, 2], [1, 2, 3]], ['L1', 'L2', 'L3'])
     """
-    table = read_cells(Path(path))
+    validation.check_bool(partial, "partial")
+    table = read_cells(validation.check_path(path, "path"))
     items = _find_rank_columns(table, ranks)
     Y = table.numbers(items)  # (n, K)
     wrong = ~np.isfinite(Y)
@@ -133,7 +135,10 @@ def read_orders_csv(
     >>> toy.X.tolist(), toy.Y.tolist(), toy.item_names
     ([[0.5], [1.5]], [[3, 1, 2], [1, 2, 3]], ['a', 'b', 'c'])
     """
-    table = read_cells(Path(path))
+    validation.check_bool(partial, "partial")
+    table = read_cells(validation.check_path(path, "path"))
+    if not isinstance(order, str):
+        raise TypeError(f"order must be the name of a column; got {order!r:.80}.")
     table.require([order], "orders")
     try:
         Y, names = from_orders([cell for (cell,) in table.columns([order])], items, partial, "the order")
@@ -144,6 +149,8 @@ def read_orders_csv(
 
 def _find_rank_columns(table: CellTable, ranks: str | Sequence[str]) -> list[str]:
     """Return the names of the columns of ranks, each of them once and in the table."""
+    if not isinstance(ranks, str) and (not isinstance(ranks, Iterable) or getattr(ranks, "ndim", 1) != 1):
+        raise TypeError(f"ranks must be the name of columns, or a list of names; got {ranks!r:.80}.")
     if isinstance(ranks, str):
         items = [name for name in table.names if re.fullmatch(re.escape(ranks) + "[0-9]+", name)]
         fault = f"{len(items)} columns are named {ranks!r} and a number"

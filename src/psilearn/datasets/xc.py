@@ -54,7 +54,7 @@ def read_xc(path: str | Path) -> Bunch:
     >>> toy.X.toarray().tolist(), toy.Y.toarray().tolist()
     ([[0.0, 0.0, 0.5], [1.0, 0.0, 0.0]], [[1, 1], [0, 0]])
     """
-    path = Path(path)
+    path = validation.check_path(path, "path")
     lines = read_lines(path)
     number, header = next(lines)
     sizes = header.split()
@@ -123,7 +123,8 @@ def read_svmlight_multilabel(
     >>> toy.X.toarray().tolist(), toy.Y.toarray().tolist()
     ([[0.0, 0.0, 0.5], [1.0, 0.0, 0.0]], [[1, 1], [0, 0]])
     """
-    path, first = Path(path), 0 if zero_based else 1
+    validation.check_bool(zero_based, "zero_based")
+    path, first = validation.check_path(path, "path"), 0 if zero_based else 1
     features, labels = SparseRows(path), SparseRows(path)
     for number, raw in read_lines(path):
         line = raw.partition("#")[0]

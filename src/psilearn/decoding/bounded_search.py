@@ -117,7 +117,7 @@ def _scan(
     (n, p), n_candidates = queries.Z.shape, len(squared_norms)
     blas, n_products = _blas(), n * n_candidates * (p + 2)
     n_threads = max((library["num_threads"] for library in blas.info()), default=1)
-    n_threads = min(n_threads, n, 1 + n_products // PRODUCTS_PER_THREAD)
+    n_threads = min(n_threads, max(1, n), 1 + n_products // PRODUCTS_PER_THREAD)
     bytes_per_thread = working_bytes() // n_threads
     area = max(1, min(MAX_BLOCK_BOUNDS, bytes_per_thread // BYTES_PER_BOUND))
     width = min(max(BLOCK_COLUMNS, k), area, n_candidates)

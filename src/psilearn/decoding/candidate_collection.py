@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from scipy import sparse
 
 from psilearn._backend import to_numpy
-from psilearn._utils.samples import Index, Samples, match, n_samples, take
+from psilearn._utils.samples import Index, Samples, check_collection, match, n_samples, take
 from psilearn.decoding.output_set import OutputSet
 from psilearn.embedding import Embedding
 
@@ -161,6 +162,8 @@ class CandidateCollection(ABC):
         >>> PerExampleCandidates([["a", "b"], ["c"]]).match(["b", "b"])
         array([ 1, -1])
         """
+        truth = truth.to_numpy() if hasattr(truth, "iloc") else truth
+        self._check_truth_outputs(truth)
         return self._match(truth)
 
     def distinct(self) -> Candidates:
@@ -311,6 +314,14 @@ class CandidateCollection(ABC):
     @abstractmethod
     def _groups(self, n_examples: int) -> Iterator[tuple[OutputSet, Index]]:
         """Yield each different set and the examples that have it."""
+
+    def _check_truth_outputs(self, truth: Samples) -> None:
+        """Raise if true outputs are not a collection that can be compared with candidates."""
+        check_collection(truth, "truth")
+        if getattr(getattr(truth, "dtype", None), "kind", "f") in "cmMV":
+            raise TypeError(f"truth must hold outputs of the form of the candidates; got {truth.dtype}.")
+        if sparse.issparse(truth) and truth.format != "csr":
+            raise TypeError(f"truth must be a CSR matrix if it is sparse; got {truth.format.upper()}.")
 
     def _match(self, truth: Samples) -> Index:
         """Return the index of each true output among the candidates of its example, or −1."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psilearn._backend import Compute, current_compute, iter_blocks, to_numpy
+from psilearn._backend import Compute, current_compute, is_tensor, iter_blocks, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import Index, Samples
@@ -19,6 +19,7 @@ from psilearn.decoding.top_k import TopK
 from psilearn.embedding import Embedding
 from psilearn.metrics import TruthPositions
 
+MAX_QUERY, MAX_FLOAT32_QUERY = 1e150, 1e38  # the largest absolute values of predicted embeddings
 BYTES_PER_RANKED = 128  # of a candidate while all candidates of an example are sorted
 
 
@@ -210,7 +211,6 @@ class Candidates(CandidateCollection):
         >>> [row.indices.tolist() for row in candidates.ranked(np.array([[0.9], [2.5]]))]
         [[1, 0, 2], [2, 1, 0]]
         """
-        Z = Z if hasattr(Z, "shape") else np.asarray(Z)
         self._check_queries(Z)
         return self._ranked(Z, current_compute(Z) if compute is None else compute)
 
@@ -259,15 +259,20 @@ class Candidates(CandidateCollection):
 
     def _queries(self, Z: Array, compute: Compute) -> Any:
         """Return the validated queries on the device."""
-        Z = Z if compute.device is None and isinstance(Z, np.ndarray) else compute.asarray(Z)
         self._check_queries(Z)
-        return Z
+        return Z if compute.device is None and isinstance(Z, np.ndarray) else compute.asarray(Z)
 
     def _check_queries(self, Z: Any) -> None:
-        """Raise if the queries do not have as many columns as the embedding."""
+        """Raise if the queries are not rows of finite numbers with as many columns as the embedding."""
         p = self._known_embedding().basis.shape[1]
+        is_plain = isinstance(Z, np.ndarray) and not np.ma.isMaskedArray(Z) and Z.dtype.kind in "biuf"
+        if not is_tensor(Z) and (not is_plain or Z.dtype in (np.float16, np.longdouble)):
+            raise TypeError(f"Z must be an array of numbers, one predicted embedding per row; got {Z!r:.80}.")
         if Z.ndim != 2 or Z.shape[1] != p:
             raise ValueError(f"Z must have shape (q, {p}), one predicted embedding per row; got {tuple(Z.shape)}.")
+        largest = MAX_QUERY if Z.dtype.itemsize == 8 else MAX_FLOAT32_QUERY
+        if 0 not in Z.shape and not (bool(Z.max() <= largest) and bool(Z.min() >= -largest)):
+            raise ValueError(f"Z must be finite, at most {largest:g}; the shape of Z is {tuple(Z.shape)}.")
 
     def _check_truth(self, truth: Any, n_queries: int) -> Index:
         """Return the indices of true candidates as an array; raise if they are not indices of candidates."""

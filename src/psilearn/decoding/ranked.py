@@ -136,8 +136,8 @@ def ranked_candidates(
     >>> [ranked.indices.tolist() for ranked in ranked_candidates(np.array([[0.5], [3.0]]), candidates, NUMPY, k=2)]
     [[1, 0], [2, 0]]
     """
-    if ties not in TIES:
-        raise ValueError(f"ties must be one of {', '.join(TIES)}; got {ties!r}.")
+    validation.check_option(ties, TIES, "ties")
+    limit = None if limit is None else validation.check_real(limit, "limit")
     n_kept = None if k is None else validation.check_count(k, "k")
     rows = enumerate(candidates.ranked(Z, compute))
     return (_rank(row, candidates.outputs_of(i), n_kept, ties, limit) for i, row in rows)

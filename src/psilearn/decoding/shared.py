@@ -16,7 +16,7 @@ from psilearn._linalg import Array, row_products
 from psilearn._utils import validation
 from psilearn._utils.hashing import content_hash
 from psilearn._utils.progress import track
-from psilearn._utils.samples import Index, Samples, n_samples, take
+from psilearn._utils.samples import Index, Samples, check_collection, n_columns, n_samples, take
 from psilearn.decoding import candidate_store
 from psilearn.decoding.bounded_search import search_nearest, search_positions
 from psilearn.decoding.candidates import Candidates
@@ -120,12 +120,18 @@ class SharedCandidates(OutputSet, Candidates):
                [1.]])
         """
         _check_embedding(embedding)
+        validation.check_bool(keep_outputs, "keep_outputs")
+        kernel = embedding.kernel
+        checked = kernel.check(outputs, "outputs")
+        outputs = checked if sparse.issparse(outputs) else outputs
+        kernel.check_same_kind(checked, "outputs", embedding.landmarks, "the outputs of the embedding")
         compute = current_compute(outputs) if compute is None else compute
         if path is None:
             return cls(outputs, embedding, g=embedding(outputs, compute))
         candidates = cls(outputs, embedding)
         candidates.save(path, keep_outputs=keep_outputs, compute=compute)
-        folder = candidate_store.read(Path(path), embedding.fingerprint, embedding.n_components, verify=False)
+        path = validation.check_path(path, "path")
+        folder = candidate_store.read(path, embedding.fingerprint, embedding.n_components, verify=False)
         return cls(outputs, embedding, candidates.squared_norms, folder.load_array("g.npy", mapped=True))
 
     def save(self, path: str | Path, *, keep_outputs: bool = True, compute: Compute | None = None) -> None:
@@ -175,7 +181,7 @@ class SharedCandidates(OutputSet, Candidates):
         blocks = ((rows, (to_numpy(g), norms[rows])) for rows, g in track(self.blocks(compute), "candidates"))
         identity = {"outputs_sha256": self.hash, "embedding_sha256": embedding.fingerprint}
         stored = self.outputs if keep_outputs else None
-        candidate_store.write(Path(path), identity, stored, len(self), columns, dtype, blocks)
+        candidate_store.write(validation.check_path(path, "path"), identity, stored, len(self), columns, dtype, blocks)
 
     @classmethod
     def load(
@@ -229,14 +235,17 @@ class SharedCandidates(OutputSet, Candidates):
         """
         _check_embedding(embedding)
         verify = validation.check_bool(verify, "verify")
-        folder = candidate_store.read(Path(path), embedding.fingerprint, embedding.n_components, verify=verify)
+        path = validation.check_path(path, "path")
+        folder = candidate_store.read(path, embedding.fingerprint, embedding.n_components, verify=verify)
         norms = folder.load_array("squared_norms.npy")
         if not np.isfinite(norms).all():
             raise folder.error("squared_norms.npy contains values that are not finite")
         known, expected_hash = outputs, folder.content["outputs_sha256"]
         if outputs is None:
             known = candidate_store.open_outputs(folder)
-        elif content_hash(outputs) != expected_hash:  # candidate_set stores validated outputs: lists become arrays
+        elif (
+            check_collection(outputs, "outputs") and content_hash(outputs) != expected_hash
+        ):  # candidate_set stores validated outputs: lists become arrays
             known = embedding.kernel.check(outputs, "outputs")
         if n_samples(known) != len(norms) or content_hash(known) != expected_hash:
             if outputs is None:
@@ -390,6 +399,12 @@ class SharedCandidates(OutputSet, Candidates):
 
     def _max_size(self) -> int:
         return len(self)
+
+    def _check_truth_outputs(self, truth: Samples) -> None:
+        super()._check_truth_outputs(truth)
+        width = n_columns(self.outputs)
+        if width is not None and hasattr(truth, "shape") and n_columns(truth) != width:
+            raise ValueError(f"truth must have {width} columns like the candidates; got shape {tuple(truth.shape)}.")
 
     def _outputs_of(self, example: int) -> Samples:
         return self.outputs

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from psilearn._linalg import Array, ShiftedCholesky
+from psilearn._linalg import Array, NotPositiveSemidefiniteError, ShiftedCholesky
+from psilearn._utils.validation import check_array_of_numbers, check_count, check_fraction, check_positive
 
 
 @dataclass(frozen=True)
@@ -123,13 +124,36 @@ def algorithm_1(
     >>> algorithm_1(K, K, K, K, alpha=0.5, n_components=1, supervision=0.5).eigenvalues.round(4)
     array([0.3125])
     """
+    K_x, K_ss, K_su, K_uu = _check_grams(K_x, K_ss, K_su, K_uu)
     n, m = K_su.shape
-    smoother = ShiftedCholesky(K_x, n * alpha).solve(K_x)  # W K_x; W and K_x commute
+    alpha, supervision = check_positive(alpha, "alpha"), check_fraction(supervision, "supervision")
+    if check_count(n_components, "n_components") > n + m:
+        raise ValueError(f"n_components={n_components} exceeds the order {n + m} of the mixed Gram matrix.")
+    try:
+        factor = ShiftedCholesky(K_x, n * alpha)
+    except NotPositiveSemidefiniteError as error:
+        raise ValueError(f"K_x + n·alpha·I must be positive definite: {error}") from error
+    smoother = factor.solve(K_x)  # W K_x; W and K_x commute
     K_h = smoother.T @ K_ss @ smoother
     K_hy = smoother.T @ K_su
     a, b = np.sqrt(supervision / n), np.sqrt((1 - supervision) / m)
     K = np.block([[a * a * K_h, a * b * K_hy], [a * b * K_hy.T, b * b * K_uu]])  # (n+m, n+m)
     mu, U = eigh(K, subset_by_index=(n + m - n_components, n + m - 1))
     mu, U = mu[::-1], U[:, ::-1]
+    if mu[-1] <= 0:
+        raise ValueError(
+            f"n_components={n_components} exceeds the rank {int(np.sum(mu > 0))} of the mixed Gram matrix."
+        )
     beta = U / np.sqrt(mu)
     return Algorithm1(smoother, beta, mu, K @ beta, float(a), float(b))
+
+
+def _check_grams(*matrices: Array) -> list[Array]:
+    """Return K_x, K_ss, K_su and K_uu as arrays of matching shapes (n, n), (n, n), (n, m) and (m, m)."""
+    names = ("K_x", "K_ss", "K_su", "K_uu")
+    checked = [check_array_of_numbers(K, name, ndim=2) for K, name in zip(matrices, names, strict=True)]
+    n, m = checked[2].shape
+    for K, name, shape in zip(checked, names, ((n, n), (n, n), (n, m), (m, m)), strict=True):
+        if K.shape != shape:
+            raise ValueError(f"{name} must have the shape {shape} for K_su of shape {(n, m)}; got {K.shape}.")
+    return checked

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from psilearn._backend import Compute, iter_slices, stream, take_rows, to_numpy
 from psilearn._linalg import Array, GramSum, Moment, squared_norm
+from psilearn._utils import validation
 from psilearn._utils.progress import track
 from psilearn._utils.samples import Samples, concat, distinct, n_samples, take
 from psilearn.embedding.coordinates import KnownOutputs, OutputCoordinates, embedding_in
@@ -262,7 +262,7 @@ class RunningMoment:
 
 def _landmark_pool(labeled: Samples, unlabeled: OutputStream | None, landmarks: Landmarks) -> Samples:
     """Return distinct outputs to choose landmarks from: all of them, or a sample of each side if there are many."""
-    rng = check_random_state(landmarks.random_state)
+    rng = validation.as_random_state(landmarks.random_state)
     size = pool_size(landmarks.n)
     n = n_samples(labeled)
     pool = take(labeled, np.sort(rng.choice(n, size, replace=False))) if n > size else labeled

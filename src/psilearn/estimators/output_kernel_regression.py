@@ -120,12 +120,13 @@ class OutputKernelRegression(OutputKernelPredictor):
     def _check_parameters(self) -> _Plan:
         """Validate the parameters except dtype, and return those that determine the steps of a fit."""
         find_device(self.device)
+        validation.check_verbose(self.verbose, "verbose")
         if self.regressor is not None:
             check_regressor(self.regressor, input_kernel=self.input_kernel, input_landmarks=self.input_landmarks)
         if self.n_components is not None:
             validation.check_count(self.n_components, "n_components")
         return _Plan(
-            alpha=validation.check_positive(self.alpha, "alpha"),
+            alpha=validation.check_regularization(self.alpha, "alpha"),
             n_components=self.n_components,
             supervision=self._supervision,
             input_landmarks=as_landmarks(self.input_landmarks, "input_landmarks", "uniform"),

@@ -18,7 +18,7 @@ from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.fitted_state import fitted_snapshot, publish
 from psilearn._utils.progress import show_progress
-from psilearn._utils.samples import Samples, n_columns, n_samples
+from psilearn._utils.samples import Samples, check_collection, n_columns, n_samples
 from psilearn.conformal import PredictionSets, prediction_sets, scores_of_truth, threshold
 from psilearn.decoding import (
     Candidates,
@@ -438,8 +438,9 @@ class OutputKernelPredictor(BaseEstimator):
         """
         model = fitted_snapshot(self)
         truth = model._check_outputs(y, "y")
-        if n_samples(X) != n_samples(truth):
-            raise ValueError(f"X has {n_samples(X)} examples, y has {n_samples(truth)}.")
+        n_inputs = check_collection(X, "X")
+        if n_inputs != n_samples(truth):
+            raise ValueError(f"X has {n_inputs} examples, y has {n_samples(truth)}.")
         return -float(kernel_loss(truth, model.predict(X, candidates), model.output_kernel_))
 
     @contextmanager

@@ -93,7 +93,7 @@ def claim_model_folder(path: str | Path, *, overwrite: bool = False) -> FolderWr
     The result is the argument of :meth:`EncodedModel.write` and a context manager: a training claims the folder of its
     result before it starts.
     """
-    return FORMAT.claim(Path(path), overwrite=validation.check_bool(overwrite, "overwrite"))
+    return FORMAT.claim(validation.check_path(path, "path"), overwrite=validation.check_bool(overwrite, "overwrite"))
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def load_model(path: str | Path) -> IOKR | KDE | OEL:
     ...     load_model(Path(folder, "model"))
     IOKR(alpha=0.001)
     """
-    return FORMAT.read(Path(path), _decode_model)
+    return FORMAT.read(validation.check_path(path, "path"), _decode_model)
 
 
 def read_notes(path: str | Path) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def read_notes(path: str | Path) -> dict[str, Any]:
     ...     read_notes(Path(folder, "model"))
     {'data': 'a line'}
     """
-    return FORMAT.read(Path(path), _notes_of, verify=False)
+    return FORMAT.read(validation.check_path(path, "path"), _notes_of, verify=False)
 
 
 def _decode_model(folder: ManifestFolder) -> IOKR | KDE | OEL:
@@ -240,7 +240,9 @@ def _fitted_estimator(model: Any) -> Any:
         model = model.best_estimator_
     if type(model) not in ESTIMATORS:
         names = ", ".join(cls.__name__ for cls in ESTIMATORS)
-        raise TypeError(f"Only {names} and searches over them can be saved; got {type(model).__name__}.")
+        raise TypeError(
+            f"Only {names} and searches over them can be saved; got a model of type {type(model).__name__}."
+        )
     if not hasattr(model, "regression_"):
         raise ValueError(f"This {type(model).__name__} is not fitted: there is nothing to save.")
     if model.regressor is not None or not isinstance(model.regression_, KernelRegression):

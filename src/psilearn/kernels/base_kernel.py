@@ -20,8 +20,10 @@ from psilearn._backend import (
     to_numpy,
 )
 from psilearn._linalg import Array
+from psilearn._utils import validation
 from psilearn._utils.samples import (
     Samples,
+    check_csr,
     check_not_empty,
     check_not_masked,
     describe_shape,
@@ -290,6 +292,7 @@ class BaseKernel(BaseEstimator):
         >>> Linear().check([[1.0, 2.0]], "X")
         array([[1., 2.]])
         """
+        allow_1d = validation.check_bool(allow_1d, "allow_1d")
         check_not_masked(A, name)
         return self._check(A if self.supports_torch else tensor_to_numpy(A), name, allow_1d)
 
@@ -397,7 +400,8 @@ class BaseKernel(BaseEstimator):
 
     def _paired_squared_distances(self, A: Any, B: Any) -> Any:
         """Return |ψ(aᵢ) − ψ(bᵢ)|² of prepared collections."""
-        return np.maximum(to_numpy(self._diag(A)) + to_numpy(self._diag(B)) - 2 * to_numpy(self._paired(A, B)), 0)
+        with np.errstate(invalid="ignore"):  # of values that are not finite, which raise an error
+            return np.maximum(to_numpy(self._diag(A)) + to_numpy(self._diag(B)) - 2 * to_numpy(self._paired(A, B)), 0)
 
     def _prepare_pairs(self, A: Samples, B: Samples) -> tuple[Any, Any]:
         """Return two collections of the same length, validated and as :meth:`_paired` takes them."""
@@ -424,6 +428,7 @@ class BaseKernel(BaseEstimator):
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
         """Accept any sequence or array with at least one object."""
         check_not_empty(A, name)
+        check_csr(A, name)
         if sparse.issparse(A):
             return A.tocsr()
         return A.to_numpy() if hasattr(A, "iloc") else A

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from psilearn._backend import Compute, array_namespace, to_numpy
 from psilearn._linalg import Array
+from psilearn._utils import validation
 from psilearn._utils.samples import Samples
 from psilearn.kernels.device_rows import intersection_sizes
 from psilearn.kernels.gaussian import Gaussian
@@ -90,7 +91,7 @@ class _SetKernel(RowKernel):
 
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
         A = super()._check(A, name, False)
-        if self.packed:
+        if validation.check_bool(self.packed, "packed"):
             if sparse.issparse(A) or str(A.dtype).removeprefix("torch.") != "uint8":
                 form = "a CSR matrix" if sparse.issparse(A) else f"of dtype {A.dtype}"
                 raise ValueError(

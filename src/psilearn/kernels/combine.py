@@ -13,7 +13,8 @@ from sklearn.base import clone
 
 from psilearn._backend import Compute, to_numpy
 from psilearn._linalg import Array
-from psilearn._utils.samples import Samples, n_samples
+from psilearn._utils import validation
+from psilearn._utils.samples import Samples, check_collection
 from psilearn.kernels.kernel import Kernel, Scaled
 
 
@@ -41,7 +42,8 @@ def uniform(kernels: Sequence[Kernel]) -> Kernel:
     >>> uniform([Linear(), Tanimoto()])([[1, 1]], [[1, 0]])
     array([[0.75]])
     """
-    return weighted(kernels, np.full(len(kernels), 1 / max(1, len(kernels))))
+    listed = check_kernels(kernels)
+    return weighted(listed, np.full(len(listed), 1 / len(listed)))
 
 
 def weighted(kernels: Sequence[Kernel], weights: Sequence[float] | Array) -> Kernel:
@@ -69,14 +71,17 @@ def weighted(kernels: Sequence[Kernel], weights: Sequence[float] | Array) -> Ker
     >>> weighted([Linear(), Tanimoto()], [2.0, 0.0])
     Scaled(kernel=Linear(), scale=2.0)
     """
-    if not len(kernels) or len(kernels) != len(weights):
+    listed, numbers = (
+        check_kernels(kernels),
+        validation.check_array_of_numbers(weights, "weights", ndim=1, allow_nan=True),
+    )
+    if len(listed) != len(numbers):
         raise ValueError(
-            f"One weight per kernel and at least one kernel are required; got {len(kernels)} kernels and "
-            f"{len(weights)} weights."
+            f"One weight per kernel is required; got {len(listed)} in kernels and {len(numbers)} in weights."
         )
-    if not np.isfinite(weights).all() or min(weights) < 0 or max(weights) <= 0:
-        raise ValueError(f"Weights must be ≥ 0, and one of them > 0; got {list(map(float, weights))}.")
-    return reduce(add, [Scaled(kernel, float(w)) for w, kernel in zip(weights, kernels, strict=True) if w > 0])
+    if not (numbers.min() >= 0 and numbers.max() > 0):
+        raise ValueError(f"weights must be ≥ 0, and one of them > 0; got {numbers.tolist()}.")
+    return reduce(add, [Scaled(kernel, float(w)) for w, kernel in zip(numbers, listed, strict=True) if w > 0])
 
 
 class Aligned(Kernel):
@@ -156,7 +161,8 @@ class Aligned(Kernel):
         """
         if y is None:
             raise ValueError("Aligned learns its weights from inputs and outputs: call fit(A, y).")
-        self.weights_ = _aligned_weights(self.kernels, A, y, self.output_kernel)
+        check_collection(A, "A")
+        self.weights_ = _aligned_weights(self.kernels, A, y, self.output_kernel, name="A")
         return self
 
     def _block(self, A: Any, B: Any, compute: Compute) -> Any:
@@ -169,10 +175,10 @@ class Aligned(Kernel):
         return self._sum().paired(A, B)
 
     def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
-        return A  # the parts validate it
+        return self.check(A, name)
 
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
-        for kernel in self.kernels:
+        for kernel in check_kernels(self.kernels):
             A = kernel.check(A, name, allow_1d=allow_1d)
         return A
 
@@ -220,15 +226,19 @@ def alignf(kernels: Sequence[Kernel], X: Samples, y: Samples, output_kernel: Ker
     return weighted(kernels, _aligned_weights(kernels, X, y, output_kernel))
 
 
-def _aligned_weights(kernels: Sequence[Kernel], X: Samples, y: Samples, output_kernel: Kernel) -> Array:
-    if not isinstance(output_kernel, Kernel) or not len(kernels):
-        raise ValueError("An alignment requires a list of kernels, at least one, and an output kernel.")
-    if n_samples(X) != n_samples(y):
-        raise ValueError(f"X and y must have one row per example: X has {n_samples(X)}, y has {n_samples(y)}.")
+def _aligned_weights(
+    kernels: Sequence[Kernel], X: Samples, y: Samples, output_kernel: Kernel, name: str = "X"
+) -> Array:
+    kernels = check_kernels(kernels)
+    if not isinstance(output_kernel, Kernel):
+        raise ValueError(f"output_kernel must be an output kernel of psilearn.kernels; got {output_kernel!r:.80}.")
+    n_inputs, n_outputs = check_collection(X, name), check_collection(y, "y")
+    if n_inputs != n_outputs:
+        raise ValueError(f"{name} and y must have one row per example: {name} has {n_inputs}, y has {n_outputs}.")
     remedy = "Align on fewer examples."
     outputs = clone(output_kernel).fit(y)
     target = centered(to_numpy(outputs.gram(outputs.check(y, "y"), remedy=remedy)))
-    matrices = [centered(to_numpy(kernel.fit(X, y).gram(kernel.check(X, "X"), remedy=remedy))) for kernel in kernels]
+    matrices = [centered(to_numpy(kernel.fit(X, y).gram(kernel.check(X, name), remedy=remedy))) for kernel in kernels]
     return alignf_weights(matrices, target)
 
 
@@ -277,8 +287,21 @@ def centered_alignment(K: Array, L: Array) -> float:
     >>> round(centered_alignment(np.eye(3), 2 * np.eye(3)), 12)
     1.0
     """
-    K, L = centered(np.array(K, dtype=np.float64)), centered(np.array(L, dtype=np.float64))
+    K, L = (validation.check_array_of_numbers(matrix, name, ndim=2) for matrix, name in ((K, "K"), (L, "L")))
+    if K.shape != L.shape or len(K) != K.shape[1]:
+        raise ValueError(f"K and L must be square matrices of the same size; got {K.shape} and {L.shape}.")
+    K, L = (centered(matrix / max(np.abs(matrix).max(), 1e-300)) for matrix in (K, L))  # a scale has no influence
+    if not (K.any() and L.any()):
+        raise ValueError(f"{'L' if K.any() else 'K'} is zero after centering: it has no alignment.")
     return float(np.vdot(K, L) / (np.linalg.norm(K) * np.linalg.norm(L)))
+
+
+def check_kernels(kernels: Any, name: str = "kernels") -> list[Kernel]:
+    """Return kernels as a list of at least one; raise an error about ``name`` for anything else."""
+    listed = list(kernels) if isinstance(kernels, list | tuple) else []
+    if not listed or not all(isinstance(kernel, Kernel) for kernel in listed):
+        raise ValueError(f"{name} must be a list of at least one kernel of psilearn.kernels; got {kernels!r:.80}.")
+    return listed
 
 
 def centered(K: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend import Compute, tensor_to_numpy
+from psilearn._backend import Compute
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples, take
@@ -110,10 +110,16 @@ class _Composite(Kernel):
         return all(part.supports_torch for part in self._parts())
 
     def _parts(self) -> tuple[Kernel, ...]:
-        return tuple(part for part in self.get_params(deep=False).values() if isinstance(part, Kernel))
+        named = {name: getattr(self, name) for name in ("left", "right", "kernel") if hasattr(self, name)}
+        for name, part in named.items():
+            if not isinstance(part, Kernel):
+                raise TypeError(
+                    f"{name} of {type(self).__name__} must be a kernel of psilearn.kernels; got {part!r:.80}."
+                )
+        return tuple(named.values())
 
     def _prepare(self, A: Samples, name: str, compute: Compute) -> Any:
-        return A if self.supports_torch else tensor_to_numpy(A)
+        return self.check(A, name)
 
     def _underflows(self, A: Samples) -> bool:
         return any(part._underflows(A) for part in self._parts())

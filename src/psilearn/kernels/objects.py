@@ -62,12 +62,16 @@ class Precomputed(Kernel):
         return self._index(A, "A")
 
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
-        A = np.asarray(super()._check(A, name, allow_1d))
+        try:
+            A = np.asarray(super()._check(A, name, allow_1d))
+        except ValueError as error:  # lists of unequal lengths
+            raise ValueError(f"{name} must hold one row number of the matrix per object: {error}") from error
         self._index(A, name)
         return A
 
     def _index(self, A: Samples, name: str) -> Index:
         matrix = self.matrix
+
         if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             shape = f" of shape {matrix.shape}" if hasattr(matrix, "shape") else ""
             raise ValueError(f"matrix must be a square NumPy array; got {type(matrix).__name__}{shape}.")
@@ -76,7 +80,7 @@ class Precomputed(Kernel):
             raise ValueError(f"matrix of Precomputed must hold real numbers; got dtype {matrix.dtype}.")
         if A.ndim == 2 and A.shape[1] == 1:
             A = A[:, 0]
-        if A.ndim != 1 or not np.issubdtype(A.dtype, np.number) or np.any(np.floor(A) != A):
+        if A.ndim != 1 or A.dtype.kind not in "iuf" or np.any(np.floor(A) != A):
             raise ValueError(
                 f"With a Precomputed kernel {name} must hold one integer per object, its row number in the matrix; got "
                 f"shape {A.shape}, dtype {A.dtype}."
@@ -122,6 +126,11 @@ class Pairwise(Kernel):
 
     def __init__(self, function: Callable[[Any, Any], float]) -> None:
         self.function = function
+
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
+        if not callable(self.function) or isinstance(self.function, type):
+            raise TypeError(f"function of Pairwise must be a function k(a, b); got {self.function!r:.80}.")
+        return super()._check(A, name, allow_1d)
 
     def _block(self, A: Any, B: Any, compute: Compute) -> Any:
         K = np.empty((n_samples(A), n_samples(B)), compute.dtype)

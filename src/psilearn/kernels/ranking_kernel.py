@@ -12,11 +12,12 @@ import numpy as np
 
 from psilearn._backend import Compute
 from psilearn._linalg import Array
+from psilearn._utils import validation
 from psilearn._utils.rank_checks import check_has_preference, check_ranks
 from psilearn._utils.samples import Index, Samples
 from psilearn.kernels.inner_products import gemm_tiles, strips
 from psilearn.kernels.row_kernel import RowKernel
-from psilearn.rankings import from_orders, is_orders, to_orders
+from psilearn.rankings import check_items, from_orders, is_orders, to_orders
 
 
 class RankingKernel(RowKernel):
@@ -240,6 +241,9 @@ class RankingKernel(RowKernel):
         return super().__call__(A, B, compute=compute)
 
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
+        validation.check_bool(self.partial, "partial")
+        if self.items is not None:
+            check_items(self.items, "items")
         if is_orders(A):
             ranks, items = self._read(A, name)
             self._check_ranks(ranks, name)

@@ -9,9 +9,11 @@ from scipy import sparse
 from sklearn.utils.validation import assert_all_finite, check_array
 
 from psilearn._backend import Compute, array_namespace, is_tensor, tensor_to_numpy
-from psilearn._utils.samples import Samples, check_not_empty, check_real
+from psilearn._utils.samples import Samples, check_csr, check_not_empty, check_real
 from psilearn.kernels.device_rows import rows_on_device
 from psilearn.kernels.kernel import Kernel
+
+MAX_NUMBER = 1e100  # the largest absolute value of numbers whose squares are summed
 
 
 class RowKernel(Kernel):
@@ -78,6 +80,7 @@ def check_rows(
     if is_tensor(A):
         return _check_tensor(A, name, ensure_all_finite, **options)
     try:
+        check_csr(A, name)
         rows = check_array(A, dtype="numeric", input_name=name, ensure_all_finite=False, **options)
         if rows.dtype.kind not in "bifu":
             raise TypeError(f"its dtype is {rows.dtype}.")
@@ -86,6 +89,19 @@ def check_rows(
     if ensure_all_finite is not False:
         values = rows.data if sparse.issparse(rows) else rows
         assert_all_finite(values, input_name=name, allow_nan=ensure_all_finite == "allow-nan")
+    return rows
+
+
+def check_numbers(A: Samples, name: str, *, ensure_2d: bool = False, accept_sparse: Any = "csr") -> Samples:
+    """Return rows of finite numbers, dense or CSR, in the form in which they were given; tensors become arrays."""
+    problem = "must be rows of numbers, dense or CSR"
+    if hasattr(A, "__array__") and not hasattr(A, "shape"):
+        A = np.asarray(A)
+    rows = check_rows(tensor_to_numpy(A), name, problem, accept_sparse=accept_sparse, ensure_2d=ensure_2d)
+    if rows.dtype.kind == "f" and rows.dtype not in (np.float64, np.float32):
+        rows = rows.astype(np.float64)
+    if max(float(rows.max()), -float(rows.min())) > MAX_NUMBER:
+        raise ValueError(f"{name} contains numbers beyond {MAX_NUMBER:g}, whose squares overflow: scale {name}.")
     return rows
 
 

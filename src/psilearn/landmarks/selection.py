@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 
 from psilearn._backend import Compute, array_namespace, current_compute, take_rows, to_numpy
 from psilearn._linalg import Array, ShiftedCholesky, row_products, solve_lower
 from psilearn._utils import validation
 from psilearn._utils.progress import stage
-from psilearn._utils.samples import Index, Samples, n_samples, take
+from psilearn._utils.samples import Index, Samples, check_collection, n_samples, take
 from psilearn.kernels import Kernel
 
 METHODS = ("uniform", "kmeans++", "leverage", "pivoted")
@@ -108,7 +107,11 @@ class Landmarks(BaseEstimator):
         >>> Landmarks(2, "pivoted").choose(Linear(), np.eye(3)).shape
         (2,)
         """
-        size = n_samples(A)
+        size = check_collection(A, "A")
+        if not isinstance(kernel, Kernel):
+            raise TypeError(f"kernel must be a kernel of psilearn.kernels; got {kernel!r:.80}.")
+        self._check()
+        alpha, n_labeled = validation.check_positive(alpha, "alpha"), validation.check_index(n_labeled, "n_labeled")
         if self.method == "labeled" and self.n < n_labeled:
             raise ValueError(
                 f'Landmarks({self.n}, "labeled") is fewer than the {n_labeled} distinct labeled outputs: give at least '
@@ -117,14 +120,23 @@ class Landmarks(BaseEstimator):
         if self.n >= size:
             return np.arange(size)
         if self.method == "labeled":
-            rng = check_random_state(self.random_state)
+            rng = validation.as_random_state(self.random_state)
             others = n_labeled + rng.choice(size - n_labeled, self.n - n_labeled, replace=False)
             return np.concatenate([np.arange(n_labeled), np.sort(others)])
         with stage(f"choice of {self.n:,} landmarks among {size:,}"):
             return np.sort(self._sample(kernel, A, alpha, current_compute() if compute is None else compute))
 
+    def _check(self, name: str = "") -> None:
+        """Raise an error about an invalid parameter; ``name`` is the parameter of an estimator that has it."""
+        of_name = f" of {name}" if name else ""
+        validation.check_count(self.n, f"n{of_name}")
+        validation.check_option(
+            self.method, METHODS if name == "input_landmarks" else OUTPUT_METHODS, f"method{of_name}"
+        )
+        validation.as_random_state(self.random_state, f"random_state{of_name}")
+
     def _sample(self, kernel: Kernel, A: Samples, alpha: float, compute: Compute) -> Index:
-        size, rng = n_samples(A), check_random_state(self.random_state)
+        size, rng = n_samples(A), validation.as_random_state(self.random_state)
         if self.method == "uniform":
             return rng.choice(size, self.n, replace=False)
         if self.method == "kmeans++":
@@ -141,10 +153,7 @@ def as_landmarks(value: Any, name: str, method: str) -> Landmarks | None:
     if value is None:
         return None
     landmarks = value if isinstance(value, Landmarks) else Landmarks(validation.check_count(value, name), method)
-    validation.check_count(landmarks.n, f"n of {name}")
-    methods = OUTPUT_METHODS if name == "output_landmarks" else METHODS
-    if landmarks.method not in methods:
-        raise ValueError(f"method of {name} must be one of {', '.join(methods)}; got {landmarks.method!r}.")
+    landmarks._check(name)
     return landmarks
 
 

@@ -79,8 +79,7 @@ def top_k_accuracy(positions: TruthPositions, k: int, ties: str = "expected") ->
     validation.check_count(k, "k")
     if not isinstance(positions, TruthPositions):
         raise TypeError(f"positions must be TruthPositions(nearer, tied); got {type(positions).__name__}.")
-    if ties not in TIES:
-        raise ValueError(f"ties must be one of {', '.join(TIES)}; got {ties!r}.")
+    validation.check_option(ties, TIES, "ties")
     return Mean(hits(positions, k, ties))
 
 

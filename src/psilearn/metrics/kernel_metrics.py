@@ -44,4 +44,5 @@ def kernel_loss(Y_true: Samples, Y_pred: Samples, kernel: Kernel | Callable[[Any
     check_same_length(Y_true, Y_pred)
     if not isinstance(kernel, Kernel):
         kernel = as_kernel(kernel, "kernel")
-    return Mean(kernel.paired_squared_distances(kernel.check(Y_true, "Y_true"), kernel.check(Y_pred, "Y_pred")))
+    truth, predicted = kernel.check(Y_true, "Y_true"), kernel.check(Y_pred, "Y_pred")
+    return Mean(kernel.paired_squared_distances(truth, predicted))

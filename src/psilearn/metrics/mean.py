@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psilearn._linalg import Array
-from psilearn._utils.samples import Samples, n_samples
+from psilearn._utils import validation
+from psilearn._utils.samples import Samples, check_collection
 
 
 class Mean(float):
@@ -43,12 +44,12 @@ class Mean(float):
 
     def __new__(cls, values: ArrayLike) -> Mean:
         """Compute the mean and its standard error."""
-        values = np.asarray(values, dtype=np.float64)
-        if values.ndim != 1 or values.size == 0:
-            raise ValueError(f"A mean needs one value per example, and at least one example; got shape {values.shape}.")
+        values = validation.check_array_of_numbers(values, "values", ndim=1, allow_nan=True, allow_infinite=True)
         mean = super().__new__(cls, np.mean(values))
         mean.values = values
-        mean.standard_error = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+        with np.errstate(over="ignore", invalid="ignore"):  # values that are infinite or too large to square
+            deviation = np.std(values, ddof=1) if len(values) > 1 else np.nan
+        mean.standard_error = float(deviation / np.sqrt(len(values)))
         return mean
 
     def __reduce__(self) -> tuple[type[Mean], tuple[Array]]:
@@ -64,5 +65,6 @@ class Mean(float):
 
 def check_same_length(Y_true: Samples, Y_pred: Samples) -> None:
     """Raise an error if the numbers of true and predicted outputs differ."""
-    if n_samples(Y_true) != n_samples(Y_pred):
-        raise ValueError(f"Y_true has {n_samples(Y_true)} outputs, Y_pred has {n_samples(Y_pred)}.")
+    n_true, n_predicted = check_collection(Y_true, "Y_true"), check_collection(Y_pred, "Y_pred")
+    if n_true != n_predicted:
+        raise ValueError(f"Y_true has {n_true} outputs, Y_pred has {n_predicted}.")

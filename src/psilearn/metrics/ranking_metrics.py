@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from sklearn.utils.validation import check_array
 
 from psilearn._backend import iter_blocks, tensor_to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.rank_checks import check_has_preference, check_ranks
 from psilearn._utils.samples import Samples
 from psilearn.kernels.ranking_kernels import pair_signs
+from psilearn.kernels.row_kernel import check_rows
 from psilearn.metrics.mean import Mean, check_same_length
 from psilearn.rankings import collect_items, from_orders, is_orders
 
@@ -169,7 +169,7 @@ def _read_orders(Y_true: Samples, Y_pred: Samples) -> tuple[Array, Array]:
 def _read_ranks(Y_true: Samples, Y_pred: Samples) -> tuple[Array, Array]:
     """Return rows of ranks of the same width, and check the predicted ones."""
     A, B = (
-        check_array(Y, dtype=float, ensure_all_finite="allow-nan", input_name=name)
+        check_rows(Y, name, "must be rows of ranks", ensure_all_finite="allow-nan").astype(float)
         for Y, name in ((Y_true, "Y_true"), (Y_pred, "Y_pred"))
     )
     if A.shape != B.shape:

@@ -51,7 +51,8 @@ class PathGrid:
 
 def as_list(values: Any, name: str) -> list[Any]:
     """Return a grid as a list: one value is a grid of one; an empty grid is rejected."""
-    if isinstance(values, str) or not hasattr(values, "__iter__") or isinstance(values, Kernel):
+    is_single = isinstance(values, str | bytes | Kernel) or not hasattr(values, "__iter__")
+    if is_single or getattr(values, "ndim", 1) == 0:
         values = [values]
     listed = list(values)
     if not listed:
@@ -109,7 +110,7 @@ def alpha_grid(values: Any, n: int) -> list[float]:
     """Return the grid of λ; by default from 1e-5/√n to 10/√n, with 1/√n, the choice of the theory, among them."""
     if values is None:
         return [float(10**power / np.sqrt(n)) for power in ALPHA_POWERS]
-    return number_grid(values, "alphas", validation.check_positive)
+    return number_grid(values, "alphas", validation.check_regularization)
 
 
 def default_sizes(n: int, eigenvalues: Array) -> list[int]:

@@ -172,6 +172,8 @@ class PathSearch(BestEstimatorPredictions):
         0.0
         """
         check_is_fitted(self, "cv_results_")
+        if not isinstance(scoring, str):
+            raise TypeError(f"scoring must be the name of a score; got {scoring!r:.80}.")
         if scoring == as_scorings(self.scoring)[0].name:
             scoring = "score"
         if f"mean_test_{scoring}" not in self.cv_results_:
@@ -187,6 +189,8 @@ class PathSearch(BestEstimatorPredictions):
     def _resolve_compute(self, *arrays: Any) -> Compute:
         """Return where to compute; raise if several processes would have to share a device."""
         validation.check_precision(self.dtype, "dtype")
+        validation.check_n_jobs(self.n_jobs)
+        validation.check_verbose(self.verbose, "verbose")
         compute = resolve_compute("float64", self.device, *arrays)
         if compute.device is not None and self.n_jobs not in (None, 1):
             raise ValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,7 @@ class Scoring:
         """Return the score of a fitted estimator on examples."""
         if self.top_k is not None:
             return float(metrics.top_k_accuracy(model.truth_positions(X, y, candidates), self.top_k))
+        y = model._check_outputs(y, "y")
         if self.metric is not None:
             return float(self.metric(y, model.predict(X, candidates), model.output_kernel_))
         return -squared_error(model, X, y)
@@ -83,7 +85,7 @@ def as_scoring(scoring: Any) -> Scoring:
     """Return the score of one entry of the parameter ``scoring``."""
     if isinstance(scoring, _Scorer):
         return _from_scorer(scoring, _scorer_name(scoring))
-    if callable(scoring):
+    if callable(scoring) and not isinstance(scoring, type):
         return Scoring(getattr(scoring, "__name__", "score"), metric=_FunctionMetric(scoring))
     if isinstance(scoring, str):
         return _named_scoring(scoring)
@@ -130,6 +132,8 @@ class _FunctionMetric:
         score = self.function(y, prediction)
         if isinstance(score, metrics.Mean):
             return score
+        if np.ndim(score) == 0 and not isinstance(score, Real):
+            raise TypeError(f"scoring must return a number; {self.function!r:.80} returned {score!r:.80}.")
         if np.ndim(score) == 0:
             return float(score)
         if np.shape(score) != (n_samples(y),):

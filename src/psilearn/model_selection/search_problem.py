@@ -60,6 +60,7 @@ def check_problem(search: Any, X: Samples, y: Samples, unlabeled: Any, candidate
     validation.check_bool(search.refit, "refit")
     validation.check_bool(search.one_standard_error, "one_standard_error")
     validation.check_verbose(search.verbose, "verbose")
+    validation.as_random_state(search.random_state)
     scorings = as_scorings(search.scoring)
     supervisions, sizes = search._subspace_grid()
     input_landmarks = as_landmarks(search.input_landmarks, "input_landmarks", "uniform")

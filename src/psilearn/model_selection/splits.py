@@ -28,17 +28,34 @@ def make_splits(cv: Any, y: Samples, groups: Any, random_state: Any) -> list[Spl
         if n < 2:
             raise ValueError(f'cv="loo" needs at least 2 examples; got {n}.')
         return [(np.arange(n), np.arange(n))]
-    splitter = check_cv(cv)
-    if cv is None:
-        splitter = ShuffleSplit(N_DEFAULT_SPLITS, test_size=DEFAULT_VALIDATION_SHARE, random_state=random_state)
-    labels = y if isinstance(y, np.ndarray) else None  # for splitters that stratify
-    pairs = splitter.split(np.zeros((n, 1)), labels, groups)
-    splits = [(_as_indices(train), _as_indices(held)) for train, held in pairs]
+    check_groups(groups, n)
+    splits = [(_as_indices(train), _as_indices(held)) for train, held in _split(cv, y, groups, random_state)]
     if not splits:
         raise ValueError("cv contains no split.")
     for i, split in enumerate(splits):
         _check_split(i, *split, n)
     return splits
+
+
+def check_groups(groups: Any, n: int) -> None:
+    """Raise an error unless there is one group per example, or none."""
+    if groups is None:
+        return
+    array = np.asarray(groups, dtype=object if isinstance(groups, list | tuple) else None)
+    if array.shape != (n,) or array.dtype.kind not in "biufUSO":
+        raise ValueError(f"groups must have one value per example, {n}; got shape {array.shape}, {array.dtype}.")
+
+
+def _split(cv: Any, y: Samples, groups: Any, random_state: Any) -> list[tuple[Any, Any]]:
+    """Return the splits of the parameter ``cv`` as its splitter yields them; an error names the parameter."""
+    labels = y if isinstance(y, np.ndarray) else None  # for splitters that stratify
+    try:
+        splitter = check_cv(cv)
+        if cv is None:
+            splitter = ShuffleSplit(N_DEFAULT_SPLITS, test_size=DEFAULT_VALIDATION_SHARE, random_state=random_state)
+        return [(train, held) for train, held in splitter.split(np.zeros((n_samples(y), 1)), labels, groups)]
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"cv={cv!r:.80} cannot split {n_samples(y)} examples: {error}") from error
 
 
 def _as_indices(side: Any) -> Index:

@@ -63,7 +63,7 @@ class TensorRows:
 
     def _to_tensor(self, A: Samples) -> torch.Tensor:
         """Return transformed rows as a dense tensor on the device."""
-        dense = np.asarray(A.toarray() if sparse.issparse(A) else A)
+        dense = np.ascontiguousarray(A.toarray() if sparse.issparse(A) else A)
         if self._transform is not None:
             dense = self._transform(dense)
         return torch.tensor(dense, dtype=self._dtype, device=self._device)

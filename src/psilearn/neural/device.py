@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from psilearn._backend import find_device
+from psilearn._utils import validation
 from psilearn._utils.missing_packages import MissingDependencyError
 from psilearn._utils.validation import RandomStateLike
 
@@ -37,7 +37,7 @@ def fixed_seed(random_state: RandomStateLike, device: torch.device) -> Iterator[
     """Seed torch inside the ``with`` block and yield a generator of the same seed; afterwards restore torch's state."""
     import torch
 
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    seed = int(validation.as_random_state(random_state).randint(2**31 - 1))
     on_gpu = device.type == "cuda"
     with torch.random.fork_rng(devices=[device] if on_gpu else []):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed every GPU, too

@@ -51,7 +51,7 @@ def train(
     description: str,
     validate: Callable[[], float] | None = None,
     scheduler: torch.optim.lr_scheduler.LRScheduler | None = None,
-    remedy: str = "Lower learning_rate, or scale X.",
+    remedy: str = "Lower learning_rate or weight_decay, or scale X and y.",
 ) -> History:
     """Minimize the mean of ``loss(rows)`` over random batches of n examples and keep the best weights.
 

@@ -15,8 +15,9 @@ from psilearn._linalg import Array
 from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
 from psilearn._utils.holdout import hold_out
 from psilearn._utils.progress import show_progress
-from psilearn._utils.samples import Samples, take
+from psilearn._utils.samples import Samples, n_samples, take
 from psilearn._utils.validation import RandomStateLike
+from psilearn.kernels.row_kernel import check_numbers
 from psilearn.neural.device import DeviceLike, fixed_seed, require_torch
 from psilearn.neural.parameters import check_network
 
@@ -139,7 +140,12 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
         from psilearn.neural.perceptron import Options, fit_perceptron
 
         check_network(self)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         model = unfitted_copy(self)
+        X, y = check_numbers(X, "X", ensure_2d=True), check_numbers(y, "y", accept_sparse=False)
+        if n_samples(X) != n_samples(y):
+            raise ValueError(f"X and y must have one row per example: X has {n_samples(X)}, y has {n_samples(y)}.")
         X, y = validate_data(model, X, y, accept_sparse="csr", multi_output=True, y_numeric=True, ensure_min_samples=2)
         Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         options = Options.from_estimator(self)
@@ -181,6 +187,7 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
         (3, 2)
         """
         model = fitted_snapshot(self)
+        X = check_numbers(X, "X", ensure_2d=True)
         X = validate_data(model, X, accept_sparse="csr", reset=False)
         prediction = model.network_(X)
         return prediction[:, 0] if model._predicts_1d else prediction

@@ -16,10 +16,13 @@ GREEN = "#0b7a75"
 
 def get_axes(ax: Axes | None) -> Axes:
     """Return the given axes, or the axes of a new figure."""
-    if ax is not None:
-        return ax
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    if ax is not None and not isinstance(ax, Axes):
+        raise TypeError(f"ax must be matplotlib axes or None; got {ax!r:.80}.")
+    if ax is not None:
+        return ax
     return Figure(figsize=(6, 4), dpi=130, layout="constrained").add_subplot()
 
 

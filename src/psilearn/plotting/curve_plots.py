@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from psilearn._utils import validation
 from psilearn.plotting.axes import GREEN, get_axes, make_colors
 from psilearn.theory import fit_decay
 
@@ -47,7 +48,7 @@ def plot_spectrum(eigenvalues: ArrayLike, ax: Axes | None = None) -> Axes:
     ['r = 1.50', 'eigenvalues']
     """
     ax = get_axes(ax)
-    eigenvalues = np.asarray(eigenvalues, dtype=float)
+    eigenvalues = validation.check_array_of_numbers(eigenvalues, "eigenvalues", ndim=1)
     decay = fit_decay(eigenvalues)
     j = np.arange(1, len(eigenvalues) + 1)
     power = j**-decay.rate
@@ -104,9 +105,17 @@ def plot_curves(
     ['IOKR', 'OEL']
     """
     ax = get_axes(ax)
+    x = validation.check_array_of_numbers(x, "x", ndim=1)
+    if not isinstance(curves, Mapping) or not curves:
+        raise TypeError(f"curves must be a dict of values by name; got {curves!r:.80}.")
+    if highlight is not None and not (isinstance(highlight, str) and highlight in curves):
+        raise ValueError(f"highlight must be the name of a curve; got {highlight!r:.80}.")
     colors = iter(make_colors(sum(name != highlight for name in curves)))
     for name, curve in curves.items():
-        values, errors = np.asarray(curve) if np.ndim(curve) == 2 else (np.asarray(curve), None)
+        numbers = validation.check_array_of_numbers(curve, f"curves[{name!r}]", allow_nan=True)
+        if numbers.shape not in ((len(x),), (2, len(x))):
+            raise ValueError(f"curves[{name!r}] must have one value per x, {len(x)}; got shape {numbers.shape}.")
+        values, errors = numbers if numbers.ndim == 2 else (numbers, None)
         color, linewidth = ("black", 2.0) if name == highlight else (next(colors), 1.2)
         ax.errorbar(x, values, yerr=errors, marker=".", capsize=3, label=name, color=color, linewidth=linewidth)
     ax.set_xlabel(x_label)
@@ -150,7 +159,7 @@ def plot_convergence(spen: SPEN) -> Figure:
     from matplotlib.figure import Figure
 
     if not hasattr(spen, "inference_curve_"):
-        raise TypeError(f"plot_convergence draws a fitted SPEN; got {spen!r}.")
+        raise TypeError(f"plot_convergence draws a fitted SPEN; got spen={spen!r:.80}.")
     figure = Figure(figsize=(11, 3.2), dpi=130, facecolor="white", layout="constrained")
     features, inference, hinge = figure.subplots(1, 3)
     _draw_history(features, spen.pretraining_, spen.pretraining_.validation, "loss and error of the features")

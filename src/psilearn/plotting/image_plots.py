@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psilearn._linalg import Array
+from psilearn._utils import validation
 from psilearn.plotting.axes import GREEN
 
 if TYPE_CHECKING:
@@ -48,6 +49,14 @@ def plot_completions(inputs: Array, rows: Mapping[str, Array], width: int) -> Fi
     """
     from matplotlib.figure import Figure
 
+    inputs = validation.check_array_of_numbers(inputs, "inputs", ndim=2)
+    if not isinstance(rows, Mapping):
+        raise TypeError(f"rows must be a dict of arrays by name; got {rows!r:.80}.")
+    rows = {name: validation.check_array_of_numbers(row, f"rows[{name!r}]", ndim=2) for name, row in rows.items()}
+    if any(len(row) < len(inputs) for row in rows.values()):
+        raise ValueError(f"rows must have one image per row of inputs, {len(inputs)}.")
+    if any(part.shape[1] % validation.check_count(width, "width") for part in (inputs, *rows.values())):
+        raise ValueError(f"width={width} must divide the number of pixels of each half image.")
     names = ["given", *rows]
     figure = Figure(figsize=(0.62 * len(inputs) + 1.1, 0.72 * len(names) + 0.5), dpi=130, facecolor="white")
     axes = figure.subplots(len(names), len(inputs), squeeze=False, gridspec_kw={"wspace": 0.08, "hspace": 0.12})
@@ -97,7 +106,17 @@ def select_example_per_class(labels: ArrayLike, predictions: Sequence[NDArray[An
     >>> select_example_per_class([0, 1, 1], [np.array([[1], [2], [3]]), np.array([[1], [2], [4]])])
     [0, 2]
     """
-    labels = np.asarray(labels)
+    try:
+        labels = np.asarray(labels)
+    except ValueError as error:
+        raise ValueError(f"labels must have one class per example: {error}") from error
+    if labels.ndim != 1 or not labels.size or labels.dtype == object:
+        raise ValueError(f"labels must have one class per example; got shape {labels.shape}, {labels.dtype}.")
+    if not isinstance(predictions, list | tuple) or not predictions:
+        raise TypeError(f"predictions must be a list of arrays, one per method; got {type(predictions).__name__}.")
+    predictions = [validation.check_array_of_numbers(rows, "predictions", ndim=2) for rows in predictions]
+    if any(rows.shape != (len(labels), predictions[0].shape[1]) for rows in predictions):
+        raise ValueError(f"predictions must have one row per label, {len(labels)}, and the same widths.")
     disagree = np.any([np.any(other != predictions[0], axis=1) for other in predictions], axis=0)
     selected = []
     for label in np.unique(labels):

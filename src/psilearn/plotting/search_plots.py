@@ -63,6 +63,7 @@ def plot_validation(search: FittedSearch, iokr: FittedSearch | None = None, ax: 
     ['p = 1', 'p = 3']
     """
     ax = get_axes(ax)
+    _check_searches(search, iokr)
     results = search.cv_results_
     chosen = _rows_like_best(search, ("input_kernel", "output_kernel", "supervision"))
     sizes = np.unique(results["param_n_components"][chosen])
@@ -113,6 +114,7 @@ def plot_components(search: FittedSearch, iokr: FittedSearch | None = None, ax: 
     'p'
     """
     ax = get_axes(ax)
+    _check_searches(search, iokr)
     results = search.cv_results_
     splits = split_scores(results)
     sizes = np.unique(results["param_n_components"])
@@ -147,6 +149,14 @@ def _draw_curve(
     scores: Array = _sign(search) * drawn.cv_results_["mean_test_score"][rows]
     order = np.argsort(alphas)
     ax.plot(alphas[order], scores[order], marker=".", color=color, label=label, linewidth=linewidth)
+
+
+def _check_searches(search: FittedSearch, iokr: FittedSearch | None) -> None:
+    """Raise an error unless both are fitted searches, the first one over p."""
+    if "n_components" not in getattr(search, "grid_", ()):
+        raise TypeError(f"search must be a fitted OELCV or KDECV; got {search!r:.80}.")
+    if iokr is not None and not hasattr(iokr, "grid_"):
+        raise TypeError(f"iokr must be a fitted IOKRCV or None; got {iokr!r:.80}.")
 
 
 def _sign(search: FittedSearch) -> int:

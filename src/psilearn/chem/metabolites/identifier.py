@@ -165,7 +165,8 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         calibration = validation.check_fraction(self.calibration, "calibration")
         if calibration == 1:
             raise ValueError(f"calibration must be below 1; got {self.calibration!r}.")
-        return FitOptions(self.method, n_unlabeled, calibration, int(self.random_state), self.device, report)
+        seed = validation.check_index(self.random_state, "random_state")
+        return FitOptions(self.method, n_unlabeled, calibration, seed, self.device, report)
 
     def _store(
         self,
@@ -225,6 +226,10 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         >>> MetaboliteIdentifier.from_model(model, fingerprints).adducts_
         ()
         """
+        if not isinstance(adducts, list | tuple) or not all(isinstance(adduct, str) for adduct in adducts):
+            raise TypeError(f"adducts must be a tuple of text such as '[M+H]+'; got {adducts!r:.80}.")
+        if training is not None and not isinstance(training, dict):
+            raise TypeError(f"training must be a dict or None; got {training!r:.80}.")
         identifier = cls(**parameters)
         identifier._store(model, fingerprints, tuple(adducts), dict(training or {}), [])
         return identifier
@@ -279,7 +284,8 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         """
         fitted = fitted_snapshot(self, "model_")
         fitted.check_library(library)
-        return Ranker(fitted.model_, library, query or Query(adducts=fitted.adducts_), k, coverage, ties).rank(spectra)
+        query = Query(adducts=fitted.adducts_) if query is None else query
+        return Ranker(fitted.model_, library, query, k, coverage, ties).rank(spectra)
 
     def predict(
         self, spectra: Sequence[Spectrum], library: CandidateLibrary, *, query: Query | None = None
@@ -416,6 +422,8 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         >>> MetaboliteIdentifier.load("model").check_library(CandidateLibrary.open("library"))  # doctest: +SKIP
         """
         fingerprints = fitted_snapshot(self, "model_").fingerprints_
+        if not isinstance(library, CandidateLibrary):
+            raise TypeError(f"library must be a CandidateLibrary; got {library!r:.80}.")
         if library.fingerprints != fingerprints:
             kinds = fingerprints.kinds
             raise ValueError(

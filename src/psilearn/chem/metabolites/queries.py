@@ -47,9 +47,10 @@ class Query:
     adducts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.by not in METHODS:
-            raise ValueError(f"by must be one of {', '.join(METHODS)}; got {self.by!r}.")
+        validation.check_option(self.by, METHODS, "by")
         validation.check_positive(self.ppm, "ppm")
+        if not isinstance(self.adducts, list | tuple) or not all(isinstance(adduct, str) for adduct in self.adducts):
+            raise TypeError(f"adducts must be a tuple of text such as '[M+H]+'; got {self.adducts!r:.80}.")
 
     def find_candidates(self, spectrum: Spectrum, library: CandidateLibrary) -> tuple[slice, str]:
         """Return the candidates of a spectrum.

@@ -151,11 +151,14 @@ class Ranker:
         validation.check_fraction(self.coverage, "coverage")
         if self.k is not None:
             validation.check_count(self.k, "k")
-        if self.ties not in TIES:
-            raise ValueError(f"ties must be one of {', '.join(TIES)}; got {self.ties!r}.")
+        validation.check_option(self.ties, TIES, "ties")
+        if not isinstance(self.query, Query):
+            raise TypeError(f"query must be a Query or None; got {self.query!r:.80}.")
 
     def rank(self, spectra: Sequence[Spectrum]) -> Iterator[Ranking | Problem]:
         """Yield a ranking or a problem for each spectrum."""
+        if not isinstance(spectra, list | tuple) or not all(isinstance(item, Spectrum) for item in spectra):
+            raise TypeError(f"spectra must be a list of Spectrum objects; got {spectra!r:.80}.")
         embedded = self.library.embedded(self.model)
         training_bits = {row.tobytes() for row in np.asarray(self.model.candidates_.outputs)}
         for start in range(0, len(spectra), MAX_BATCH):

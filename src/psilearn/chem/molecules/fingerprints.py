@@ -14,6 +14,7 @@ import numpy as np
 from joblib import delayed
 from numpy.typing import NDArray
 
+from psilearn._utils import validation
 from psilearn._utils.progress import track
 from psilearn._utils.worker_processes import run_parallel
 from psilearn.chem._optional import import_rdkit
@@ -92,8 +93,14 @@ class Fingerprints:
     kinds: tuple[str, ...] = ("morgan", "maccs")
 
     def __post_init__(self) -> None:
-        kinds = (self.kinds,) if isinstance(self.kinds, str) else tuple(self.kinds)
-        if not kinds or len(set(kinds)) < len(kinds) or not set(kinds) <= set(N_BITS):
+        given = (self.kinds,) if isinstance(self.kinds, str) else self.kinds
+        kinds = tuple(given) if isinstance(given, list | tuple) else ()
+        if (
+            not all(isinstance(kind, str) for kind in kinds)
+            or not kinds
+            or len(set(kinds)) < len(kinds)
+            or not set(kinds) <= set(N_BITS)
+        ):
             raise ValueError(f"kinds must be some of {', '.join(N_BITS)}, each once; got {self.kinds!r}.")
         object.__setattr__(self, "kinds", kinds)
 
@@ -146,7 +153,7 @@ class Fingerprints:
         >>> table.bits.shape, table.formulas
         ((2, 21), ['C2H6O', 'C3H6'])
         """
-        bits = np.zeros((len(smiles), self.n_bytes), dtype=np.uint8)
+        bits = np.zeros((_check_smiles(smiles), self.n_bytes), dtype=np.uint8)
         formulas: list[str] = []
         canonical_smiles: list[str] = []
         for chunk in self.iter_chunks(smiles, cache=cache, n_jobs=n_jobs):
@@ -186,7 +193,9 @@ class Fingerprints:
         [(4096, 21), (4, 21)]
         """
         import_rdkit()
-        folder = None if cache is None else Path(cache)
+        _check_smiles(smiles)
+        validation.check_n_jobs(n_jobs)
+        folder = None if cache is None else validation.check_path(cache, "cache")
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
         chunks = [list(smiles[i : i + CHUNK_SIZE]) for i in range(0, len(smiles), CHUNK_SIZE)]
@@ -246,3 +255,11 @@ def _compute_maccs(molecule: Mol) -> Bits:
     keys = np.zeros(N_BITS["maccs"] + 1, dtype=np.uint8)
     DataStructs.ConvertToNumpyArray(GetMACCSKeysFingerprint(molecule), keys)
     return keys[1:]  # key 0 is never set
+
+
+def _check_smiles(smiles: Sequence[str]) -> int:
+    """Return the number of SMILES; raise an error unless they are a sequence of text."""
+    is_sequence = isinstance(smiles, list | tuple) or (isinstance(smiles, np.ndarray) and smiles.ndim == 1)
+    if not is_sequence or not all(isinstance(text, str | None) for text in smiles):
+        raise TypeError(f"smiles must be a list of SMILES, that is text; got {smiles!r:.80}.")
+    return len(smiles)

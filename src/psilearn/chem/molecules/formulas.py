@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
+from psilearn._utils import validation
 from psilearn.chem._optional import import_rdkit
 
 ELECTRON_MASS = 0.000548579909  # Da
@@ -236,6 +237,7 @@ class Adduct:
         >>> round(Adduct.parse("[M+H]+").mz(Formula.parse("C6H12O6").mass), 4)
         181.0707
         """
+        mass = validation.check_real(mass, "mass")
         return (self.n_molecules * mass + self.mass_shift - self.charge * ELECTRON_MASS) / abs(self.charge)
 
     def mass(self, mz: float) -> float:
@@ -261,6 +263,7 @@ class Adduct:
         >>> round(Adduct.parse("[M-H]-").mass(179.0561), 4)
         180.0634
         """
+        mz = validation.check_real(mz, "mz")
         return (mz * abs(self.charge) + self.charge * ELECTRON_MASS - self.mass_shift) / self.n_molecules
 
     def __str__(self) -> str:

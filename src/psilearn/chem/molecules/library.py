@@ -140,7 +140,12 @@ class CandidateLibrary:
         ...     len(library)
         2
         """
-        path, fingerprints = Path(path), fingerprints or Fingerprints()
+        path = validation.check_path(path, "path")
+        fingerprints = Fingerprints() if fingerprints is None else fingerprints
+        if not isinstance(fingerprints, Fingerprints):
+            raise TypeError(f"fingerprints must be Fingerprints or None; got {fingerprints!r:.80}.")
+        if not isinstance(molecules, MoleculeList):
+            molecules = validation.check_path(molecules, "molecules")
         listed = molecules if isinstance(molecules, MoleculeList) else read_molecules(molecules)
         check_texts(listed)
         with library_folder.claim_folder(path) as writer:
@@ -189,8 +194,8 @@ class CandidateLibrary:
         ...     CandidateLibrary.open(folder).hash == built.hash
         True
         """
-        verify = validation.check_bool(verify, "verify")
-        return cls(Path(path), *library_folder.read_library(Path(path), verify=verify))
+        path, verify = validation.check_path(path, "path"), validation.check_bool(verify, "verify")
+        return cls(path, *library_folder.read_library(path, verify=verify))
 
     def __len__(self) -> int:
         return len(self.bits)

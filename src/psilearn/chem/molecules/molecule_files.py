@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from psilearn._utils import validation
 from psilearn._utils.reading import convert_read_errors
 from psilearn.chem._optional import import_pyarrow, import_rdkit
 
@@ -75,7 +76,7 @@ def read_molecules(path: str | Path) -> MoleculeList:
     ...     read_molecules(Path(folder, "molecules.smi"))
     MoleculeList(smiles=['CCO', 'COC'], names=['ethanol', 'dimethyl ether'])
     """
-    path = Path(path)
+    path = validation.check_path(path, "path")
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not a file: a file with molecules is needed.")
     readers: dict[str, Callable[[Path], MoleculeList]] = {

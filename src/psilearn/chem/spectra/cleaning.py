@@ -105,6 +105,8 @@ class Cleaning:
 
     def _is_plausible(self, spectrum: Spectrum) -> NDArray[np.bool_]:
         """Return a mask of the peaks with positive intensity at an m/z that a fragment can have."""
+        if not isinstance(spectrum, Spectrum):
+            raise TypeError(f"spectrum must be a Spectrum; got {spectrum!r:.80}.")
         plausible = spectrum.intensity > 0
         if spectrum.precursor_mz is None:
             return plausible

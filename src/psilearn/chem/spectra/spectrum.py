@@ -74,6 +74,7 @@ class Spectrum:
     metadata: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        _check_texts(self)
         subject = f"The spectrum {self.name!r}" if self.name else "A spectrum"
         mz = _as_peak_values(self.mz, f"{subject}: mz")
         intensity = _as_peak_values(self.intensity, f"{subject}: intensity")
@@ -101,9 +102,23 @@ class Spectrum:
         return self.precursor_mz - self.mz
 
 
+def _check_texts(spectrum: Spectrum) -> None:
+    """Raise an error about a field that is not the text, or the dictionary of texts, that it must be."""
+    for name in ("adduct", "formula", "smiles"):
+        value = getattr(spectrum, name)
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{name} of a spectrum must be text or None; got {value!r:.80}.")
+    if not isinstance(spectrum.name, str):
+        raise TypeError(f"name of a spectrum must be text; got {spectrum.name!r:.80}.")
+    if not isinstance(spectrum.metadata, dict):
+        raise TypeError(f"metadata of a spectrum must be a dict; got {spectrum.metadata!r:.80}.")
+
+
 def _as_peak_values(values: ArrayLike, name: str) -> FloatArray:
     """Return finite numbers, one per peak, as a new float64 array of shape (k,)."""
     try:
+        if np.asarray(values).dtype.kind in "cmMV":
+            raise TypeError(f"its dtype is {np.asarray(values).dtype}")
         numbers = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers, one per peak: {error}.") from error

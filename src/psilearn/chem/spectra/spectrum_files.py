@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+from psilearn._utils import validation
 from psilearn._utils.reading import convert_read_errors
 from psilearn.chem.spectra.cleaning import Cleaning
 from psilearn.chem.spectra.formats import iter_records
@@ -125,9 +126,10 @@ def read_spectra(
     ...     read_spectra(Path(folder, "spectra.mgf"), adduct="[M+H]+").spectra
     [Spectrum('s1', 2 peaks, precursor_mz=181.0707, adduct='[M+H]+')]
     """
-    path = Path(path)
-    if errors not in get_args(ErrorHandling):
-        raise ValueError(f"errors must be one of {', '.join(get_args(ErrorHandling))}; got {errors!r}.")
+    path = validation.check_path(path, "path")
+    validation.check_option(errors, get_args(ErrorHandling), "errors")
+    if cleaning is not None and (isinstance(cleaning, type) or not callable(cleaning)):
+        raise TypeError(f"cleaning must be a Cleaning, another function of a spectrum or None; got {cleaning!r:.80}.")
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not a file: a file with spectra is needed.")
     with convert_read_errors(path, "a file of spectra"):

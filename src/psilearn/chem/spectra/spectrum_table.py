@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from psilearn._utils import validation
 from psilearn._utils.reading import convert_read_errors
 from psilearn.chem._optional import import_pyarrow
 from psilearn.chem.spectra.records import Record
@@ -59,6 +60,9 @@ def write_parquet(spectra: Sequence[Spectrum], path: str | Path) -> None:
     [Spectrum('s1', 2 peaks, precursor_mz=77.02)]
     """
     pyarrow, parquet = import_pyarrow()
+    path = validation.check_path(path, "path")
+    if not isinstance(spectra, list | tuple) or not all(isinstance(item, Spectrum) for item in spectra):
+        raise TypeError(f"spectra must be a list of Spectrum objects; got {spectra!r:.80}.")
     columns: dict[str, object] = {
         "id": [spectrum.name for spectrum in spectra],
         **{name: [getattr(spectrum, name) for spectrum in spectra] for name in OPTIONAL_COLUMNS[1:]},

@@ -1,0 +1,116 @@
+"""Valid calls of the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fuzz.arguments.attempts import Call
+from fuzz.arguments.tiny_data import LABELS, RANKS, ROWS, N, X
+from psilearn import kernels
+from psilearn.kernels import Dice, Gaussian, Linear
+
+K = kernels.Gaussian(0.5).gram(X)
+
+
+def _flat_numbers(item: Any) -> str:
+    """Return an object as text, the same for a row in any form."""
+    item = item.toarray() if sparse.issparse(item) else item
+    items = np.ravel(np.asarray(item, dtype=object)).tolist()
+    return str([float(part) if isinstance(part, np.number) else part for part in items])
+
+
+def _same_text(a: Any, b: Any) -> float:
+    """Compare any two objects: a function of a user may take what it likes."""
+    return float(_flat_numbers(a) == _flat_numbers(b))
+
+
+KERNEL_PARAMETERS: dict[str, tuple[dict[str, Any], Any]] = {
+    "Dice": ({"packed": False}, LABELS),
+    "Tanimoto": ({"packed": False}, LABELS),
+    "GaussianTanimoto": ({"gamma": 0.5, "packed": False}, LABELS),
+    "Gaussian": ({"gamma": 0.5, "base": Linear()}, X),
+    "Laplacian": ({"gamma": 0.5}, X),
+    "Linear": ({}, X),
+    "Polynomial": ({"degree": 2, "gamma": 1.0, "coef0": 1.0}, X),
+    "Kemeny": ({"partial": False, "items": None}, RANKS),
+    "Hamming": ({"partial": False, "items": None}, RANKS),
+    "Lehmer": ({"partial": False, "items": None}, RANKS),
+    "Normalized": ({"kernel": Linear()}, X),
+    "Pairwise": ({"function": _same_text}, X),
+    "Precomputed": ({"matrix": K}, np.arange(5)),
+    "Product": ({"left": Linear(), "right": Gaussian(0.5)}, X),
+    "Scaled": ({"kernel": Linear(), "scale": 2.0}, X),
+    "Sum": ({"left": Linear(), "right": Gaussian(0.5)}, X),
+    "Aligned": ({"kernels": [Linear(), Gaussian(0.5)], "output_kernel": Linear()}, X),
+}
+
+
+def kernel_calls() -> Iterator[Call]:
+    """Yield the calls of all kernels: parameters followed by an evaluation, every method, and combinations."""
+    arguments: dict[str, Any]
+    for name, (parameters, A) in KERNEL_PARAMETERS.items():
+        make = getattr(kernels, name)
+        if parameters:
+            yield Call(
+                f"psilearn.kernels.{name}",
+                partial(_evaluate, make, A),
+                parameters,
+                aliases={"function": ("Pairwise", "kernel function")},
+            )
+        subject = partial(_fitted_kernel, name)
+        for method, arguments in (
+            ("__call__", {"A": A, "B": A[:3]}),
+            ("gram", {"A": A}),
+            ("diag", {"A": A}),
+            ("check", {"A": A, "name": "A", "allow_1d": True}),
+            ("fit", {"A": A, "y": ROWS if len(A) == N else None}),
+            ("paired", {"A": A[:3], "B": A[2:5]}),
+            ("squared_distances", {"A": A, "B": A[:3]}),
+            ("paired_squared_distances", {"A": A[:3], "B": A[2:5]}),
+        ):
+            yield Call(
+                f"psilearn.kernels.{name}.{method}",
+                partial(_call_kernel, method, A),
+                arguments,
+                subject,
+                {"name": ("*",)},
+            )
+    items = {"kernels": [Linear(), Gaussian(0.5)]}
+    yield Call("psilearn.kernels.uniform", _gram(kernels.uniform), items)
+    yield Call("psilearn.kernels.weighted", _gram(kernels.weighted), {**items, "weights": [1.0, 2.0]})
+    arguments = {**items, "X": X, "y": LABELS, "output_kernel": Dice()}
+    yield Call("psilearn.kernels.alignf", _gram(kernels.alignf), arguments)
+    yield Call("psilearn.kernels.centered_alignment", kernels.centered_alignment, {"K": K, "L": K + np.eye(N)})
+    for convert, values in ((kernels.as_kernel, {}), (kernels.as_output_kernel, {"y": LABELS})):
+        arguments = {"kernel": Dice(), **values, "name": "kernel"}
+        yield Call(f"psilearn.kernels.{convert.__name__}", convert, arguments, not_attacked={"name": ("*",)})
+
+
+def _evaluate(make: Callable[..., Any], A: Any, **parameters: Any) -> Any:
+    kernel = make(**parameters)
+    kernel.fit(A, ROWS if len(A) == N else None)
+    return kernel(A, A[:2]), kernel.diag(A)
+
+
+@cache
+def _fitted_kernel(name: str) -> Any:
+    parameters, A = KERNEL_PARAMETERS[name]
+    kernel = getattr(kernels, name)(**parameters)
+    kernel.fit(A, ROWS if len(A) == N else None)
+    return kernel
+
+
+def _call_kernel(method: str, rows: Any, kernel: Any, /, **arguments: Any) -> Any:
+    result = getattr(kernel, method)(**arguments)
+    if method == "check":
+        return len(rows)
+    return kernel(rows) if method == "fit" else result
+
+
+def _gram(combine: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda **arguments: combine(**arguments).gram(X)
