@@ -401,7 +401,7 @@ def test_torch_that_is_missing_is_named(monkeypatch):
             r"X must have two dimensions, one row per object; got shape \(40, 3, 2\)",
         ),
         (torch.zeros(40), ValueError, r"X must have two dimensions"),
-        (torch.zeros((40, 3), dtype=torch.complex64), TypeError, "X must hold real numbers; got torch.complex64"),
+        (torch.zeros((40, 3), dtype=torch.complex64), ValueError, "X has dtype torch.complex64"),
         (torch.zeros((40, 3)).to_sparse(), TypeError, "give sparse rows as a SciPy CSR matrix"),
         (torch.zeros((0, 3)), ValueError, "X is empty"),
         (torch.zeros((40, 3), device="meta"), ValueError, "device of the tensors must be None, 'cpu' or 'cuda'"),

@@ -86,7 +86,8 @@ def test_candidates_by_brute_force(name: str, fitted: dict[str, Baseline]) -> No
     )
     top = baseline.predict_topk(X, 3, all_sets)
     assert np.allclose(top.distances, np.sort(costs, axis=1)[:, :3], atol=1e-4)
-    assert np.array_equal(baseline.predict(X, all_sets), all_sets[np.argmin(costs, axis=1)])
+    predicted = baseline.predict(X, all_sets) @ [1, 2, 4]
+    np.testing.assert_allclose(costs[np.arange(len(X)), predicted], costs.min(axis=1), atol=1e-6)
     assert np.array_equal(baseline.predict(X, sparse.csr_matrix(all_sets)).toarray(), baseline.predict(X, all_sets))
 
     true_costs = costs[np.arange(len(X)), Y @ [1, 2, 4]]
@@ -97,7 +98,7 @@ def test_candidates_by_brute_force(name: str, fitted: dict[str, Baseline]) -> No
 
     sets = PerExampleCandidates([all_sets[: 4 + i % 5] for i in range(len(X))])
     for i, row in enumerate(baseline.predict_topk(X, 1, sets).indices[:, 0]):
-        assert row == np.argmin(costs[i, : 4 + i % 5])
+        assert costs[i, row] <= costs[i, : 4 + i % 5].min() + 1e-6  # sets may tie
     within = baseline.truth_positions(X, Y, sets)
     assert np.array_equal(np.isinf(within.nearer), [4 + i % 5 for i in range(len(X))] <= Y @ [1, 2, 4])
 

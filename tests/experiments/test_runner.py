@@ -1,9 +1,10 @@
 import csv
+import os
 import warnings
-from pathlib import Path
 
 import pytest
 
+from psilearn._utils.files import OutputFile
 from psilearn.experiments import FailedError, MissingDataError, Outcome, Record, Row, load_records, run, runner
 from tests.experiments.toys import LOSS, Counted, experiment, failing, missing_data, part
 
@@ -132,12 +133,11 @@ def test_an_interruption_keeps_the_previous_files(tmp_path, monkeypatch):
     list(run(toys, tmp_path, log=quiet))
     before = files_of(tmp_path)
 
-    def half(draft, content):
-        with draft.open("wb") as file:
-            file.write(content[: len(content) // 2])
+    def half(file, content):
+        os.write(file._descriptor, content[: len(content) // 2])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "write_bytes", half)
+    monkeypatch.setattr(OutputFile, "write", half)
     with pytest.raises(KeyboardInterrupt):
         list(run(toys, tmp_path, log=quiet, fresh=True))
     monkeypatch.undo()

@@ -21,7 +21,7 @@ from psilearn._backend import is_tensor
 from psilearn._linalg import Array, clip_negative
 from psilearn._utils.samples import Index
 from psilearn.decoding.label_sets.size_queries import SizeQueries
-from psilearn.decoding.label_sets.size_weights import like
+from psilearn.decoding.label_sets.size_weights import to_device_of
 from psilearn.decoding.label_sets.top_sums import largest_columns, nth_largest, top_sums
 
 ROUNDING = 1e-12  # of bounds, relative to the largest |A|
@@ -64,9 +64,9 @@ class RangeBounds:
         n, n_labels = self.largest + k - 1, queries.limits.n_labels
         if queries.limits.optional is not None or MIN_SAVED * n >= n_labels:
             return queries
-        index = like(rows, self.upper)
+        index = to_device_of(self.upper, rows)
         upper, lower = self.upper[index], self.lower[index]
-        possible = upper >= like(nth_largest(lower, n), upper)[:, None]
+        possible = upper >= to_device_of(upper, nth_largest(lower, n))[:, None]
         n_kept = int(possible.sum(1).max())
         if MIN_SAVED * n_kept >= n_labels:
             return queries
@@ -75,7 +75,7 @@ class RangeBounds:
 
 def _combine(vectors: Any, coefficients: Array) -> Any:
     """Return Σ_t c_t A_t, (b, L), for vectors (T, b, L)."""
-    return (like(coefficients, vectors) @ vectors.reshape(len(vectors), -1)).reshape(vectors.shape[1:])
+    return (to_device_of(vectors, coefficients) @ vectors.reshape(len(vectors), -1)).reshape(vectors.shape[1:])
 
 
 def _take_columns(vectors: Any, columns: Any) -> Any:

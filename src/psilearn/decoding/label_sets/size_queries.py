@@ -12,7 +12,7 @@ from psilearn._backend import is_tensor
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index
 from psilearn.decoding.label_sets.set_limits import SetLimits
-from psilearn.decoding.label_sets.size_weights import SizeWeights, like
+from psilearn.decoding.label_sets.size_weights import SizeWeights, to_device_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,9 @@ class SizeQueries:
         """Return some of the queries."""
         if len(rows) == len(self):
             return self
-        vectors = self.vectors[:, like(rows, self.vectors)] if is_tensor(self.vectors) else self.vectors.take(rows, 1)
+        vectors = (
+            self.vectors[:, to_device_of(self.vectors, rows)] if is_tensor(self.vectors) else self.vectors.take(rows, 1)
+        )
         return replace(self, vectors=vectors, totals=self.totals[:, rows], squared=self.squared[rows])
 
     def norms(self, sizes: Index) -> Array:

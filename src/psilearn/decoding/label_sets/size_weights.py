@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn._backend import Compute, array_namespace, is_tensor, to_numpy
+from psilearn._backend import Compute, array_namespace, is_tensor, to_device, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index
 from psilearn.decoding.label_sets.size_forms import SizeForm
@@ -127,19 +127,15 @@ class SizeWeights:
 
     def weights(self, vectors: Any, sizes: Index) -> Any:
         """Return w_s of each query for these sizes, (S, b, L), from A (T, b, L)."""
-        coefficients = like(self.coefficients(sizes), vectors)
+        coefficients = to_device_of(vectors, self.coefficients(sizes))
         return (coefficients @ vectors.reshape(len(vectors), -1)).reshape(len(sizes), *vectors.shape[1:])
 
     def weights_of_each(self, vectors: Any, sizes: Index) -> Any:
         """Return w_s of each query for its own size, (b, L), from A (T, b, L) and sizes (b,)."""
-        coefficients = like(self.coefficients(sizes), vectors)
+        coefficients = to_device_of(vectors, self.coefficients(sizes))
         return array_namespace(vectors).einsum("bt,tbl->bl", coefficients, vectors)
 
 
-def like(values: Any, vectors: Any) -> Any:
+def to_device_of(vectors: Any, values: Any) -> Any:
     """Return an array as a tensor on the device of the vectors, if these are one."""
-    if not is_tensor(vectors):
-        return values
-    import torch
-
-    return torch.from_numpy(np.ascontiguousarray(values)).to(vectors.device)
+    return to_device(values, vectors.device) if is_tensor(vectors) else values
