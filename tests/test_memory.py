@@ -198,3 +198,9 @@ def test_distinct_candidates_are_released_without_a_garbage_collection():
         assert reference() is None
     finally:
         gc.enable()
+
+
+def test_landmarks_are_suggested_for_outputs_of_low_rank():
+    sizes = _fit_sizes(200_000, 200_000, None, None, 5, 0.5, "float64", 5, None, False)
+    advice = suggestion(sizes, 8 * 2**30)
+    assert "output_landmarks=" in advice and "No number" not in advice

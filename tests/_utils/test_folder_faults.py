@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from psilearn._utils import files
+from psilearn._utils import files, folders
 from psilearn._utils.folders import FolderError, FolderFormat
-from psilearn._utils.locks import FolderBusyError
+from psilearn._utils.locks import FolderBusyError, FolderLock
 from tests.manifests import data_folder, edit_manifest, reseal
 
 FIXED = FolderFormat("tests.box", 2, "box", "Pack the box again.")
@@ -130,6 +130,54 @@ def test_a_second_writer_is_told_at_once(tmp_path):
         writer.finish({"scale": 1.0})
     REPLACEABLE.claim(tmp_path / "box", overwrite=True).release()
     assert REPLACEABLE.open(tmp_path / "box").content == {"scale": 1.0}
+
+
+def test_a_failed_write_leaves_no_new_parents(tmp_path):
+    with pytest.raises(KeyboardInterrupt), FIXED.claim(tmp_path / "a" / "b" / "box") as writer:
+        writer.write_bytes("file", b"1")
+        raise KeyboardInterrupt
+    assert names(tmp_path) == set()
+    (tmp_path / "a").mkdir()
+    FIXED.claim(tmp_path / "a" / "b" / "box").release()
+    assert names(tmp_path) == {"a"}
+
+
+@pytest.mark.parametrize("number", [5, 999_999_999])
+def test_any_number_of_versions_can_be_replaced(tmp_path, number):
+    path = pack(REPLACEABLE, tmp_path / "box")
+    (path / f"version-{number}").mkdir()
+    for scale in (2.0, 3.0, 4.0):
+        pack(REPLACEABLE, path, scale, overwrite=True)
+        assert content_of(REPLACEABLE, path) == scale
+
+
+def test_a_folder_that_is_replaced_all_the_time_is_not_called_damaged(tmp_path, monkeypatch):
+    path, scales = pack(REPLACEABLE, tmp_path / "box"), iter(range(2, 1000))
+    monkeypatch.setattr(folders, "READ_PAUSE", 0)
+
+    def replaced_meanwhile(folder):
+        pack(REPLACEABLE, path, float(next(scales)), overwrite=True)
+        return folder.load_array("numbers.npy")
+
+    with pytest.raises(OSError, match="was replaced 50 times while it was read"):
+        REPLACEABLE.read(path, replaced_meanwhile)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("dangling", "is a link to a folder that does not exist"), ("a\0b", "null character")]
+)
+def test_paths_that_cannot_be_folders_are_named(tmp_path, name, message):
+    (tmp_path / "dangling").symlink_to(tmp_path / "absent")
+    with pytest.raises((OSError, ValueError), match=message):
+        FIXED.claim(tmp_path / name)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_a_lock_file_is_a_regular_file(tmp_path, kind):
+    lock = tmp_path / ".psilearn-lock"
+    {"link": lambda: lock.symlink_to(tmp_path), "pipe": lambda: os.mkfifo(lock), "folder": lock.mkdir}[kind]()
+    with pytest.raises(FileExistsError, match=r"\.psilearn-lock is not a lock file"):
+        FolderLock(tmp_path, "tests.box")
 
 
 def test_what_a_killed_writer_left_is_removed(tmp_path):

@@ -34,7 +34,7 @@ from psilearn.kernels import (
     Precomputed,
     uniform,
 )
-from tests.manifests import data_folder, reseal, write_sealed
+from tests.manifests import data_folder, edit_manifest, reseal, write_sealed
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 4))
@@ -461,3 +461,23 @@ def test_a_model_of_outputs_without_variation_can_be_loaded(tmp_path):
     model = OEL(Gaussian(0.3), Linear(), alpha=1e-3).fit(X, np.zeros((30, 2)))
     save_model(model, tmp_path / "m")
     assert_same_predictions(model, load_model(tmp_path / "m"), X)
+
+
+def test_a_file_is_the_file_of_one_array(tmp_path):
+    path, _ = saved(tmp_path)
+    name = next(data_folder(path).iterdir()).name
+    repeated = {"kind": "list", "items": [{"kind": "array", "file": name}] * 1000}
+    edit_manifest(path, lambda m: m["model"]["state"].update(verbose=repeated))
+    with pytest.raises(ValueError, match=f"'{name}' is the file of two arrays"):
+        load_model(path)
+
+
+def test_a_kernel_with_shared_parts_is_limited_in_size(tmp_path):
+    path, manifest = saved(tmp_path)
+    kernel = manifest["model"]["state"]["output_kernel_"]
+    for i in range(1001, 1060):  # 2^59 kernels, if each part is counted as often as it occurs
+        parts = {"left": kernel, "right": {"kind": "reference", "id": kernel["id"]}}
+        kernel = {"kind": "psilearn.kernels.Sum", "state": parts, "id": i}
+    edit_manifest(path, lambda m: m["model"]["state"].update(output_kernel_=kernel))
+    with pytest.raises(ValueError, match=r"not those of a fitted model \(.*output_kernel_"):
+        load_model(path)

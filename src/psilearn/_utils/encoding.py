@@ -84,9 +84,17 @@ class Decoder:
     """Decodes what :class:`Encoder` encoded; ``load_array`` returns the array of a file by its name."""
 
     def __init__(self, load_array: Callable[[str], NDArray[Any]], registry: Registry | None = None) -> None:
-        self.array = load_array
+        self._load_array = load_array
+        self._loaded: set[str] = set()
         self._registry = REGISTRY if registry is None else registry
         self._shared: dict[int, Any] = {}
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Return the array of a file, which is loaded only once, so that memory is bounded by the size of the files."""
+        if name in self._loaded:
+            raise ValueError(f"{name!r:.80} is the file of two arrays")
+        self._loaded.add(name)
+        return self._load_array(name)
 
     def decode(self, data: Any) -> Any:
         """Return the value; raise a ValueError, TypeError or LookupError for data that does not describe one."""

@@ -7,7 +7,7 @@ import io
 import math
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -102,10 +102,22 @@ def reserve_space(path: Path, n_bytes: int) -> None:
             size += file.write(ZEROS[: n_bytes - size])
 
 
-def remove_empty_folder(path: Path) -> None:
-    """Remove a folder if nothing is in it."""
-    if path.is_dir() and not any(path.iterdir()):
-        path.rmdir()
+def create_folder(path: Path) -> list[Path]:
+    """Create a folder and its parents; return those that did not exist, from inside to outside."""
+    if "\0" in str(path):
+        raise ValueError(f"{str(path)!r} is not a path: it contains a null character.")
+    if path.is_symlink() and not path.exists():
+        raise FileExistsError(f"{path} is a link to a folder that does not exist: create the folder, or remove it.")
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    return missing
+
+
+def remove_empty_folders(paths: Iterable[Path]) -> None:
+    """Remove folders, from inside to outside, as long as nothing is in them."""
+    for path in paths:
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
 
 
 def open_regular_file(path: Path) -> io.BufferedReader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from psilearn._utils.files import OutputFile, draft_of, name_errors, remove_empty_folder, reserve_space, sync_file
+from psilearn._utils.files import OutputFile, draft_of, name_errors, remove_empty_folders, reserve_space, sync_file
 from psilearn._utils.folder_files import ARRAY_SUFFIX, FileEntry, check_file_name, write_json
 from psilearn._utils.locks import LOCK, FolderLock
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from psilearn._utils.folders import FolderFormat
 
 MANIFEST = "manifest.json"
+MAX_VERSION = 10**9 - 1
 VERSION_FOLDER = re.compile(r"version-[1-9][0-9]{0,8}")  # of the files of a folder that can be replaced
 
 
@@ -30,9 +31,11 @@ class FolderWriter:
     unfinished folder are removed, unless the format can resume its work.
     """
 
-    def __init__(self, format: FolderFormat, path: Path) -> None:
+    def __init__(self, format: FolderFormat, path: Path, created: Sequence[Path] = ()) -> None:
+        """Lock a folder; ``created`` are the folder and its parents that did not exist, from inside to outside."""
         self.format = format
         self.path = path
+        self._created = created
         self._lock = FolderLock(path, format.name)
         self._version = self._next_version() if format.replaceable else None  # the subfolder of the files
         self._names: list[str] = []
@@ -54,7 +57,8 @@ class FolderWriter:
     def prepare(self) -> None:
         """Remove what an interrupted writer left: drafts of the manifest, and other versions of the files."""
         for draft in self.path.glob(draft_of(self.path / MANIFEST, "*").name):
-            draft.unlink()
+            if draft.is_file() or draft.is_symlink():
+                draft.unlink()
         self._remove_versions(keep=self.format.find_version(self.path))
         self.data.mkdir(exist_ok=True)
 
@@ -130,12 +134,14 @@ class FolderWriter:
             for name in self._names:
                 (self.path / name).unlink(missing_ok=True)
         self._lock.release(remove=True)
-        remove_empty_folder(self.path)
+        remove_empty_folders(self._created or [self.path])
 
     def _next_version(self) -> str:
         """Return the name of a subfolder that no version of the files has."""
         names = [folder.name for folder in self.path.iterdir() if VERSION_FOLDER.fullmatch(folder.name)]
-        return f"version-{1 + max((int(name.partition('-')[2]) for name in names), default=0)}"
+        used = {int(name.partition("-")[2]) for name in names}
+        following = 1 + max(used, default=0)
+        return f"version-{following if following <= MAX_VERSION else min(set(range(1, len(used) + 2)) - used)}"
 
     def _remove_versions(self, keep: str | None) -> None:
         """Remove all versions of the files but one."""

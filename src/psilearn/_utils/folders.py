@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,14 +22,15 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from psilearn._utils.files import remove_empty_folder
-from psilearn._utils.folder_files import FileEntry, check_file_name, open_array, read_json, write_json
+from psilearn._utils.files import create_folder, open_regular_file, remove_empty_folders
+from psilearn._utils.folder_files import MAX_JSON_BYTES, FileEntry, check_file_name, open_array, read_json, write_json
 from psilearn._utils.folder_writer import MANIFEST, VERSION_FOLDER, FolderWriter
 from psilearn._utils.locks import LOCK, read_lock
 
 CHECKSUM = "manifest_sha256"  # of the other contents of the manifest
 MAX_FILES = 10_000
-MAX_READS = 5  # of a folder that is replaced while it is read
+MAX_READS = 50  # of a folder that is replaced while it is read
+READ_PAUSE = 0.01  # seconds
 
 Result = TypeVar("Result")
 
@@ -56,17 +58,17 @@ class FolderFormat:
         are written again.
         """
         self._check_claimable(path, overwrite)
-        path.mkdir(parents=True, exist_ok=True)
+        created = create_folder(path)
         writer = None
         try:
-            writer = FolderWriter(self, path)
+            writer = FolderWriter(self, path, created)
             self._check_claimable(path, overwrite)  # another process may have finished the folder
             writer.prepare()
             return writer
         except BaseException:
             if writer is not None:
                 writer.release()
-            remove_empty_folder(path)
+            remove_empty_folders(created or [path])
             raise
 
     def open(self, path: Path, *, verify: bool = True) -> ManifestFolder:
@@ -94,13 +96,14 @@ class FolderFormat:
     def read(self, path: Path, function: Callable[[ManifestFolder], Result], *, verify: bool = True) -> Result:
         """Return what a function reads from a folder, and repeat that if the folder was replaced meanwhile."""
         for _ in range(MAX_READS):
-            before = self.find_version(path)
+            before = _read_bytes(path / MANIFEST)
             try:
                 return function(self.open(path, verify=verify))
             except FolderError:
-                if self.find_version(path) == before:
+                if _read_bytes(path / MANIFEST) == before:
                     raise
-        return function(self.open(path, verify=verify))
+            time.sleep(READ_PAUSE)
+        raise OSError(f"{path} was replaced {MAX_READS} times while it was read: another process keeps writing to it.")
 
     def is_unfinished(self, path: Path) -> bool:
         """Return whether a folder of this format was begun and not finished."""
@@ -213,6 +216,15 @@ def compute_checksum(content: Mapping[str, Any]) -> str:
     """Return the SHA-256 of JSON data, independent of white space and of the order of keys."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _read_bytes(manifest: Path) -> bytes | None:
+    """Return the content of a manifest; None if it is absent or not a regular file."""
+    try:
+        with open_regular_file(manifest) as file:
+            return file.read(MAX_JSON_BYTES)
+    except (OSError, ValueError):
+        return None
 
 
 def _check_version(name: Any) -> str:

@@ -62,6 +62,8 @@ class FolderLock:
     def _open(self) -> int:
         """Open and lock the file; repeat that if the last holder removed the file in between."""
         while True:
+            if self.file.is_symlink() or (self.file.exists() and not self.file.is_file()):
+                raise FileExistsError(f"{self.file} is not a lock file, but a link, pipe or folder: remove it.")
             descriptor = os.open(self.file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
             try:
                 if fcntl is None:
@@ -69,9 +71,11 @@ class FolderLock:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if os.fstat(descriptor).st_nlink:
                     return descriptor
-            except BlockingIOError:
-                process = read_lock(self.file.parent).get("process", "unknown")
+            except OSError as error:
                 os.close(descriptor)
+                if not isinstance(error, BlockingIOError):
+                    raise OSError(error.errno, f"{error.strerror} (lock)", str(self.file)) from error
+                process = read_lock(self.file.parent).get("process", "unknown")
                 raise FolderBusyError(
                     f"{self.file.parent} is being written by another process (process {process}): wait until it has "
                     f"finished, or choose another path."

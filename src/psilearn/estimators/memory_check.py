@@ -83,9 +83,9 @@ def with_landmarks(sizes: FitSizes, number: int) -> FitSizes:
     if sizes.q > number and not sizes.has_regressor:
         method = "uniform" if sizes.input_landmarks is None else sizes.input_landmarks.method
         sizes = replace(sizes, input_landmarks=Landmarks(number, method))
-    if sizes.rank > number:
+    if (sizes.n_spanned if sizes.output_landmarks is None else sizes.rank) > number:
         method = "pivoted" if sizes.output_landmarks is None else sizes.output_landmarks.method
-        sizes = replace(sizes, output_landmarks=Landmarks(number, method), rank=number)
+        sizes = replace(sizes, output_landmarks=Landmarks(number, method), rank=min(sizes.rank, number))
     return sizes
 
 

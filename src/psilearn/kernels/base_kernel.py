@@ -468,7 +468,7 @@ class BaseKernel(BaseEstimator):
         if diagonal.max() == 0 and self._underflows(A):
             raise ValueError(
                 f"{self!r}: the data are so small that all values of the kernel are below the range of float64. "
-                f"Multiply the data by a constant."
+                f"Rescale the data by a constant."
             )
 
     def _underflows(self, A: Samples) -> bool:

@@ -70,7 +70,7 @@ class _WidthFromData(Kernel):
         if not 0 < gamma < np.inf:
             raise ValueError(
                 f"{type(self).__name__}(gamma='median'): the median distance of the data is {median:.3g}, and its "
-                f"inverse is out of the range of float64. Multiply the data by a constant."
+                f"inverse is out of the range of float64. Rescale the data by a constant."
             )
         return gamma
 
