@@ -26,6 +26,9 @@ ALIASES: dict[str, tuple[str, ...]] = {
         ("input_kernel", "output_kernel", "input_kernels", "output_kernels", "kernel"),
         ("Pairwise", "kernel function", "output kernels"),
     ),
+    "metric": ("distance function",),
+    "weights": ("Scaled",),
+    "xml": ("XML",),
 }  # what messages may call an argument instead of its name
 TIME_LIMIT = 20  # seconds per call; a usual one takes milliseconds
 CACHING = ("library", "search", "iokr", "model")  # objects that may compute and keep what they need later

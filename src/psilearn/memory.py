@@ -289,7 +289,7 @@ def search_bytes(
         validation.check_bool(flag, name)
     values = None
     if supervisions is not None:
-        if not isinstance(supervisions, Sequence | np.ndarray) or not len(supervisions):
+        if not isinstance(supervisions, Sequence | np.ndarray) or 0 in (np.size(supervisions), np.ndim(supervisions)):
             raise TypeError(f"supervisions must be a list of numbers in [0, 1] or None; got {supervisions!r:.80}.")
         values = [validation.check_fraction(c, "supervisions") for c in supervisions]
     arguments = output_landmarks, n_components, None if values is None else min(values), dtype, rank, n_labeled

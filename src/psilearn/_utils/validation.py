@@ -175,3 +175,5 @@ def _to_float(value: object) -> float:
         return float(value)
     except OverflowError:
         return inf
+    except TypeError:  # durations of NumPy
+        return nan

@@ -162,9 +162,7 @@ class CandidateCollection(ABC):
         >>> PerExampleCandidates([["a", "b"], ["c"]]).match(["b", "b"])
         array([ 1, -1])
         """
-        truth = truth.to_numpy() if hasattr(truth, "iloc") else truth
-        self._check_truth_outputs(truth)
-        return self._match(truth)
+        return self._match(self._check_truth_outputs(truth))
 
     def distinct(self) -> Candidates:
         """Return the candidates without repetitions; the first of equal ones stays.
@@ -315,13 +313,15 @@ class CandidateCollection(ABC):
     def _groups(self, n_examples: int) -> Iterator[tuple[OutputSet, Index]]:
         """Yield each different set and the examples that have it."""
 
-    def _check_truth_outputs(self, truth: Samples) -> None:
-        """Raise if true outputs are not a collection that can be compared with candidates."""
+    def _check_truth_outputs(self, truth: Samples) -> Samples:
+        """Return true outputs in a form that can be compared with candidates; raise if they have none."""
+        truth = truth.to_numpy() if hasattr(truth, "iloc") else truth
         check_collection(truth, "truth")
         if getattr(getattr(truth, "dtype", None), "kind", "f") in "cmMV":
             raise TypeError(f"truth must hold outputs of the form of the candidates; got {truth.dtype}.")
         if sparse.issparse(truth) and truth.format != "csr":
             raise TypeError(f"truth must be a CSR matrix if it is sparse; got {truth.format.upper()}.")
+        return truth
 
     def _match(self, truth: Samples) -> Index:
         """Return the index of each true output among the candidates of its example, or −1."""

@@ -49,7 +49,7 @@ class PerExampleCandidates(Candidates):
     """
 
     def __init__(self, sets: Iterable[Samples]) -> None:
-        if isinstance(sets, str) or not hasattr(sets, "__iter__"):
+        if isinstance(sets, str) or not hasattr(sets, "__iter__") or getattr(sets, "ndim", 1) == 0:
             raise TypeError(f"sets must be a sequence of collections, one per example; got {type(sets).__name__}.")
         sets = list(sets)  # all alive at once, so that no two share an id
         wrapped: dict[int, OutputSet] = {}

@@ -26,6 +26,7 @@ from psilearn.decoding.path_decoder import PathDecoder
 from psilearn.decoding.per_example import PerExampleCandidates
 from psilearn.decoding.top_k import TopK
 from psilearn.embedding import Embedding
+from psilearn.kernels.row_kernel import check_numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -400,11 +401,14 @@ class SharedCandidates(OutputSet, Candidates):
     def _max_size(self) -> int:
         return len(self)
 
-    def _check_truth_outputs(self, truth: Samples) -> None:
-        super()._check_truth_outputs(truth)
+    def _check_truth_outputs(self, truth: Samples) -> Samples:
         width = n_columns(self.outputs)
+        if width is not None and isinstance(truth, list | tuple):  # rows as lists
+            truth = check_numbers(truth, "truth", ensure_2d=True)
+        truth = super()._check_truth_outputs(truth)
         if width is not None and hasattr(truth, "shape") and n_columns(truth) != width:
             raise ValueError(f"truth must have {width} columns like the candidates; got shape {tuple(truth.shape)}.")
+        return truth
 
     def _outputs_of(self, example: int) -> Samples:
         return self.outputs

@@ -194,7 +194,9 @@ class BaseKernel(BaseEstimator):
         array([11.])
         """
         left, right = self._prepare_pairs(A, B)
-        return self._checked_pairs(self._paired(left, right), n_samples(A))
+        with np.errstate(over="ignore", invalid="ignore"):  # values that are not finite raise an error
+            values = self._paired(left, right)
+        return self._checked_pairs(values, n_samples(A))
 
     def squared_distances(self, A: Samples, B: Samples | None = None, *, compute: Compute | None = None) -> Array:
         """Compute |ψ(a) − ψ(b)|² = k(a,a) + k(b,b) − 2k(a,b) as a block.
@@ -260,7 +262,9 @@ class BaseKernel(BaseEstimator):
         array([9.])
         """
         left, right = self._prepare_pairs(A, B)
-        return self._checked_pairs(self._paired_squared_distances(left, right), n_samples(A))
+        with np.errstate(over="ignore", invalid="ignore"):  # values that are not finite raise an error
+            values = self._paired_squared_distances(left, right)
+        return self._checked_pairs(values, n_samples(A))
 
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
         """Validate a collection of objects.
@@ -400,8 +404,7 @@ class BaseKernel(BaseEstimator):
 
     def _paired_squared_distances(self, A: Any, B: Any) -> Any:
         """Return |ψ(aᵢ) − ψ(bᵢ)|² of prepared collections."""
-        with np.errstate(invalid="ignore"):  # of values that are not finite, which raise an error
-            return np.maximum(to_numpy(self._diag(A)) + to_numpy(self._diag(B)) - 2 * to_numpy(self._paired(A, B)), 0)
+        return np.maximum(to_numpy(self._diag(A)) + to_numpy(self._diag(B)) - 2 * to_numpy(self._paired(A, B)), 0)
 
     def _prepare_pairs(self, A: Samples, B: Samples) -> tuple[Any, Any]:
         """Return two collections of the same length, validated and as :meth:`_paired` takes them."""

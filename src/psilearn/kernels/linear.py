@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from psilearn._backend import NUMPY, Compute, tensor_to_numpy
 from psilearn._linalg import Array
 from psilearn._utils import validation
@@ -97,8 +95,7 @@ class Polynomial(RowKernel):
         return self._power(Linear()._diag(A))
 
     def _paired(self, A: Any, B: Any) -> Any:
-        with np.errstate(over="ignore"):  # values that are not finite raise an error
-            return self._power(Linear()._paired(A, B))
+        return self._power(Linear()._paired(A, B))
 
     def _underflows(self, A: Samples) -> bool:
         return has_nonzero(A) and self.coef0 == 0

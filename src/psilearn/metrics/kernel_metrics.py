@@ -42,6 +42,8 @@ def kernel_loss(Y_true: Samples, Y_pred: Samples, kernel: Kernel | Callable[[Any
     2.0000 ± 2.0000
     """
     check_same_length(Y_true, Y_pred)
+    if kernel is None:
+        raise TypeError("kernel must be a kernel of psilearn.kernels or a function k(a, b); got None.")
     if not isinstance(kernel, Kernel):
         kernel = as_kernel(kernel, "kernel")
     truth, predicted = kernel.check(Y_true, "Y_true"), kernel.check(Y_pred, "Y_pred")

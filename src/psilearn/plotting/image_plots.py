@@ -110,13 +110,13 @@ def select_example_per_class(labels: ArrayLike, predictions: Sequence[NDArray[An
         labels = np.asarray(labels)
     except ValueError as error:
         raise ValueError(f"labels must have one class per example: {error}") from error
-    if labels.ndim != 1 or not labels.size or labels.dtype == object:
+    if labels.ndim != 1 or not labels.size or labels.dtype == object or (labels != labels).any():
         raise ValueError(f"labels must have one class per example; got shape {labels.shape}, {labels.dtype}.")
     if not isinstance(predictions, list | tuple) or not predictions:
         raise TypeError(f"predictions must be a list of arrays, one per method; got {type(predictions).__name__}.")
     predictions = [validation.check_array_of_numbers(rows, "predictions", ndim=2) for rows in predictions]
     if any(rows.shape != (len(labels), predictions[0].shape[1]) for rows in predictions):
-        raise ValueError(f"predictions must have one row per label, {len(labels)}, and the same widths.")
+        raise ValueError(f"predictions must have one row per entry of labels, {len(labels)}, and the same widths.")
     disagree = np.any([np.any(other != predictions[0], axis=1) for other in predictions], axis=0)
     selected = []
     for label in np.unique(labels):
