@@ -29,6 +29,17 @@ class ListableLabelSets(Candidates):
 
     The nearest sets are found without a list wherever a subclass can; for everything else, such as the position of a
     true output or conformal sets, the sets are listed, up to a limit.
+
+    See Also
+    --------
+    AllLabelSets : All 2^L label sets.
+    NearLabelSets : The known label sets and those that differ in one label.
+
+    Examples
+    --------
+    >>> from psilearn.decoding.label_sets import AllLabelSets, ListableLabelSets
+    >>> issubclass(AllLabelSets, ListableLabelSets)
+    True
     """
 
     embedding: Embedding | None
