@@ -111,7 +111,12 @@ def test_other_objects_and_missing_precursors_are_rejected():
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
-    [({"of": "ions"}, "of="), ({"unit": "mDa"}, "unit="), ({"width": 0}, "width"), ({"power": -1}, "power")],
+    [
+        ({"of": "ions"}, "of of ProbabilityProduct must be one of peaks, losses; got 'ions'"),
+        ({"unit": "mDa"}, "unit of ProbabilityProduct must be one of Da, ppm; got 'mDa'"),
+        ({"width": 0}, "width"),
+        ({"power": -1}, "power"),
+    ],
 )
 def test_invalid_parameters_are_rejected(parameters, message):
     with pytest.raises(ValueError, match=message):
