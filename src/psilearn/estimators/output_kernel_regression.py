@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from psilearn._backend import Compute, find_device
-from psilearn._linalg import Array, Subspace, mixed_moment
+from psilearn._linalg import Array, Subspace
 from psilearn._utils import validation
 from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
-from psilearn._utils.samples import Samples, describe_shape, is_empty, n_columns, n_samples
+from psilearn._utils.samples import Samples, n_columns, n_samples
 from psilearn.decoding import SharedCandidates
-from psilearn.embedding import Embedding, KnownOutputs, OutputStream
-from psilearn.embedding.output_sides import ExactOutputs, LandmarkOutputs, OutputSide
-from psilearn.estimators.fit_memory import FitSizes
-from psilearn.estimators.memory_check import require_fit_memory, require_remaining_memory, row_bytes
+from psilearn.embedding import Embedding, OutputStream
+from psilearn.embedding.output_sides import LandmarkOutputs, OutputSide
+from psilearn.estimators.fit_plan import FitPlan
+from psilearn.estimators.output_checks import check_fit_outputs
 from psilearn.estimators.prediction import OutputKernelPredictor
 from psilearn.kernels import Kernel, as_kernel, as_output_kernel
 from psilearn.landmarks.selection import Landmarks, as_landmarks
@@ -117,7 +115,7 @@ class OutputKernelRegression(OutputKernelPredictor):
             compute.free_cached_memory()
         return publish(self, model)
 
-    def _check_parameters(self) -> _Plan:
+    def _check_parameters(self) -> FitPlan:
         """Validate the parameters except dtype, and return those that determine the steps of a fit."""
         find_device(self.device)
         validation.check_verbose(self.verbose, "verbose")
@@ -125,7 +123,7 @@ class OutputKernelRegression(OutputKernelPredictor):
             check_regressor(self.regressor, input_kernel=self.input_kernel, input_landmarks=self.input_landmarks)
         if self.n_components is not None:
             validation.check_count(self.n_components, "n_components")
-        return _Plan(
+        return FitPlan(
             alpha=validation.check_regularization(self.alpha, "alpha"),
             n_components=self.n_components,
             supervision=self._supervision,
@@ -142,7 +140,7 @@ class OutputKernelRegression(OutputKernelPredictor):
         return kernel.check(X, "X", allow_1d=False), kernel
 
     def _make_regressor(
-        self, plan: _Plan, kernel: Kernel | None, X: Samples, Y: Samples, compute: Compute
+        self, plan: FitPlan, kernel: Kernel | None, X: Samples, Y: Samples, compute: Compute
     ) -> Regressor:
         if kernel is None:
             return SklearnRegressor(self.regressor)
@@ -161,80 +159,7 @@ class OutputKernelRegression(OutputKernelPredictor):
         self._continuation = continuation
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The validated parameters that determine the steps of a fit."""
-
-    alpha: float
-    n_components: int | None
-    supervision: float | None  # c; None keeps every direction
-    input_landmarks: Landmarks | None
-    output_landmarks: Landmarks | None
-    has_regressor: bool
-
-    @property
-    def uses_unlabeled(self) -> bool:
-        """Whether the directions depend on the moment of the unlabeled outputs."""
-        return self.supervision is not None and self.supervision < 1
-
-    @property
-    def uses_fitted_values(self) -> bool:
-        """Whether the directions depend on the moment of the fitted values of the regression."""
-        return self.supervision is not None and self.supervision > 0
-
-    def output_side(self, kernel: Kernel, Y: Samples, unlabeled: OutputStream | None, compute: Compute) -> OutputSide:
-        """Return exact output coordinates, or those of landmarks."""
-        others = None
-        if unlabeled is not None:
-            others = unlabeled.collect() if self.output_landmarks is None else unlabeled.in_memory
-        known = KnownOutputs.of(Y, others)
-        del others
-        sizes = self.sizes(known, unlabeled, compute)
-        require_fit_memory(sizes, kernel, known.outputs, compute)
-        if self.output_landmarks is not None:
-            arguments = unlabeled, self.uses_unlabeled, self.output_landmarks, self.alpha, compute
-            return LandmarkOutputs(kernel, Y, known, *arguments)
-        psi = ExactOutputs(kernel, known, self.uses_unlabeled, compute)
-        require_remaining_memory(replace(sizes, rank=psi.rank), compute)
-        return psi
-
-    def sizes(self, known: KnownOutputs, unlabeled: OutputStream | None, compute: Compute) -> FitSizes:
-        """Return the sizes that determine the memory of the fit; the rank is a bound."""
-        d, rank = n_samples(known.outputs), known.n_labeled
-        if self.uses_unlabeled:
-            rank = d
-        if self.output_landmarks is not None:
-            is_open = self.uses_unlabeled and unlabeled is not None and unlabeled.in_memory is None
-            rank = self.output_landmarks.n if is_open else min(self.output_landmarks.n, rank)
-        return FitSizes(
-            n=len(known.labeled),
-            d=d,
-            n_labeled=known.n_labeled,
-            rank=rank,
-            n_components=self.n_components,
-            supervision=self.supervision,
-            input_landmarks=self.input_landmarks,
-            output_landmarks=self.output_landmarks,
-            itemsize=compute.itemsize,
-            has_unlabeled=unlabeled is not None,
-            row_bytes=row_bytes(known.outputs),
-            has_regressor=self.has_regressor,
-        )
-
-    def subspace(self, psi: OutputSide, regression: Regression, compute: Compute) -> Subspace:
-        """Return the leading directions of M_c, or all of them."""
-        if self.supervision is None:
-            return Subspace(np.empty(0), None)
-        moment = mixed_moment(regression.moment, psi.moment, self.supervision, compute)
-        subspace = moment.top(self.n_components, compute)
-        rank = len(subspace.eigenvalues)
-        if self.n_components is not None and rank < self.n_components:
-            message = f"n_components={self.n_components} exceeds the rank of the output moment: {rank} are used."
-            warnings.warn(message, UserWarning, stacklevel=3)
-        return subspace
-
-
-def _prepare_partial_fit(plan: _Plan, psi: OutputSide, regression: Regression) -> tuple[Continuation, Regression]:
+def _prepare_partial_fit(plan: FitPlan, psi: OutputSide, regression: Regression) -> tuple[Continuation, Regression]:
     """Return what ``partial_fit`` continues from, or None, and the regression in a compact form if it is kept."""
     outputs = psi.for_partial_fit()
     if outputs is None or not plan.uses_unlabeled:
@@ -334,26 +259,3 @@ class _FittedEmbedding:
 def _known_candidates(psi: OutputSide, embedding: Embedding, g: Array) -> SharedCandidates:
     """Return the distinct known outputs, embedded: the default candidates."""
     return SharedCandidates(psi.outputs, embedding, embedding.kernel.diag(psi.outputs), g)
-
-
-def check_outputs(kernel: Kernel, y: Samples) -> Samples:
-    """Return validated outputs; an error names the kernel."""
-    try:
-        return kernel.check(y, "y")
-    except (TypeError, ValueError) as error:
-        name = type(kernel).__name__
-        if name in str(error):
-            raise
-        raise type(error)(f"y cannot be used with {name}: {error}") from error
-
-
-def check_fit_outputs(kernel: Kernel, y: Samples, unlabeled: Any, n_inputs: int) -> tuple[Samples, OutputStream | None]:
-    """Return the validated outputs, one per input, and the unlabeled outputs (None if there are none)."""
-    Y = check_outputs(kernel, y)
-    if n_samples(Y) != n_inputs:
-        raise ValueError(
-            f"X and y must have one row per example: X has {n_inputs}, y has {n_samples(Y)} ({describe_shape(Y)})."
-        )
-    if unlabeled is None or is_empty(unlabeled):
-        return Y, None
-    return Y, OutputStream(unlabeled, kernel, Y)

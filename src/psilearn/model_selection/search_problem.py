@@ -13,7 +13,7 @@ from psilearn.decoding import Candidates, SharedCandidates, as_candidates
 from psilearn.decoding.all_rankings import MAX_LISTED_ITEMS, has_all_rankings
 from psilearn.decoding.as_candidates import CANDIDATE_NAMES
 from psilearn.embedding import Embedding, KnownOutputs
-from psilearn.estimators.output_kernel_regression import check_fit_outputs, check_outputs
+from psilearn.estimators.output_checks import check_fit_outputs, check_outputs
 from psilearn.kernels import Kernel
 from psilearn.landmarks.selection import Landmarks, as_landmarks
 from psilearn.model_selection import grids
