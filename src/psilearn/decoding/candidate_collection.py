@@ -11,7 +11,7 @@ from scipy import sparse
 
 from psilearn._backend import to_numpy
 from psilearn._utils.samples import Index, Samples, check_collection, match, n_samples, take
-from psilearn.decoding.output_set import OutputSet
+from psilearn.decoding.output_set import OutputSet, known_embedding
 from psilearn.embedding import Embedding
 
 if TYPE_CHECKING:
@@ -286,12 +286,7 @@ class CandidateCollection(ABC):
 
     def _known_embedding(self) -> Embedding:
         """Return the embedding; raise if there is none."""
-        if self.embedding is None:
-            raise ValueError(
-                "The candidates do not belong to a model yet: pass them to a method of a model, or use "
-                "candidates.for_embedding(model.embedding_)."
-            )
-        return self.embedding
+        return known_embedding(self.embedding)
 
     @abstractmethod
     def _max_size(self) -> int:

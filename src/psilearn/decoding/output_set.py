@@ -94,3 +94,13 @@ def compute_squared_norms(outputs: Samples, embedding: Embedding) -> Array:
     for rows in iter_blocks(len(norms), 16 * (n_columns(outputs) or 1)):
         norms[rows] = embedding.kernel.diag(take(outputs, rows))
     return norms
+
+
+def known_embedding(embedding: Embedding | None) -> Embedding:
+    """Return the embedding of candidates; raise if there is none."""
+    if embedding is None:
+        raise ValueError(
+            "The candidates do not belong to a model yet: pass them to a method of a model, or use "
+            "candidates.for_embedding(model.embedding_)."
+        )
+    return embedding

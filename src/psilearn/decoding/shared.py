@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from psilearn._backend import Compute, current_compute, to_numpy
-from psilearn._linalg import Array, row_products
+from psilearn._backend import Compute, current_compute
+from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.hashing import content_hash
-from psilearn._utils.progress import track
 from psilearn._utils.samples import Index, Samples, check_collection, n_columns, n_samples, take
 from psilearn.decoding import candidate_store
 from psilearn.decoding.bounded_search import search_nearest, search_positions
 from psilearn.decoding.candidates import Candidates
 from psilearn.decoding.component_path import ComponentPathDecoder
+from psilearn.decoding.embedded_outputs import EmbeddedOutputs
 from psilearn.decoding.output_set import OutputSet
 from psilearn.decoding.path_decoder import PathDecoder
 from psilearn.decoding.per_example import PerExampleCandidates
@@ -30,7 +29,7 @@ from psilearn.kernels.row_kernel import check_numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SharedCandidates(OutputSet, Candidates):
+class SharedCandidates(EmbeddedOutputs, Candidates):
     """One set of candidates for all examples, with what decoding needs of each candidate.
 
     The point of a candidate is [g(y), r(y)] ∈ Rᵖ⁺¹ and the query is [z(x), 0]: the nearest point is the nearest ψ(y) in
@@ -135,55 +134,6 @@ class SharedCandidates(OutputSet, Candidates):
         folder = candidate_store.read(path, embedding.fingerprint, embedding.n_components, verify=False)
         return cls(outputs, embedding, candidates.squared_norms, folder.load_array("g.npy", mapped=True))
 
-    def save(self, path: str | Path, *, keep_outputs: bool = True, compute: Compute | None = None) -> None:
-        """Write the candidates to a new folder, and embed them block by block if they are not embedded.
-
-        Outputs that are arrays or CSR matrices are stored if they are to be kept; other sequences are not. The manifest
-        is written last; a folder without it is not opened.
-
-        Parameters
-        ----------
-        path : str or Path
-            A new or empty folder, or one in which saving was interrupted.
-        keep_outputs : bool, default=True
-            Whether the folder gets a copy of the outputs. If not, they must be passed to :meth:`load`.
-        compute : Compute, default=None
-            Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
-            :func:`psilearn.computing`.
-
-        Raises
-        ------
-        FileExistsError
-            If the folder contains anything else.
-
-        See Also
-        --------
-        load : Open saved candidates.
-        build : Embed candidates, and write them to a folder if a path is given.
-
-        Examples
-        --------
-        >>> from pathlib import Path
-        >>> from tempfile import TemporaryDirectory
-        >>> import numpy as np
-        >>> from psilearn.decoding import SharedCandidates
-        >>> from psilearn.embedding import Embedding
-        >>> from psilearn.kernels import Linear
-        >>> candidates = SharedCandidates(np.array([[0.0], [1.0]]), Embedding(Linear(), np.eye(1), np.eye(1)))
-        >>> with TemporaryDirectory() as folder:
-        ...     candidates.save(folder)
-        ...     sorted(path.name for path in Path(folder).iterdir())
-        ['g.npy', 'manifest.json', 'outputs.npy', 'squared_norms.npy']
-        """
-        compute = current_compute(self.outputs) if compute is None else compute
-        embedding, norms = self._known_embedding(), self._known_norms()
-        dtype = compute.dtype if self.g is None else self.g.dtype
-        columns = {"g.npy": embedding.n_components, "squared_norms.npy": None}
-        blocks = ((rows, (to_numpy(g), norms[rows])) for rows, g in track(self.blocks(compute), "candidates"))
-        identity = {"outputs_sha256": self.hash, "embedding_sha256": embedding.fingerprint}
-        stored = self.outputs if keep_outputs else None
-        candidate_store.write(validation.check_path(path, "path"), identity, stored, len(self), columns, dtype, blocks)
-
     @classmethod
     def load(
         cls, path: str | Path, embedding: Embedding, outputs: Samples | None = None, *, verify: bool = True
@@ -254,76 +204,6 @@ class SharedCandidates(OutputSet, Candidates):
             raise ValueError(f"The given outputs are not those of {path}: their hash differs.")
         return cls(known, embedding, norms, folder.load_array("g.npy", mapped=True))
 
-    @cached_property
-    def hash(self) -> str:
-        """The SHA-256 of the contents of the outputs, the same for equal outputs in any layout or process."""
-        return content_hash(self.outputs)
-
-    def blocks(self, compute: Compute | None = None) -> Iterator[tuple[slice, Array]]:
-        """Iterate over the embedded candidates in blocks that fit into memory.
-
-        Parameters
-        ----------
-        compute : Compute, default=None
-            Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
-            :func:`psilearn.computing`.
-
-        Yields
-        ------
-        rows : slice
-            Consecutive candidates.
-        g : array of shape (rows, p)
-            Their embeddings, on the device.
-
-        See Also
-        --------
-        points : Compute the points of all candidates at once.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from psilearn.decoding import SharedCandidates
-        >>> from psilearn.embedding import Embedding
-        >>> from psilearn.kernels import Linear
-        >>> candidates = SharedCandidates(np.array([[0.0], [1.0]]), Embedding(Linear(), np.eye(1), np.eye(1)))
-        >>> [(rows.start, rows.stop, g.shape) for rows, g in candidates.blocks()]
-        [(0, 2, (2, 1))]
-        """
-        compute = current_compute(self.outputs) if compute is None else compute
-        yield from self._embedded_blocks(self._known_embedding(), compute)
-
-    def points(self, compute: Compute | None = None) -> Array:
-        """Compute the points [g(y), r(y)], among which the nearest one to [z(x), 0] is the prediction.
-
-        Parameters
-        ----------
-        compute : Compute, default=None
-            Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
-            :func:`psilearn.computing`.
-
-        Returns
-        -------
-        ndarray of shape (c, p + 1)
-            One point per candidate.
-
-        See Also
-        --------
-        blocks : Iterate over the embedded candidates.
-        nearest : Find the nearest candidates without an index.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from psilearn.decoding import SharedCandidates
-        >>> from psilearn.embedding import Embedding
-        >>> from psilearn.kernels import Linear
-        >>> SharedCandidates(np.array([[3.0, 4.0]]), Embedding(Linear(), np.eye(2), np.eye(2)[:, :1])).points()
-        array([[3., 4.]])
-        """
-        g = np.concatenate([to_numpy(block) for _, block in self.blocks(compute)])
-        residual = np.sqrt(np.maximum(self._known_norms() - row_products(g, g), 0))
-        return np.column_stack([g, residual])
-
     def per_example(self, rows: Iterable[slice | Index]) -> PerExampleCandidates:
         """Return candidates of which each example has its own rows.
 
@@ -361,38 +241,6 @@ class SharedCandidates(OutputSet, Candidates):
 
     def __repr__(self) -> str:
         return f"SharedCandidates({len(self)} outputs{'' if self.g is None else ', embedded'})"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the outputs, if they have one."""
-        return tuple(self.outputs.shape)
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions of the outputs, if they have one."""
-        return int(self.outputs.ndim)
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of the outputs, if they have one."""
-        return self.outputs.dtype
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.outputs[index]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.outputs)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        dense = self.outputs.toarray() if sparse.issparse(self.outputs) else to_numpy(self.outputs)
-        return np.array(dense, dtype=dtype) if copy else np.asarray(dense, dtype=dtype)
-
-    def _known_norms(self) -> Array:
-        """Return k(y, y), (c,); raise if there is no embedding."""
-        if self.embedding is None:
-            self._known_embedding()
-        norms: Any = self.squared_norms  # computed as soon as there is an embedding
-        return np.asarray(norms)
 
     def _search_blocks(self, compute: Compute) -> Iterator[tuple[slice, Any]]:
         embedding: Any = self.embedding
