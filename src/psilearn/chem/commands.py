@@ -136,7 +136,7 @@ def train_model(
     problems: list[Problem] = []
     with report_errors(), _compute_on(device):
         from psilearn.chem.metabolites import train
-        from psilearn.chem.metabolites.identifier import encode_identifier
+        from psilearn.chem.metabolites.saved_identifier import encode_identifier
         from psilearn.chem.molecules import CandidateLibrary
         from psilearn.chem.spectra import read_spectra
 

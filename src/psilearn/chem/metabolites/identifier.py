@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-from sklearn.base import BaseEstimator
-
 from psilearn import IOKR, OEL
 from psilearn._utils import validation
-from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
+from psilearn._utils.fitted_state import publish, unfitted_copy
 from psilearn.chem.metabolites.labeled_spectra import find_labeled
+from psilearn.chem.metabolites.library_search import LibrarySearch
 from psilearn.chem.metabolites.model_fitting import FitOptions, fit_model
 from psilearn.chem.metabolites.parameter_choice import Report
-from psilearn.chem.metabolites.queries import Query
-from psilearn.chem.metabolites.rank import Ranker, Ranking
+from psilearn.chem.metabolites.saved_identifier import KIND, check_model, encode_identifier
 from psilearn.chem.molecules import CandidateLibrary, Fingerprints
 from psilearn.chem.spectra import Problem, Spectrum
 from psilearn.io import load_model, read_notes
-from psilearn.io.saved_models import EncodedModel, claim_model_folder, encode_model
+from psilearn.io.saved_models import claim_model_folder
 
-KIND = "psilearn.chem.metabolites"
 METHODS = ("iokr", "oel0", "oel")
 ERRORS = ("raise", "skip")
 
 
-class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type stubs
+class MetaboliteIdentifier(LibrarySearch):
     """Identification of molecules from tandem mass spectra, by ranking the molecules of a library.
 
     The input kernel, λ, p and c are chosen by the decoded loss in a four-fold cross-validation, in which every held-out
@@ -234,103 +230,6 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         identifier._store(model, fingerprints, tuple(adducts), dict(training or {}), [])
         return identifier
 
-    def rank(
-        self,
-        spectra: Sequence[Spectrum],
-        library: CandidateLibrary,
-        *,
-        k: int | None = 10,
-        query: Query | None = None,
-        coverage: float = 0.9,
-        ties: str = "expected",
-    ) -> Iterator[Ranking | Problem]:
-        """Rank the candidate molecules of each spectrum.
-
-        Cost: the kernel of each spectrum with the training spectra, and p flops per candidate if the library is
-        embedded (:meth:`CandidateLibrary.embedded`), else r kernel values per candidate.
-
-        Parameters
-        ----------
-        spectra : sequence of Spectrum
-            The spectra.
-        library : CandidateLibrary
-            A library with the fingerprints of the model.
-        k : int or None, default=10
-            The number of molecules per spectrum. None returns all candidates.
-        query : Query, default=None
-            How candidates are found. By default by formula, else by mass within 10 ppm, for adducts of the training.
-        coverage : float, default=0.9
-            The coverage of the conformal sets: the probability that a set contains the true molecule, if it is among
-            the candidates.
-        ties : {"expected", "optimistic", "pessimistic"}, default="expected"
-            The rank of molecules at the same distance, which fingerprints cannot distinguish: the mean of their
-            positions, the first or the last one.
-
-        Returns
-        -------
-        iterator of Ranking or Problem
-            For each spectrum its nearest molecules, or the reason why it cannot be ranked.
-
-        See Also
-        --------
-        predict : The nearest molecule only.
-
-        Examples
-        --------
-        >>> from psilearn.chem import CandidateLibrary, MetaboliteIdentifier, read_spectra
-        >>> library, identifier = CandidateLibrary.open("library"), MetaboliteIdentifier.load("model")  # doctest: +SKIP
-        >>> for ranking in identifier.rank(read_spectra("mine.mgf").spectra, library, k=5):  # doctest: +SKIP
-        ...     print(ranking.spectrum.name, library.get_smiles(ranking.rows))
-        """
-        fitted = fitted_snapshot(self, "model_")
-        fitted.check_library(library)
-        query = Query(adducts=fitted.adducts_) if query is None else query
-        return Ranker(fitted.model_, library, query, k, coverage, ties).rank(spectra)
-
-    def predict(
-        self, spectra: Sequence[Spectrum], library: CandidateLibrary, *, query: Query | None = None
-    ) -> list[str]:
-        """Predict the SMILES of the nearest molecule of each spectrum.
-
-        Parameters
-        ----------
-        spectra : sequence of Spectrum
-            The spectra.
-        library : CandidateLibrary
-            A library with the fingerprints of the model.
-        query : Query, default=None
-            How candidates are found, as in :meth:`rank`.
-
-        Returns
-        -------
-        list of str
-            One SMILES per spectrum.
-
-        Raises
-        ------
-        ValueError
-            If a spectrum cannot be ranked.
-
-        See Also
-        --------
-        rank : All candidates with distances, and problems instead of errors.
-
-        Examples
-        --------
-        >>> from psilearn.chem import CandidateLibrary, MetaboliteIdentifier, read_spectra
-        >>> library, identifier = CandidateLibrary.open("library"), MetaboliteIdentifier.load("model")  # doctest: +SKIP
-        >>> identifier.predict(read_spectra("mine.mgf").spectra, library)  # doctest: +SKIP
-        ['CCO']
-        """
-        rows = []
-        for result in self.rank(spectra, library, k=1, query=query):
-            if isinstance(result, Problem):
-                raise ValueError(f"{result}. Use rank, which yields such problems and continues.")
-            if not len(result.rows):
-                raise ValueError(f"{result.spectrum.name!r}: the model finds no candidate at a finite distance.")
-            rows.append(int(result.rows[0]))
-        return library.get_smiles(rows)
-
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Save the fitted model in a folder, as a JSON manifest and arrays.
 
@@ -391,68 +290,13 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             fingerprints = Fingerprints(tuple(notes["fingerprints"]))
             adducts = tuple(str(adduct) for adduct in notes["adducts"])
             training, parameters = dict(notes["training"]), dict(notes["parameters"])
-            model = _check_model(load_model(path), fingerprints)
+            model = check_model(load_model(path), fingerprints)
             identifier = cls.from_model(model, fingerprints, adducts, training, **parameters)
             identifier._check_options(_ignore_step)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             message = f"{path} is not a model for metabolites: {type(error).__name__}: {error}"
             raise ValueError(message) from error
         return identifier
-
-    def check_library(self, library: CandidateLibrary) -> None:
-        """Raise an error if a library has other fingerprints than those that the model was trained on.
-
-        Parameters
-        ----------
-        library : CandidateLibrary
-            The library.
-
-        Raises
-        ------
-        ValueError
-            If the fingerprints differ.
-
-        See Also
-        --------
-        rank : Checks its library.
-
-        Examples
-        --------
-        >>> from psilearn.chem import CandidateLibrary, MetaboliteIdentifier
-        >>> MetaboliteIdentifier.load("model").check_library(CandidateLibrary.open("library"))  # doctest: +SKIP
-        """
-        fingerprints = fitted_snapshot(self, "model_").fingerprints_
-        if not isinstance(library, CandidateLibrary):
-            raise TypeError(f"library must be a CandidateLibrary; got {library!r:.80}.")
-        if library.fingerprints != fingerprints:
-            kinds = fingerprints.kinds
-            raise ValueError(
-                f"The model was trained on the fingerprints {'+'.join(kinds)}, but the library {library.path} has "
-                f"{'+'.join(library.fingerprints.kinds)}: build a library with --fingerprints {','.join(kinds)}."
-            )
-
-
-def encode_identifier(identifier: MetaboliteIdentifier) -> EncodedModel:
-    """Return a fitted identifier as JSON data and arrays, to be written into a claimed folder."""
-    fitted = fitted_snapshot(identifier, "model_")
-    notes = {
-        "kind": KIND,
-        "fingerprints": list(fitted.fingerprints_.kinds),
-        "adducts": list(fitted.adducts_),
-        "training": fitted.training_,
-        "parameters": {**fitted.get_params(), "device": None},
-    }
-    return encode_model(fitted.model_, notes)
-
-
-def _check_model(model: Any, fingerprints: Fingerprints) -> IOKR | OEL:
-    """Return a loaded estimator; raise a ValueError if its outputs cannot be fingerprints of these kinds."""
-    if not isinstance(model, IOKR | OEL):
-        raise ValueError(f"its estimator is {type(model).__name__}")
-    outputs = np.asarray(model.candidates_.outputs)
-    if outputs.dtype != np.uint8 or outputs.shape[1:] != (fingerprints.n_bytes,):
-        raise ValueError(f"its outputs have shape {outputs.shape} and dtype {outputs.dtype}, unlike its fingerprints")
-    return model
 
 
 def _print_step(text: str) -> None:

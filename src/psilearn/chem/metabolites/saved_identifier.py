@@ -1,0 +1,40 @@
+"""The saved form of an identifier: the model, and notes on its fingerprints, adducts and training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psilearn import IOKR, OEL
+from psilearn._utils.fitted_state import fitted_snapshot
+from psilearn.chem.molecules import Fingerprints
+from psilearn.io.saved_models import EncodedModel, encode_model
+
+if TYPE_CHECKING:
+    from psilearn.chem.metabolites.identifier import MetaboliteIdentifier
+
+KIND = "psilearn.chem.metabolites"
+
+
+def encode_identifier(identifier: MetaboliteIdentifier) -> EncodedModel:
+    """Return a fitted identifier as JSON data and arrays, to be written into a claimed folder."""
+    fitted = fitted_snapshot(identifier, "model_")
+    notes = {
+        "kind": KIND,
+        "fingerprints": list(fitted.fingerprints_.kinds),
+        "adducts": list(fitted.adducts_),
+        "training": fitted.training_,
+        "parameters": {**fitted.get_params(), "device": None},
+    }
+    return encode_model(fitted.model_, notes)
+
+
+def check_model(model: Any, fingerprints: Fingerprints) -> IOKR | OEL:
+    """Return a loaded estimator; raise a ValueError if its outputs cannot be fingerprints of these kinds."""
+    if not isinstance(model, IOKR | OEL):
+        raise ValueError(f"its estimator is {type(model).__name__}")
+    outputs = np.asarray(model.candidates_.outputs)
+    if outputs.dtype != np.uint8 or outputs.shape[1:] != (fingerprints.n_bytes,):
+        raise ValueError(f"its outputs have shape {outputs.shape} and dtype {outputs.dtype}, unlike its fingerprints")
+    return model
