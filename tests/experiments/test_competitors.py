@@ -8,7 +8,7 @@ from psilearn.experiments import competitors, multilabel_full, usps
 from psilearn.experiments.competitors import available_competitors, comparison_note, fit_competitor
 from psilearn.experiments.experiment import Context
 from psilearn.experiments.protocol import Data, Evaluation, select_by_holdout
-from psilearn.experiments.record import Metric
+from psilearn.experiments.result_rows import Metric
 from psilearn.kernels import Gaussian
 from psilearn.metrics import Mean
 from tests.baselines.toys import labels, numbers

@@ -16,7 +16,7 @@ from psilearn import IOKR, IOKRCV, OEL, OELCV, datasets, experiments
 from psilearn.baselines import KNN, LR
 from psilearn.experiments import competitors, label_ranking, multilabel, multilabel_full, protocol, usps
 from psilearn.experiments.experiment import Context
-from psilearn.experiments.record import Metric
+from psilearn.experiments.result_rows import Metric
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear
 from psilearn.metrics import Mean, f1_score, kendall_tau, kernel_loss
 

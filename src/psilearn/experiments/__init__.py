@@ -16,7 +16,8 @@ from importlib import import_module
 
 from psilearn.experiments.experiment import Context, Experiment, Outcome, Part
 from psilearn.experiments.part_errors import FailedError, MissingDataError, PartError
-from psilearn.experiments.record import Metric, Record, Row
+from psilearn.experiments.record import Record
+from psilearn.experiments.result_rows import Metric, Row
 from psilearn.experiments.runner import load_records, run
 
 NAMES = (

@@ -28,7 +28,7 @@ from psilearn.experiments.protocol import (
     quote_name,
     select_by_holdout,
 )
-from psilearn.experiments.record import Metric, Row
+from psilearn.experiments.result_rows import Metric, Row
 from psilearn.kernels import Gaussian, Kernel
 
 ParameterValues: TypeAlias = Mapping[str, Sequence[Any]]  # name of a parameter → the values that are tried

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from psilearn._utils.files import write_atomically
 from psilearn._utils.reading import read_npz
-from psilearn.experiments.record import Row
+from psilearn.experiments.result_rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,7 @@ from psilearn import IOKR, OEL, OELCV, datasets
 from psilearn._utils.samples import Index
 from psilearn._utils.worker_processes import run_parallel
 from psilearn.experiments.experiment import Array, Config, Context, Experiment, Outcome, Part
-from psilearn.experiments.record import Metric, Row
+from psilearn.experiments.result_rows import Metric, Row
 from psilearn.kernels import Gaussian, Kemeny
 from psilearn.metrics import Mean, kendall_tau
 

@@ -13,7 +13,7 @@ from psilearn._utils.samples import Index
 from psilearn.experiments.competitors import NETWORKS
 from psilearn.experiments.experiment import Array, CaptionedFigures, figure_of
 from psilearn.experiments.protocol import quote_name
-from psilearn.experiments.record import Metric, Row
+from psilearn.experiments.result_rows import Metric, Row
 from psilearn.metrics import Mean, TruthPositions, top_k_accuracy
 from psilearn.plotting import plot_curves
 

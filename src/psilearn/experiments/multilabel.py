@@ -11,7 +11,7 @@ from psilearn import datasets
 from psilearn._utils.samples import Index, Samples
 from psilearn.experiments.experiment import Config
 from psilearn.experiments.protocol import Data, Grid
-from psilearn.experiments.record import Metric
+from psilearn.experiments.result_rows import Metric
 from psilearn.kernels import Dice, Gaussian, Kernel
 
 F1 = Metric("F1", "higher", 1)

@@ -24,7 +24,7 @@ from psilearn.experiments.protocol import (
     fit_and_evaluate,
     make_row,
 )
-from psilearn.experiments.record import Row
+from psilearn.experiments.result_rows import Row
 from psilearn.metrics import f1_score
 from psilearn.plotting import plot_curves
 

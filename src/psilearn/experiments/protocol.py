@@ -17,7 +17,7 @@ from psilearn import IOKR, IOKRCV, KDE, OEL, OELCV
 from psilearn._utils.holdout import hold_out
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.experiments.experiment import Context
-from psilearn.experiments.record import Metric, Row
+from psilearn.experiments.result_rows import Metric, Row
 from psilearn.kernels import Kernel
 from psilearn.metrics import Mean
 

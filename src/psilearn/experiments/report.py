@@ -11,7 +11,8 @@ from pathlib import Path
 from psilearn import __version__
 from psilearn._utils.files import write_atomically
 from psilearn.experiments.experiment import Experiment
-from psilearn.experiments.record import Record, Row
+from psilearn.experiments.record import Record
+from psilearn.experiments.result_rows import Row
 from psilearn.experiments.runner import is_current
 from psilearn.experiments.tables import (
     TRIAL_WARNING,

@@ -9,7 +9,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from psilearn._utils.files import write_atomically
-from psilearn.experiments.record import Record, Row
+from psilearn.experiments.record import Record
+from psilearn.experiments.result_rows import Row
 
 
 def write_csv(records: Iterable[Record], path: Path) -> None:

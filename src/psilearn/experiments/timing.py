@@ -12,7 +12,7 @@ from psilearn import IOKR, OEL, computing
 from psilearn.experiments import multilabel, usps
 from psilearn.experiments.experiment import Config, Context, Experiment, Outcome, Part
 from psilearn.experiments.protocol import Data, describe_parameters
-from psilearn.experiments.record import Metric, Row
+from psilearn.experiments.result_rows import Metric, Row
 from psilearn.kernels import Gaussian, Kernel
 
 FIT = Metric("fit, s", "lower", 2)

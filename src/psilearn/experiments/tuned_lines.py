@@ -12,7 +12,7 @@ import numpy as np
 
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.experiments.experiment import Context
-from psilearn.experiments.record import Metric, Row
+from psilearn.experiments.result_rows import Metric, Row
 from psilearn.metrics import Mean, f1_score
 
 PRECISIONS = (1, 3, 5)

@@ -45,7 +45,7 @@ from psilearn.experiments.protocol import (
     fit_and_evaluate,
     make_row,
 )
-from psilearn.experiments.record import Metric, Row
+from psilearn.experiments.result_rows import Metric, Row
 from psilearn.kernels import Gaussian, Kernel
 from psilearn.metrics import kernel_loss
 from psilearn.plotting import plot_completions, plot_convergence, plot_curves, select_example_per_class
