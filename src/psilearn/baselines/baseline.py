@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,21 +14,17 @@ from sklearn.utils.validation import validate_data
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
-from psilearn._utils.holdout import Pairs, hold_out
 from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Samples, describe_shape, distinct, n_columns, n_samples, take
-from psilearn._utils.validation import RandomStateLike
 from psilearn.baselines.candidate_choice import CandidateChoice, CandidatesLike
 from psilearn.baselines.output_rows import as_columns, to_dense
-from psilearn.baselines.thresholds import apply_threshold, best_f1_error, best_threshold
+from psilearn.baselines.thresholds import apply_threshold
+from psilearn.baselines.tuned_learner import TunedLearner, mean_squared_distance
 from psilearn.kernels.row_kernel import check_numbers
 from psilearn.metrics import f1_score
 
-TunedValue: TypeAlias = Any  # a number of the type of the tuned parameter; None without one
-Settings: TypeAlias = Any  # what a subclass needs to learn: a value of its tuned parameter, numbers of epochs
 
-
-class Baseline(CandidateChoice, BaseEstimator):
+class Baseline(TunedLearner, CandidateChoice, BaseEstimator):
     """Base class of systems that predict one vector per input: one score per label, or the numbers themselves.
 
     Outputs are rows of 0 and 1 (dense or CSR), of which the labels with a score of at least ``threshold_`` are
@@ -81,10 +76,7 @@ class Baseline(CandidateChoice, BaseEstimator):
     array([[2., 3.]])
     """
 
-    validation_fraction: float
-    random_state: RandomStateLike
     verbose: int
-    tuned_parameter: ClassVar[str] = ""
     _labels_only: ClassVar[bool] = False
 
     def fit(self, X: Samples, y: Samples) -> Self:
@@ -179,36 +171,6 @@ class Baseline(CandidateChoice, BaseEstimator):
                 f"{type(self).__name__} predicts sets of labels: y must hold 0 and 1 only; it has {Y[~labels][0]:g}."
             )
         return binary
-
-    def _select_and_learn(self, X: Samples, Y: Array) -> None:
-        """Choose the tuned parameter and the threshold on held-out examples, then learn from all examples."""
-        values = self._tuned_values()
-        self._store_tuned(values[0])
-        if self.binary_ or len(values) > 1 or self._needs_validation():
-            settings, errors = self._select(X, Y)
-            self.validation_error_, self.validation_errors_ = min(errors), errors
-        else:
-            settings = self._initial_settings(values[0])
-        self._learn(X, Y, settings, None)
-
-    def _select(self, X: Samples, Y: Array) -> tuple[Settings, list[float]]:
-        """Choose the tuned parameter and the threshold; return the best settings and the errors of all values."""
-        training, held_out = hold_out(n_samples(X), self.validation_fraction, self.random_state)
-        X_held_out, Y_held_out = take(X, held_out), Y[held_out]
-        best: tuple[Settings, TunedValue, dict[str, Any]] | None = None
-        errors: list[float] = []
-        for value in self._tuned_values():
-            settings = self._initial_settings(value)
-            settings = self._learn(take(X, training), Y[training], settings, (X_held_out, Y_held_out))
-            error = float(self._validate(X_held_out, Y_held_out))
-            if best is None or error < min(errors):
-                best = settings, value, dict(vars(self))
-            errors.append(error)
-        assert best is not None
-        settings, value, attributes = best
-        self.__dict__ = attributes  # such as the threshold and the history of the chosen value
-        self._store_tuned(value)
-        return settings, errors
 
     def predict_soft(self, X: Samples) -> Array:
         """Return the predicted vectors before any threshold.
@@ -316,55 +278,11 @@ class Baseline(CandidateChoice, BaseEstimator):
             if not ((values == 0) | (values == 1)).all():
                 raise ValueError(f"{type(self).__name__} was fitted on label rows: y must hold 0 and 1 only.")
             return float(f1_score(as_columns(truth), as_columns(prediction)))
-        return -_mean_squared_distance(to_dense(truth, "y"), to_dense(prediction, "the prediction"))
-
-    def _learn(self, X: Samples, Y: Array, settings: Settings, held_out: Pairs | None) -> Settings:
-        """Set the fitted attributes from inputs and outputs (n, L); return the settings, completed by validation.
-
-        ``settings`` is the return value of ``_initial_settings`` or of an earlier ``_learn``. ``held_out`` are pairs to
-        validate on, such as for the number of epochs; None if nothing is left to choose.
-        """
-        raise NotImplementedError
+        return -mean_squared_distance(to_dense(truth, "y"), to_dense(prediction, "the prediction"))
 
     def _predict_labels(self, X: Samples) -> NDArray[np.bool_]:
         """Return the predicted label sets of checked inputs, (len(X), L)."""
         return apply_threshold(self._predict_soft(X), self.threshold_, self.allows_empty_)
-
-    def _validate(self, X: Samples, Y: Array) -> float:
-        """Choose the threshold on held-out examples; return the error there, which validation minimizes."""
-        soft = self._predict_soft(X)
-        if not self.binary_:
-            return _mean_squared_distance(Y, soft)
-        self.threshold_ = self._find_threshold(Y, soft)
-        return 1 - float(f1_score(Y, apply_threshold(soft, self.threshold_, self.allows_empty_)))
-
-    def _find_threshold(self, Y: Array, soft: Array) -> Any:
-        """Return the best threshold of the scores of held-out examples: a number, or one number per label."""
-        return best_threshold(Y, soft, self.allows_empty_)
-
-    def _validation_error(self, Y: Array, soft: Array) -> float:
-        """Return 1 − F1 at the best threshold of scores, or the mean squared distance, such as after each epoch."""
-        return best_f1_error(Y, soft, self.allows_empty_) if self.binary_ else _mean_squared_distance(Y, soft)
-
-    def _initial_settings(self, value: TunedValue) -> Settings:
-        """Return the first settings of ``_learn`` for a value of the tuned parameter."""
-        return value
-
-    def _needs_validation(self) -> bool:
-        """Return whether examples must be held out for more than the tuned parameter and the threshold."""
-        return False
-
-    def _tuned_values(self) -> list[TunedValue]:
-        """Return the values of the tuned parameter; a single one if it is not a list."""
-        value = getattr(self, self.tuned_parameter) if self.tuned_parameter else None
-        if isinstance(value, np.ndarray) and value.ndim:
-            return value.tolist()
-        return list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else [value]
-
-    def _store_tuned(self, value: TunedValue) -> None:
-        """Store the chosen value of the tuned parameter under its name with an underscore."""
-        if self.tuned_parameter:
-            setattr(self, f"{self.tuned_parameter}_", value)
 
     def _check_parameters(self) -> None:
         """Raise an error for an invalid parameter."""
@@ -392,8 +310,3 @@ class Baseline(CandidateChoice, BaseEstimator):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def _mean_squared_distance(Y_true: Array, Y_pred: Array) -> float:
-    """Return the mean of |y − ŷ|² over rows."""
-    return float(np.mean(np.sum((Y_true - Y_pred) ** 2, axis=1)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -23,7 +24,7 @@ CandidatesLike: TypeAlias = Samples | Sequence[Samples] | Candidates | None  # f
 CostBlock: TypeAlias = tuple[Index, Samples, Array, Array]  # examples, their candidates, costs, rounding errors
 
 
-class CandidateChoice:
+class CandidateChoice(ABC):
     """Choice among candidate outputs by the cost ⟨s(x), y⟩ + r(y); by default the squared distance to a prediction."""
 
     candidates_: Samples
@@ -173,13 +174,13 @@ class CandidateChoice:
         """Return r(y) for rows of candidates, shape (len(C),); here |y|²."""
         return Linear().diag(C)
 
+    @abstractmethod
     def _predict_soft(self, X: Samples) -> Array:
         """Return the predicted vectors for checked inputs, shape (len(X), L)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _check_new_inputs(self, X: Samples) -> Samples:
         """Return checked inputs of the form of the training inputs."""
-        raise NotImplementedError
 
     def _check_outputs(self, Y: Samples, name: str) -> Samples:
         """Return checked outputs of the form of the training outputs."""
