@@ -99,7 +99,7 @@ def test_a_closed_pipe_is_silent(script):
         assert process.wait(10) == 128 + signal.SIGPIPE and process.stderr.read() == ""
 
 
-@pytest.mark.parametrize("arguments", [["data"], ["--version"]])
+@pytest.mark.parametrize("arguments", [["data"], ["--version"], ["--help"], ["candidates", "build", "--help"]])
 def test_a_closed_pipe_of_the_real_commands_is_silent(arguments):
     code = "from psilearn.cli import app; app()"
     read_end, write_end = os.pipe()

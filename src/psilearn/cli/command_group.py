@@ -24,6 +24,10 @@ class CommandGroup(TyperGroup):
         try:
             with catch_signals():
                 return super().main(*args, **extra)
+        except SystemExit as end:
+            if isinstance(end.__context__, BrokenPipeError):  # help pages end with status 1 at a closed pipe
+                end.code = PIPE_STATUS
+            raise
         finally:
             if flush_output():
                 sys.exit(PIPE_STATUS)
