@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import zlib
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -14,67 +12,11 @@ import pyarrow
 import pyteomics.xml
 from pyarrow import parquet
 
+from fuzz.spectrum_texts import MASSBANK, MGF, MSP, format_mzml
 from fuzz.target import Target
 from fuzz.targets.seeds import new_seed, texts
 from psilearn.chem.spectra import Spectrum, read_spectra, write_parquet
 
-MGF = """BEGIN IONS
-TITLE=first
-PEPMASS=181.0707 1000
-CHARGE=1+
-ADDUCT=[M+H]+
-FORMULA=C6H12O6
-85.03 50
-60.02 100
-END IONS
-
-BEGIN IONS
-TITLE=second
-PEPMASS=195.0877
-70.1 5
-80.1 6
-END IONS
-"""
-MSP = """NAME: first
-PRECURSORMZ: 181.0707
-PRECURSORTYPE: [M+H]+
-FORMULA: C6H12O6
-SMILES: OCC1OC(O)C(O)C(O)C1O
-Num Peaks: 2
-60.02 100 "a fragment"
-85.03 50
-
-NAME: second
-PRECURSORMZ: 195.0877
-Num Peaks: 2
-70.1 5; 80.1 6
-"""
-MASSBANK = """ACCESSION: MSBNK-test-1
-RECORD_TITLE: glucose
-LICENSE: CC0
-CH$NAME: Glucose
-CH$FORMULA: C6H12O6
-CH$SMILES: OCC1OC(O)C(O)C(O)C1O
-AC$MASS_SPECTROMETRY: MS_TYPE MS2
-MS$FOCUSED_ION: PRECURSOR_M/Z 181.0707
-MS$FOCUSED_ION: PRECURSOR_TYPE [M+H]+
-PK$NUM_PEAK: 2
-PK$PEAK: m/z int. rel.int.
-  60.02 100 999
-  85.03 50 499
-//
-"""
-MZML = (
-    '<?xml version="1.0" encoding="utf-8"?><mzML xmlns="http://psi.hupo.org/ms/mzml" version="1.1.0"><run id="r">'
-    '<spectrumList count="2">{}</spectrumList></run></mzML>'
-)
-SCAN = (
-    '<spectrum index="{0}" id="scan={0}" defaultArrayLength="2"><cvParam cvRef="MS" accession="MS:1000511" '
-    'name="ms level" value="2"/><precursorList count="1"><precursor><selectedIonList count="1"><selectedIon>'
-    '<cvParam cvRef="MS" accession="MS:1000744" name="selected ion m/z" value="181.07"/></selectedIon>'
-    "</selectedIonList></precursor></precursorList>"
-    '<binaryDataArrayList count="2">{1}{2}</binaryDataArrayList></spectrum>\n'
-)
 SPECTRA = [
     Spectrum(
         np.array([60.02, 85.03]),
@@ -89,20 +31,9 @@ SPECTRA = [
 ]
 
 
-def _format_array(values: list[float], accession: int, name: str, compressed: bool) -> str:
-    data = np.array(values, dtype="<f8").tobytes()
-    text = base64.b64encode(zlib.compress(data) if compressed else data).decode()
-    compression = (1000574, "zlib compression") if compressed else (1000576, "no compression")
-    terms = ((1000523, "64-bit float"), compression, (accession, name))
-    parameters = "".join(f'<cvParam cvRef="MS" accession="MS:{number}" name="{term}"/>' for number, term in terms)
-    return f'<binaryDataArray encodedLength="{len(text)}">{parameters}<binary>{text}</binary></binaryDataArray>'
-
-
 def make_mzml(compressed: bool) -> str:
     """Return a minimal mzML file with two scans."""
-    mz = _format_array([60.02, 85.03], 1000514, "m/z array", compressed)
-    intensity = _format_array([100.0, 50.0], 1000515, "intensity array", compressed)
-    return MZML.format("".join(SCAN.format(i, mz, intensity) for i in (1, 2)))
+    return format_mzml([(2, 181.07, [60.02, 85.03], [100.0, 50.0])] * 2, compressed=compressed)
 
 
 def _write_parquet(folder: Path) -> None:

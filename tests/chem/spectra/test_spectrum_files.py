@@ -1,88 +1,14 @@
 """Spectra from files: the formats, and how malformed records are reported."""
 
-import base64
 import sys
-import zlib
 
 import numpy as np
 import pytest
+from fuzz.spectrum_texts import MASSBANK, MGF, MSP, format_mzml
 
 from psilearn.chem.spectra import read_spectra, write_parquet
 
 pytest.importorskip("matchms", reason="reading spectra needs the extra psilearn[chem]")
-
-MGF = """BEGIN IONS
-TITLE=first
-PEPMASS=181.0707 1000
-CHARGE=1+
-ADDUCT=[M+H]+
-FORMULA=C6H12O6
-85.03 50
-60.02 100
-END IONS
-
-BEGIN IONS
-TITLE=second
-PEPMASS=195.0877
-70.1 5
-80.1 6
-END IONS
-"""
-MSP = """NAME: first
-PRECURSORMZ: 181.0707
-PRECURSORTYPE: [M+H]+
-FORMULA: C6H12O6
-SMILES: OCC1OC(O)C(O)C(O)C1O
-Num Peaks: 2
-60.02 100 "a fragment"
-85.03 50
-
-NAME: second
-PRECURSORMZ: 195.0877
-Num Peaks: 2
-70.1 5; 80.1 6
-"""
-MASSBANK = """ACCESSION: MSBNK-test-1
-RECORD_TITLE: glucose
-LICENSE: CC0
-CH$NAME: Glucose
-CH$FORMULA: C6H12O6
-CH$SMILES: OCC1OC(O)C(O)C(O)C1O
-AC$MASS_SPECTROMETRY: MS_TYPE MS2
-AC$MASS_SPECTROMETRY: ION_MODE POSITIVE
-MS$FOCUSED_ION: PRECURSOR_M/Z 181.0707
-MS$FOCUSED_ION: PRECURSOR_TYPE [M+H]+
-PK$SPLASH: splash10-0
-PK$NUM_PEAK: 2
-PK$PEAK: m/z int. rel.int.
-  60.02 100 999
-  85.03 50 499
-//
-"""
-
-
-def format_mzml(scans):
-    """Return a minimal mzML file; a scan is its MS level, precursor m/z, m/z values and intensities."""
-
-    def format_array(values, kind):
-        data = base64.b64encode(zlib.compress(np.array(values, dtype="<f8").tobytes())).decode()
-        accession, name = (1000514, "m/z array") if kind == "mz" else (1000515, "intensity array")
-        terms = [(1000523, "64-bit float"), (1000574, "zlib compression"), (accession, name)]
-        parameters = "".join(f'<cvParam cvRef="MS" accession="MS:{number}" name="{term}"/>' for number, term in terms)
-        return f'<binaryDataArray encodedLength="{len(data)}">{parameters}<binary>{data}</binary></binaryDataArray>'
-
-    spectra = "".join(
-        f'<spectrum index="{i}" id="scan={i + 1}" defaultArrayLength="{len(mz)}"><cvParam cvRef="MS" accession='
-        f'"MS:1000511" name="ms level" value="{level}"/><precursorList count="1"><precursor><selectedIonList count="1">'
-        f'<selectedIon><cvParam cvRef="MS" accession="MS:1000744" name="selected ion m/z" value="{precursor}"/>'
-        f'</selectedIon></selectedIonList></precursor></precursorList><binaryDataArrayList count="2">'
-        f"{format_array(mz, 'mz')}{format_array(height, 'i')}</binaryDataArrayList></spectrum>"
-        for i, (level, precursor, mz, height) in enumerate(scans)
-    )
-    return (
-        '<?xml version="1.0" encoding="utf-8"?><mzML xmlns="http://psi.hupo.org/ms/mzml" version="1.1.0"><run id="r">'
-        f'<spectrumList count="{len(scans)}">{spectra}</spectrumList></run></mzML>'
-    )
 
 
 def write(folder, name, text):
