@@ -1,11 +1,6 @@
 """All candidates of an example from the nearest to the farthest: distances, margins, positions and conformal scores.
 
-Let D₁ ≤ D₂ ≤ … be the squared distances of the candidates of x. The conformal score of the j-th of them is
-
-    s(x, yⱼ) = #{i : Dᵢ ≤ Dⱼ} · √(Dⱼ − D₁),
-
-its position (the last one of those that tie) times how much farther it is than the nearest: 0 for the nearest, and
-growing along the list. :mod:`psilearn.conformal` describes the sets that a limit on this score gives.
+:mod:`psilearn.conformal` defines the scores, and describes the sets that a limit on them gives.
 """
 
 from __future__ import annotations
