@@ -85,7 +85,7 @@ def test_any_problem_is_answered_as_by_brute_force(seed, q, c, p, k, kind, worki
     with pytest.MonkeyPatch.context() as patch, config_context(working_memory=working_memory):
         patch.setattr(bounded_search, "BLOCK_COLUMNS", width)
         patch.setattr(bounded_search, "MAX_BLOCK_BOUNDS", 32 * width)
-        patch.setattr("psilearn.decoding.output_set.MAX_BLOCK_ROWS", 5 * width)
+        patch.setattr("psilearn.decoding.output_set.MAX_EMBEDDED_ROWS", 5 * width)
         check(Z, Y, p, k, keep=keep, shrink=shrink)
 
 

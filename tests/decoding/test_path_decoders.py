@@ -232,7 +232,7 @@ def all_distances(p):
 @pytest.mark.parametrize("block", [4096, 7])
 @pytest.mark.parametrize("together", [2**14, 1000, 1])
 def test_accumulated_distances_for_each_p(working_memory, block, together, monkeypatch):
-    monkeypatch.setattr("psilearn.decoding.component_path.MAX_BLOCK_ROWS", block)
+    monkeypatch.setattr("psilearn.decoding.component_path.MAX_SCORED_CANDIDATES", block)
     monkeypatch.setattr("psilearn.decoding.component_path.MAX_TOGETHER", together)
     truth, compute = np.r_[np.arange(11), -1], current_compute()
     arrays = map(compute.asarray, (RANDOM_Z, RANDOM_G, NORMS))

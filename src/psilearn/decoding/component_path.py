@@ -15,7 +15,7 @@ from psilearn.decoding.output_set import OutputSet, compute_squared_norms
 from psilearn.decoding.path_decoder import DecodedStep, PathCandidates, PathDecoder
 from psilearn.embedding import Embedding
 
-MAX_BLOCK_ROWS = 4096  # candidates that are scored together
+MAX_SCORED_CANDIDATES = 4096  # candidates that are scored together
 MAX_TOGETHER = 2**14  # distances of several p that are compared together
 BYTES_PER_DISTANCE = 40  # of a product, a distance, its slack and two comparisons
 
@@ -146,8 +146,8 @@ def _iter_blocks(
     xp = array_namespace(Z)
     z_squared = xp.concat([compute.zeros((len(Z), 1)), xp.cumulative_sum(Z**2, axis=1)], axis=1)  # (q, p_max + 1)
     factor = -2.0 * Z
-    for start in range(0, len(g), MAX_BLOCK_ROWS):
-        rows = slice(start, min(start + MAX_BLOCK_ROWS, len(g)))
+    for start in range(0, len(g), MAX_SCORED_CANDIDATES):
+        rows = slice(start, min(start + MAX_SCORED_CANDIDATES, len(g)))
         norms = squared_norms[rows]
         for queries in compute.iter_blocks(len(Z), BYTES_PER_DISTANCE * len(norms)):
             offsets = compute.zeros((queries.stop - queries.start, 1)) + norms

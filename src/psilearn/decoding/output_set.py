@@ -13,8 +13,7 @@ from psilearn._backend import Compute, block_rows, iter_blocks, row_blocks, stre
 from psilearn._linalg import Array
 from psilearn._utils.samples import Distinct, Index, Samples, check_collection, distinct, n_columns, n_samples, take
 from psilearn.embedding import Embedding
-
-MAX_BLOCK_ROWS = 8192  # outputs that are embedded or converted together
+from psilearn.embedding.embedding import MAX_EMBEDDED_ROWS
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +72,7 @@ class OutputSet:
         """Yield consecutive rows and their embeddings on the device, in blocks that fit into its memory."""
         g, (r, p) = self.g, embedding.basis.shape
         if g is not None and compute.device is None:
-            step = block_rows(compute.dtype.itemsize * 2 * p, min(len(g), MAX_BLOCK_ROWS))
+            step = block_rows(compute.dtype.itemsize * 2 * p, min(len(g), MAX_EMBEDDED_ROWS))
             for start in range(0, len(g), step):
                 rows = slice(start, min(start + step, len(g)))
                 yield rows, np.asarray(g[rows])
@@ -81,7 +80,7 @@ class OutputSet:
         source = self.outputs if g is None else g
         numbers = 2 * p + (r if g is None else 0)  # g, the bounds made of it, and kernel values
         bytes_per_row = compute.itemsize * numbers + compute.transfer_bytes(source)
-        blocks = row_blocks(source, compute.iter_blocks(len(self), bytes_per_row, MAX_BLOCK_ROWS))
+        blocks = row_blocks(source, compute.iter_blocks(len(self), bytes_per_row, MAX_EMBEDDED_ROWS))
         if g is None:
             yield from stream(blocks, embedding.block_function(compute), compute, embedding.kernel.supports_torch)
         else:

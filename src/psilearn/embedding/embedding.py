@@ -16,7 +16,7 @@ from psilearn._utils.progress import track
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.kernels import Kernel
 
-MAX_BLOCK_ROWS = 8192  # outputs that are embedded at a time
+MAX_EMBEDDED_ROWS = 8192  # outputs that are embedded at a time
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Embedding:
         Y = self.kernel.check(Y, "Y")
         g = np.empty((n_samples(Y), self.n_components), dtype=compute.dtype)
         bytes_per_output = self.bytes_per_output(compute) + compute.transfer_bytes(Y)
-        blocks = list(compute.iter_blocks(len(g), bytes_per_output, MAX_BLOCK_ROWS))
+        blocks = list(compute.iter_blocks(len(g), bytes_per_output, MAX_EMBEDDED_ROWS))
         parts = row_blocks(Y, track(blocks, "embedding of outputs", len(blocks)))
         for rows, embedded in stream(parts, self.block_function(compute), compute, self.kernel.supports_torch):
             g[rows] = to_numpy(embedded)

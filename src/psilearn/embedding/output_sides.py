@@ -18,7 +18,7 @@ from psilearn._utils import validation
 from psilearn._utils.progress import track
 from psilearn._utils.samples import Samples, concat, distinct, n_samples, take
 from psilearn.embedding.coordinates import KnownOutputs, OutputCoordinates, embedding_in
-from psilearn.embedding.embedding import MAX_BLOCK_ROWS, Embedding
+from psilearn.embedding.embedding import MAX_EMBEDDED_ROWS, Embedding
 from psilearn.embedding.output_stream import OutputStream, number_batches
 from psilearn.kernels import Kernel
 from psilearn.landmarks.features import LandmarkFeatures
@@ -95,7 +95,7 @@ class ExactOutputs:
             return spanned.astype(self.compute.dtype, copy=False)
         g = np.empty((d, embedding.n_components), self.compute.dtype)
         g[:n] = spanned
-        for part in iter_slices(d - n, MAX_BLOCK_ROWS):
+        for part in iter_slices(d - n, MAX_EMBEDDED_ROWS):
             beyond = slice(n + part.start, n + part.stop)
             g[beyond] = embedding(take(self.outputs, beyond), self.compute)
         return g

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from psilearn._backend import block_rows
 from psilearn._linalg import DENSE_LIMIT, FULL_SOLVER_ORDER
 from psilearn.decoding.bounded_search import MAX_BLOCK_BOUNDS
-from psilearn.decoding.output_set import MAX_BLOCK_ROWS as MAX_CANDIDATE_ROWS
-from psilearn.embedding.embedding import MAX_BLOCK_ROWS as MAX_EMBEDDED_ROWS
+from psilearn.embedding.embedding import MAX_EMBEDDED_ROWS
 from psilearn.embedding.output_stream import MAX_BATCH_ROWS
 from psilearn.kernels.gram_matrix import gram_bytes
 from psilearn.landmarks.selection import MAX_PROPOSALS, Landmarks, pool_size
-from psilearn.regression.nystrom import MAX_BLOCK_ROWS as MAX_REGRESSION_ROWS
+from psilearn.regression.kernel_regression import MAX_REGRESSION_ROWS
 
 KEY_BYTES = 250  # of each distinct output while they are searched for: a digest, its place in a dictionary, an index
 KRYLOV_BLOCKS = 27  # blocks of vectors that the iteration for leading eigenvectors keeps
@@ -209,7 +208,7 @@ def prediction_memory(sizes: PredictionSizes) -> int:
     n, p, s = sizes.n_queries, sizes.n_components, sizes.itemsize
     embedding = s * (sizes.n_anchors + p) * block_rows(3 * s * sizes.n_anchors, n)
     numbers = 2 * p + sizes.rank
-    n_rows = block_rows(s * numbers, min(sizes.n_candidates, MAX_CANDIDATE_ROWS))
+    n_rows = block_rows(s * numbers, min(sizes.n_candidates, MAX_EMBEDDED_ROWS))
     block = n_rows * (s * (sizes.rank + p) * (sizes.rank > 0) + 4 * (p + 2))
     search = 24 * n * sizes.k + 16 * n + 8 * sizes.n_candidates + block + 8 * MAX_BLOCK_BOUNDS
     return s * n * p + max(embedding, search)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from psilearn._backend import Compute, block_rows
 from psilearn._utils.samples import n_samples
-from psilearn.decoding.component_path import BYTES_PER_DISTANCE
-from psilearn.decoding.component_path import MAX_BLOCK_ROWS as MAX_CANDIDATE_ROWS
+from psilearn.decoding.component_path import BYTES_PER_DISTANCE, MAX_SCORED_CANDIDATES
 from psilearn.embedding.subspace_path import AXES_PER_VECTOR, MAX_DENSE_ORDER
 from psilearn.estimators.fit_memory import FitSizes, eigenvector_bytes, exact_outputs, fit_memory, landmark_outputs
 from psilearn.estimators.memory_check import probable_rank, row_bytes
@@ -16,7 +15,7 @@ from psilearn.kernels.gram_matrix import gram_bytes
 from psilearn.model_selection.grids import MAX_COMPONENTS
 from psilearn.model_selection.regression_routes import prefers_factors
 from psilearn.model_selection.search_problem import SearchProblem
-from psilearn.regression.nystrom_path import MAX_BLOCK_ROWS as MAX_REGRESSION_ROWS
+from psilearn.regression.kernel_regression import MAX_REGRESSION_ROWS
 
 RITZ_VECTORS = 6  # vectors that a space along a path keeps per component
 
@@ -201,7 +200,7 @@ def _scoring(sizes: SearchSizes) -> int:
     errors = 8 * q * p * 5
     if not sizes.decodes:
         return errors
-    n_columns = min(d, MAX_CANDIDATE_ROWS)
+    n_columns = min(d, MAX_SCORED_CANDIDATES)
     block = BYTES_PER_DISTANCE * n_columns * block_rows(BYTES_PER_DISTANCE * n_columns, q)
     return max(errors, 8 * d * p * (sizes.max_components is not None) + 24 * q * p + block)
 

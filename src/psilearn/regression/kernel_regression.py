@@ -14,6 +14,8 @@ from psilearn._utils.progress import track
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.kernels import Kernel
 
+MAX_REGRESSION_ROWS = 4096  # inputs that are processed at a time
+
 
 class Targets(Protocol):
     """Rows of target coordinates: an array, or an object that computes rows on request."""

@@ -21,9 +21,7 @@ from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
 from psilearn.landmarks.features import LandmarkFeatures
-from psilearn.regression.kernel_regression import KernelRegression, Targets
-
-MAX_BLOCK_ROWS = 4096  # inputs that are processed at a time
+from psilearn.regression.kernel_regression import MAX_REGRESSION_ROWS, KernelRegression, Targets
 
 
 class NystromRidge:
@@ -143,7 +141,7 @@ class NystromRidge:
             return features.columns(X, compute), float(np.sum(self.kernel.diag(X)))  # (q, b), Σ k(x, x)
 
         per_row = (3 * q + 2 * V.shape[1]) * compute.itemsize + compute.transfer_bytes(self.X_fit_)
-        blocks = list(compute.iter_blocks(n, per_row, MAX_BLOCK_ROWS))
+        blocks = list(compute.iter_blocks(n, per_row, MAX_REGRESSION_ROWS))
         total = 0.0
         parts = row_blocks(self.X_fit_, track(blocks, "regression", len(blocks)))
         for rows, (phi, lengths) in stream(parts, features_and_lengths, compute, self.kernel.supports_torch):

@@ -14,9 +14,7 @@ from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
 from psilearn.landmarks.features import LandmarkFeatures
-from psilearn.regression.kernel_regression import Targets
-
-MAX_BLOCK_ROWS = 4096  # inputs that are processed at a time
+from psilearn.regression.kernel_regression import MAX_REGRESSION_ROWS, Targets
 
 
 class NystromPath:
@@ -127,7 +125,7 @@ class NystromPath:
         """Yield consecutive rows and φ(x) as columns, (q, b)."""
         features, compute = self.features_.to_device(self.compute), self.compute
         per_row = (3 * features.rank + 2 * width) * compute.itemsize + compute.transfer_bytes(X)
-        blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_BLOCK_ROWS))
+        blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
         parts = row_blocks(X, track(blocks, "regression", len(blocks)))
         return stream(parts, lambda part: features.columns(part, compute), compute, self.kernel.supports_torch)
 

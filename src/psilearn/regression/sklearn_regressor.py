@@ -18,10 +18,9 @@ from psilearn._backend import NUMPY, Compute, iter_blocks, like_input, tensor_to
 from psilearn._linalg import Array, Moment
 from psilearn._utils.progress import stage, track
 from psilearn._utils.samples import Samples, check_not_empty, n_samples, take
-from psilearn.regression.kernel_regression import Targets
+from psilearn.regression.kernel_regression import MAX_REGRESSION_ROWS, Targets
 
 N_FOLDS = 5  # of the out-of-fold values ĥ₋ᵢ(xᵢ)
-MAX_BLOCK_ROWS = 4096  # inputs that are predicted at a time
 
 
 class SklearnRegressor:
@@ -284,7 +283,7 @@ class SklearnRegression:
         [slice(0, 10, None)]
         """
         n, r = n_samples(X), self.n_targets
-        blocks = list(iter_blocks(n, 24 * r, MAX_BLOCK_ROWS)) if _is_sliceable(X) else [slice(0, n)]
+        blocks = list(iter_blocks(n, 24 * r, MAX_REGRESSION_ROWS)) if _is_sliceable(X) else [slice(0, n)]
         for rows in track(blocks, "embedding of inputs", len(blocks)):
             block = _take_slice(X, rows)
             values = _check_prediction(self.estimator.predict(block), self.estimator, n_samples(block), r)
