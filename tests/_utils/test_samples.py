@@ -250,7 +250,7 @@ def test_canonical_csr_rows_are_not_copied(monkeypatch):
 
 
 def test_keys_are_made_one_after_the_other():
-    keys = samples._keys(np.zeros((3, 100)))
+    keys = samples.object_keys(np.zeros((3, 100)))
     assert iter(keys) is keys
     assert [len(key) for key in keys] == [16, 16, 16]
 

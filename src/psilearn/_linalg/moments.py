@@ -165,6 +165,13 @@ class GramSum:
         self.lower: Any = np.zeros((size, size), order="F") if compute.device is None else compute.zeros((size, size))
         self._block_sum: Any = None
 
+    @classmethod
+    def of(cls, lower: Array) -> GramSum:
+        """Return the sum whose lower triangle is given, as a NumPy array."""
+        total = cls(0)
+        total.lower = lower
+        return total
+
     def add(self, F: Any) -> None:
         """Add the product of one block (r, b): an array in Fortran order, or a tensor."""
         if 0 in F.shape:

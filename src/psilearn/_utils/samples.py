@@ -95,6 +95,13 @@ def has_nonzero(A: Samples) -> bool:
     return bool(((A.data if sparse.issparse(A) else A) != 0).any())
 
 
+def collection_bytes(A: Samples) -> int:
+    """Return the memory of a collection in bytes; 0 if it is not known."""
+    if sparse.issparse(A):
+        return int(A.data.nbytes + A.indices.nbytes + A.indptr.nbytes)
+    return int(getattr(A, "nbytes", 0))
+
+
 def describe_shape(A: Samples) -> str:
     """Return the shape of a collection in words, for error messages."""
     return f"shape {tuple(A.shape)}" if hasattr(A, "shape") else f"{len(A)} objects"
@@ -144,7 +151,7 @@ def distinct(A: Samples) -> Distinct:
     seen: dict[Hashable, int] = {}
     first: list[int] = []
     inverse = np.empty(n_samples(A), dtype=np.intp)
-    for i, key in enumerate(_keys(A)):
+    for i, key in enumerate(object_keys(A)):
         j = seen.setdefault(key, len(first))
         if j == len(first):
             first.append(i)
@@ -184,7 +191,7 @@ def _are_plain(*collections: Samples) -> bool:
     return arrays and len({A.shape[1:] for A in collections}) == 1
 
 
-def _keys(A: Samples) -> Iterable[Hashable]:
+def object_keys(A: Samples) -> Iterable[Hashable]:
     """Return an iterable with one hashable key per object; equal objects have equal keys."""
     A = A if isinstance(A, np.ndarray) else tensor_to_numpy(A)
     if sparse.issparse(A):

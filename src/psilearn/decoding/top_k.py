@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from psilearn._backend import is_tensor, to_device, to_numpy
+from psilearn._distributed import as_chunks, as_rows, is_dask, lazy_rows
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index, Samples, take
 
@@ -103,7 +104,10 @@ class TopK:
     @property
     def nearest(self) -> Samples:
         """The nearest candidate of each example, as one collection."""
-        return self.candidates.take(self.indices[:, 0])
+        if not is_dask(self.indices):
+            return self.candidates.take(self.indices[:, 0])
+        like = as_rows(self.candidates.take(np.zeros(1, dtype=np.intp)))
+        return lazy_rows(_take_rows, as_chunks(self.indices[:, 0], "indices"), (like,), (self.candidates,))[0]
 
     @property
     def margins(self) -> Array:
@@ -112,3 +116,7 @@ class TopK:
         if (self.n_requested or k) < 2:
             raise ValueError("A margin needs two candidates: ask for k ≥ 2.")
         return (self.distances[:, 1] if k > 1 else np.inf) - self.distances[:, 0]
+
+
+def _take_rows(indices: Index, candidates: CandidateOutputs) -> tuple[Samples]:
+    return (as_rows(candidates.take(indices)),)

@@ -7,12 +7,13 @@ one pass over batches, so that the number of outputs is limited by time only.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from psilearn._backend import Compute, iter_slices, stream, take_rows, to_numpy
+from psilearn._distributed import ChunkedRows, sum_chunks
 from psilearn._linalg import Array, GramSum, Moment, squared_norm
 from psilearn._utils import validation
 from psilearn._utils.progress import track
@@ -128,7 +129,7 @@ class LandmarkOutputs:
         n_labeled = min(known.n_labeled, n_samples(pool))
         chosen = landmarks.choose(kernel, pool, alpha=alpha, n_labeled=n_labeled, compute=compute)
         self.features = LandmarkFeatures.of(kernel, take(pool, chosen), "output", compute)
-        self._labeled: LandmarkTargets | None = LandmarkTargets(self.features.to_device(compute), Y, compute)
+        self._labeled: LandmarkTargets | None = LandmarkTargets.make(self.features, Y, compute)
         self.labeled_moment = RunningMoment(self.features, compute)
         self.labeled_moment.add(OutputStream(Y, kernel, Y, "y"))
         self.unlabeled_moment = RunningMoment(self.features, compute)
@@ -208,8 +209,32 @@ class LandmarkTargets:
         """(n, r)."""
         return n_samples(self.outputs), self.features.rank
 
+    @classmethod
+    def make(cls, features: LandmarkFeatures, outputs: Samples, compute: Compute) -> LandmarkTargets:
+        """Return targets that are computed on the device, or in tasks if the outputs are in chunks."""
+        if isinstance(outputs, ChunkedRows):
+            return ChunkedLandmarkTargets(features.to_numpy(), outputs, compute)
+        return cls(features.to_device(compute), outputs, compute)
+
     def __getitem__(self, rows: slice) -> Any:
         return self.features.columns(take(self.outputs, rows), self.compute).T
+
+
+class ChunkedLandmarkTargets(LandmarkTargets):
+    """φ(yᵢ) of labeled outputs in chunks, computed in the tasks that use them."""
+
+    @property
+    def chunks(self) -> ChunkedRows:
+        """The outputs."""
+        return self.outputs
+
+    def without_rows(self) -> ChunkedLandmarkTargets:
+        """Return the features alone, as an input of tasks."""
+        return replace(self, outputs=())
+
+    def of(self, outputs: Samples) -> LandmarkTargets:
+        """Return the targets of the outputs of one chunk."""
+        return LandmarkTargets.make(self.features, outputs, self.compute)
 
 
 class RunningMoment:
@@ -225,6 +250,10 @@ class RunningMoment:
 
     def add(self, outputs: OutputStream) -> None:
         """Add every output of a stream: m·r kernel values and 2m·r² flops."""
+        if outputs.chunks is not None:
+            common = self.features.to_numpy(), self.compute
+            self._add_sums(*sum_chunks(_moment_of_chunk, outputs.chunks, common=common))
+            return
         features, compute = self.features.to_device(self.compute), self.compute
 
         def features_and_lengths(batch: Samples) -> tuple[Any, float]:
@@ -241,10 +270,13 @@ class RunningMoment:
 
     def merge(self, other: RunningMoment) -> None:
         """Add the sums of another moment."""
-        self.sum.merge(other.sum)
-        self.count += other.count
-        self.captured += other.captured
-        self.total += other.total
+        self._add_sums(other.sum, other.count, other.captured, other.total)
+
+    def _add_sums(self, gram: GramSum | Array, count: int, captured: float, total: float) -> None:
+        self.sum.merge(gram if isinstance(gram, GramSum) else GramSum.of(gram))
+        self.count += count
+        self.captured += captured
+        self.total += total
 
     def mean(self) -> Moment:
         """Return the sum divided by the count."""
@@ -258,6 +290,14 @@ class RunningMoment:
         converted.features, converted.sum = features, self.sum.to_numpy()
         converted.compute = self.compute.on_numpy()
         return converted
+
+
+def _moment_of_chunk(Y: Samples, features: LandmarkFeatures, compute: Compute) -> tuple[Any, int, float, float]:
+    """Return the sums of a moment over one chunk of outputs."""
+    with compute.active():
+        moment = RunningMoment(features, compute)
+        moment.add(OutputStream(Y, features.kernel, Y))
+        return moment.sum.to_numpy().lower, moment.count, moment.captured, moment.total
 
 
 def _landmark_pool(labeled: Samples, unlabeled: OutputStream | None, landmarks: Landmarks) -> Samples:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from psilearn._backend import NUMPY, Compute
+from psilearn._distributed import ChunkedRows, as_chunks, is_dask
 from psilearn._utils.missing_packages import explain_missing
 from psilearn._utils.reading import convert_read_errors
 from psilearn._utils.samples import Samples, concat, is_empty, n_samples, take
@@ -26,7 +28,8 @@ class OutputStream:
     Parameters
     ----------
     source : collection, path or iterable
-        The argument ``unlabeled`` of ``fit``: a collection (array, memory-mapped array, CSR matrix, sequence); a path
+        The argument ``unlabeled`` of ``fit``: a collection (array, memory-mapped array, CSR matrix, sequence); a Dask
+        array, data frame or bag, whose chunks stay where Dask computes them; a path
         to a ``.npy`` file (memory-mapped) or a ``.parquet`` file (numeric columns, one column of lists, or one column
         of objects; needs pyarrow); or any other iterable, of batches that are collections.
     kernel : Kernel
@@ -68,13 +71,16 @@ class OutputStream:
         self._parquet: Path | None = None
         self._first_batches: list[Samples] = []
         is_on_disk = isinstance(source, np.memmap | str | PathLike)
+        if is_dask(source):
+            source = as_chunks(source, name)
         if isinstance(source, str | PathLike):
             source = self._open(Path(source))
         if hasattr(source, "shape") or hasattr(source, "__len__"):
             self._collection = self._checked(source, name)
         elif self._parquet is None:
             self._rest = self._iterate(source)
-        self.in_memory = None if is_on_disk else self._collection
+        self.chunks = self._collection if isinstance(self._collection, ChunkedRows) else None
+        self.in_memory = None if is_on_disk or self.chunks is not None else self._collection
 
     def _open(self, path: Path) -> Any:
         """Return a memory-mapped .npy file, or None after noting a .parquet file."""
@@ -228,11 +234,24 @@ class OutputStream:
             warnings.warn(message, UserWarning, stacklevel=2)
 
     def _checked(self, batch: Samples, name: str) -> Samples:
-        batch = self.kernel.check(batch, name)
-        self.kernel.check_same_kind(batch, name, self.like, self.like_name)
-        if sparse.issparse(batch) and isinstance(self.like, np.ndarray):
-            batch = batch.toarray()  # predictions have the form of y
-        return batch
+        if not isinstance(batch, ChunkedRows):
+            return _check_batch(batch, self.kernel, self.like, name, self.like_name)
+        like = take(self.like, slice(0, 1))
+        check = partial(_check_chunk, kernel=self.kernel, like=like, name=name, like_name=self.like_name)
+        return batch.map(check)
+
+
+def _check_batch(batch: Samples, kernel: Kernel, like: Samples, name: str, like_name: str) -> Samples:
+    """Return outputs that were validated by the kernel, and are of the same kind as others."""
+    batch = kernel.check(batch, name)
+    kernel.check_same_kind(batch, name, like, like_name)
+    if sparse.issparse(batch) and isinstance(like, np.ndarray):
+        batch = batch.toarray()  # predictions have the form of y
+    return batch
+
+
+def _check_chunk(chunk: Samples, number: int, kernel: Kernel, like: Samples, name: str, like_name: str) -> Samples:
+    return _check_batch(chunk, kernel, like, f"chunk {number} of {name}", like_name)
 
 
 def number_batches(batches: Iterable[Samples]) -> Iterator[tuple[slice, Samples]]:

@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from psilearn._backend import Compute
+from psilearn._distributed import ChunkedRows
 from psilearn._linalg import Subspace, mixed_moment
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.embedding import KnownOutputs, OutputStream
+from psilearn.embedding.chunked_outputs import known_outputs_of
 from psilearn.embedding.output_sides import ExactOutputs, LandmarkOutputs, OutputSide
 from psilearn.estimators.fit_memory import FitSizes
 from psilearn.estimators.memory_check import require_fit_memory, require_remaining_memory, row_bytes
 from psilearn.kernels import Kernel
-from psilearn.landmarks.selection import Landmarks
+from psilearn.landmarks.selection import Landmarks, pool_size
 from psilearn.regression.kernel_regression import Regression
 
 
@@ -42,12 +44,8 @@ class FitPlan:
 
     def output_side(self, kernel: Kernel, Y: Samples, unlabeled: OutputStream | None, compute: Compute) -> OutputSide:
         """Return exact output coordinates, or those of landmarks."""
-        others = None
-        if unlabeled is not None:
-            others = unlabeled.collect() if self.output_landmarks is None else unlabeled.in_memory
-        known = KnownOutputs.of(Y, others)
-        del others
-        sizes = self.sizes(known, unlabeled, compute)
+        known = self.known_outputs(Y, unlabeled)
+        sizes = self.sizes(n_samples(Y), known, unlabeled, compute)
         require_fit_memory(sizes, kernel, known.outputs, compute)
         if self.output_landmarks is not None:
             arguments = unlabeled, self.uses_unlabeled, self.output_landmarks, self.alpha, compute
@@ -56,7 +54,20 @@ class FitPlan:
         require_remaining_memory(replace(sizes, rank=psi.rank), compute)
         return psi
 
-    def sizes(self, known: KnownOutputs, unlabeled: OutputStream | None, compute: Compute) -> FitSizes:
+    def known_outputs(self, Y: Samples, unlabeled: OutputStream | None) -> KnownOutputs:
+        """Return the distinct outputs that the model keeps."""
+        others = None
+        if unlabeled is not None:
+            others = unlabeled.collect() if self.output_landmarks is None else unlabeled.in_memory
+        if not isinstance(Y, ChunkedRows):
+            return KnownOutputs.of(Y, others)
+        assert self.output_landmarks is not None  # required of chunks
+        r, random_state = self.output_landmarks.n, self.output_landmarks.random_state
+        p = r if self.n_components is None else min(r, self.n_components)
+        known = known_outputs_of(Y, p, pool_size(r), random_state)
+        return known if others is None else replace(known, outputs=KnownOutputs.of(known.outputs, others).outputs)
+
+    def sizes(self, n: int, known: KnownOutputs, unlabeled: OutputStream | None, compute: Compute) -> FitSizes:
         """Return the sizes that determine the memory of the fit; the rank is a bound."""
         d, rank = n_samples(known.outputs), known.n_labeled
         if self.uses_unlabeled:
@@ -65,7 +76,7 @@ class FitPlan:
             is_open = self.uses_unlabeled and unlabeled is not None and unlabeled.in_memory is None
             rank = self.output_landmarks.n if is_open else min(self.output_landmarks.n, rank)
         return FitSizes(
-            n=len(known.labeled),
+            n=n,
             d=d,
             n_labeled=known.n_labeled,
             rank=rank,

@@ -12,12 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from psilearn._backend import Compute, is_tensor, like_input, resolve_compute, to_numpy
+from psilearn._distributed import is_dask
 from psilearn._linalg import Array
 from psilearn._utils.fitted_state import fitted_snapshot
 from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Samples, n_columns, n_samples
 from psilearn.decoding import Candidates, SharedCandidates, as_candidates
 from psilearn.embedding import Embedding
+from psilearn.estimators.lazy_prediction import lazy_embeddings
 from psilearn.kernels import Kernel
 from psilearn.regression.kernel_regression import Regression
 
@@ -42,13 +44,13 @@ class FittedModel(BaseEstimator):
 
         Parameters
         ----------
-        X : array, CSR matrix or sequence of n inputs
+        X : array, CSR matrix, sequence or Dask collection of n inputs
             The inputs.
 
         Returns
         -------
         array of shape (n, p)
-            The predicted embeddings, a tensor if X is one.
+            The predicted embeddings, a tensor if X is one, and a Dask array if X is a Dask collection.
 
         See Also
         --------
@@ -63,6 +65,8 @@ class FittedModel(BaseEstimator):
         (2, 3)
         """
         model = fitted_snapshot(self)
+        if is_dask(X):
+            return lazy_embeddings(model, "embed", X, "X")
         with model._computing(X) as compute:
             return like_input(X, model._embed(X, compute))
 
@@ -71,13 +75,13 @@ class FittedModel(BaseEstimator):
 
         Parameters
         ----------
-        Y : array, CSR matrix or sequence of n outputs
+        Y : array, CSR matrix, sequence or Dask collection of n outputs
             The outputs.
 
         Returns
         -------
         array of shape (n, p)
-            The embedded outputs, a tensor if Y is one.
+            The embedded outputs, a tensor if Y is one, and a Dask array if Y is a Dask collection.
 
         See Also
         --------
@@ -92,6 +96,8 @@ class FittedModel(BaseEstimator):
         (1, 3)
         """
         model = fitted_snapshot(self)
+        if is_dask(Y):
+            return lazy_embeddings(model, "transform_outputs", Y, "Y")
         with model._computing(Y) as compute:
             return like_input(Y, model.embedding_(model._check_outputs(Y, "Y"), compute))
 

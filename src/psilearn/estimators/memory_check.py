@@ -7,10 +7,9 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from psilearn._backend import Compute
-from psilearn._utils.samples import Samples, n_samples, take
+from psilearn._utils.samples import Samples, collection_bytes, n_samples, take
 from psilearn.embedding import OutputCoordinates
 from psilearn.estimators.fit_memory import FitMemory, FitSizes, fit_memory
 from psilearn.kernels import Kernel
@@ -110,8 +109,4 @@ def probable_rank(kernel: Kernel, outputs: Samples, n: int, free: int) -> int:
 
 def row_bytes(outputs: Any) -> int:
     """Return the mean size of an output in bytes; 0 if it is not known."""
-    if sparse.issparse(outputs):
-        total = outputs.data.nbytes + outputs.indices.nbytes + outputs.indptr.nbytes
-    else:
-        total = getattr(outputs, "nbytes", 0)
-    return int(total) // max(1, n_samples(outputs))
+    return collection_bytes(outputs) // max(1, n_samples(outputs))

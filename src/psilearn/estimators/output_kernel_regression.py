@@ -16,6 +16,7 @@ from psilearn._utils.samples import Samples, n_columns, n_samples
 from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding, OutputStream
 from psilearn.embedding.output_sides import LandmarkOutputs, OutputSide
+from psilearn.estimators.dask_inputs import convert_dask, require_landmarks
 from psilearn.estimators.fit_plan import FitPlan
 from psilearn.estimators.output_checks import check_fit_outputs
 from psilearn.estimators.prediction import OutputKernelPredictor
@@ -54,11 +55,11 @@ class OutputKernelRegression(OutputKernelPredictor):
 
         Parameters
         ----------
-        X : array, CSR matrix or sequence of n inputs
+        X : array, CSR matrix, sequence or Dask collection of n inputs
             The inputs.
-        y : array (1-D or 2-D), CSR matrix or sequence of n outputs
+        y : array (1-D or 2-D), CSR matrix, sequence or Dask collection of n outputs
             The outputs.
-        unlabeled : collection, path or iterable of batches, default=None
+        unlabeled : collection, Dask collection, path or iterable of batches, default=None
             Outputs without inputs: in the form of y, as a path to a .npy or .parquet file, or as an iterator of
             batches. In KDE, and in OEL with supervision below 1, they replace y in the moment 1/m Σ ψ(yⱼ)ψ(yⱼ)ᵀ of the
             outputs, so they should be a representative sample. With ``output_landmarks`` they are read once, batch by
@@ -77,8 +78,14 @@ class OutputKernelRegression(OutputKernelPredictor):
         -----
         The distinct outputs y become the default candidates of predictions. Without ``output_landmarks``, the distinct
         unlabeled outputs are added to them. With ``output_landmarks``, unlabeled outputs are added if they are given as
-        an array, a CSR matrix or a list in memory, but not if they are given as a memory-mapped array, a path or an
-        iterator.
+        an array, a CSR matrix or a list in memory, but not if they are given as a memory-mapped array, a Dask
+        collection, a path or an iterator.
+
+        Dask arrays, data frames and bags require landmarks on both sides, and the same row chunks of X and y. The fit
+        runs at once, on the default client of ``distributed`` if there is one and in threads otherwise. The fitted
+        attributes are NumPy arrays, equal to those of a fit to the same data in memory up to rounding, and exactly the
+        same for the same chunks. If the distinct outputs y do not fit into ``working_memory``, a sample of them becomes
+        the default candidates, with a warning.
 
         Searches of scikit-learn, such as ``GridSearchCV``, split a fit parameter together with X if both have the same
         number of rows. If there are exactly as many unlabeled outputs as inputs, only the rows of the training split
@@ -95,6 +102,8 @@ class OutputKernelRegression(OutputKernelPredictor):
         plan = self._check_parameters()
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        X, y, unlabeled = convert_dask(X, y, unlabeled)
+        require_landmarks(X, unlabeled, plan.input_landmarks, plan.output_landmarks, self.regressor)
         with self._computing(X, y, unlabeled) as compute:
             kernel = as_output_kernel(self.output_kernel, y)
             inputs, input_kernel = self._check_inputs(X)
@@ -111,7 +120,9 @@ class OutputKernelRegression(OutputKernelPredictor):
             model.input_approximation_error_ = regression.approximation_error
             model._store(fitted, continuation)
             if n_columns(inputs) is not None:
-                validate_data(model, X, skip_check_array=True)  # stores the number and the names of the columns
+                header = getattr(X, "header", None)  # of data frames in chunks
+                columns = X if header is None else header
+                validate_data(model, columns, skip_check_array=True)  # stores the number and the names of the columns
             compute.free_cached_memory()
         return publish(self, model)
 

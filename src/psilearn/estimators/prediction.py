@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from psilearn._backend import Compute
+from psilearn._distributed import is_dask
 from psilearn._utils import validation
 from psilearn._utils.fitted_state import fitted_snapshot
 from psilearn._utils.samples import Samples, check_collection, n_samples
 from psilearn.decoding import RankedCandidates, TopK, ranked_candidates
 from psilearn.estimators.conformal_model import ConformalModel
+from psilearn.estimators.lazy_prediction import lazy_predictions, lazy_top_k
 from psilearn.metrics import TruthPositions, kernel_loss
 
 
@@ -25,7 +27,7 @@ class OutputKernelPredictor(ConformalModel):
 
         Parameters
         ----------
-        X : array, CSR matrix or sequence of n inputs
+        X : array, CSR matrix, sequence or Dask collection of n inputs
             The inputs.
         candidates : collection, Candidates, list of collections or {"known", "near", "all"}, default=None
             One set for all inputs, as a collection of outputs or embedded by :meth:`candidate_set`; or one set per
@@ -39,7 +41,8 @@ class OutputKernelPredictor(ConformalModel):
         Returns
         -------
         array, CSR matrix or sequence of n outputs
-            The predictions, in the form of the candidates.
+            The predictions, in the form of the candidates; a Dask array, computed chunk by chunk when it is needed,
+            if X is a Dask collection.
 
         See Also
         --------
@@ -54,6 +57,8 @@ class OutputKernelPredictor(ConformalModel):
         >>> OEL(n_components=3).fit(X, np.hstack([X, X**2])).predict([[0.0]], candidates=[[0.0, 0.0], [1.0, 1.0]])
         array([[0., 0.]])
         """
+        if is_dask(X):
+            return lazy_predictions(fitted_snapshot(self), X, candidates)
         return self.predict_topk(X, 1, candidates).nearest
 
     def predict_topk(self, X: Samples, k: int = 10, candidates: Any = None) -> TopK:
@@ -66,7 +71,7 @@ class OutputKernelPredictor(ConformalModel):
 
         Parameters
         ----------
-        X : array, CSR matrix or sequence of n inputs
+        X : array, CSR matrix, sequence or Dask collection of n inputs
             The inputs.
         k : int, default=10
             The number of candidates per input, at most the size of the (largest) candidate set.
@@ -76,7 +81,8 @@ class OutputKernelPredictor(ConformalModel):
         Returns
         -------
         TopK
-            ``indices`` and ``distances`` of shape (n, k), ``margins``, ``nearest`` and ``outputs``.
+            ``indices`` and ``distances`` of shape (n, k), ``margins``, ``nearest`` and ``outputs``. All but the last
+            are Dask arrays if X is a Dask collection.
 
         See Also
         --------
@@ -93,6 +99,8 @@ class OutputKernelPredictor(ConformalModel):
         """
         model = fitted_snapshot(self)
         k = validation.check_count(k, "k")
+        if is_dask(X):
+            return lazy_top_k(model, X, k, candidates)
         with model._computing(X) as compute:
             Z = model._embed(X, compute)
             return model._candidates(candidates, len(Z)).nearest(Z, k, compute).like_input(X)

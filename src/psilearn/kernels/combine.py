@@ -12,6 +12,7 @@ from scipy.optimize import nnls
 from sklearn.base import clone
 
 from psilearn._backend import Compute, to_numpy
+from psilearn._distributed import ChunkedRows
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples, check_collection
@@ -162,6 +163,11 @@ class Aligned(Kernel):
         if y is None:
             raise ValueError("Aligned learns its weights from inputs and outputs: call fit(A, y).")
         check_collection(A, "A")
+        if isinstance(A, ChunkedRows):
+            raise ValueError(
+                "Aligned learns its weights from the Gram matrix of all inputs, which a Dask collection is too large "
+                "for: learn them from a sample, kernel = alignf(kernels, X_sample, y_sample, output_kernel)."
+            )
         self.weights_ = _aligned_weights(self.kernels, A, y, self.output_kernel, name="A")
         return self
 

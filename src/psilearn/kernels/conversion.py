@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from psilearn._backend import tensor_to_numpy
+from psilearn._distributed import ChunkedRows, map_chunks
 from psilearn._utils.samples import Samples
 from psilearn.kernels.binary import Dice
 from psilearn.kernels.gaussian import Gaussian
@@ -93,6 +95,9 @@ def as_output_kernel(kernel: Any, y: Samples, name: str = "output_kernel") -> Ke
     """
     if kernel is not None:
         return as_kernel(kernel, name)
+    if isinstance(y, ChunkedRows):
+        kinds = {type(kernel) for kernel in map_chunks(partial(as_output_kernel, None), y)}
+        return kinds.pop()() if len(kinds) == 1 else Gaussian()
     y = tensor_to_numpy(y)
     if is_orders(y):
         return Kemeny() if all(isinstance(order, str) and ">" in order for order in y) else Gaussian()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from psilearn._backend import NUMPY, Compute, device_of, is_tensor, iter_slices, tensor_to_numpy, to_device, to_numpy
+from psilearn._distributed import ChunkedRows
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import (
@@ -66,6 +68,8 @@ class KernelEvaluation(BaseEstimator):
         array([[1., 2.]])
         """
         allow_1d = validation.check_bool(allow_1d, "allow_1d")
+        if isinstance(A, ChunkedRows):
+            return A.map(partial(_check_chunk, kernel=self, name=name, allow_1d=allow_1d))
         check_not_masked(A, name)
         return self._check(A if self.supports_torch else tensor_to_numpy(A), name, allow_1d)
 
@@ -263,3 +267,8 @@ def _new_array(values: Any, dtype: Any, kernel: KernelEvaluation) -> Any:
         return np.array(values, dtype=dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{kernel!r} must return numbers; got {type(values).__name__}: {error}") from error
+
+
+def _check_chunk(chunk: Samples, number: int, kernel: KernelEvaluation, name: str, allow_1d: bool) -> Samples:
+    """Validate one chunk of a chunked collection, in the task that uses it."""
+    return kernel.check(chunk, f"chunk {number} of {name}", allow_1d=allow_1d)

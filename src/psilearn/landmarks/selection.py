@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from psilearn._backend import Compute, array_namespace, current_compute, take_rows, to_numpy
+from psilearn._distributed import concat_chunks
 from psilearn._linalg import Array, ShiftedCholesky, row_products, solve_lower
 from psilearn._utils import validation
 from psilearn._utils.progress import stage
@@ -170,17 +171,13 @@ def _sample_by_distance(kernel: Kernel, A: Samples, n: int, rng: np.random.Rando
     """Sample in rounds by the squared distance |ψ(a) − ψ(s)|² to the nearest landmark so far."""
     size = n_samples(A)
     A = kernel.to_device(A, compute)
-    lengths = kernel.diag(A)
+    lengths = concat_chunks(kernel.diag, A)
     distances = np.full(size, np.inf)
     batch = -(-n // SAMPLING_ROUNDS)
     chosen = new = rng.choice(size, min(batch, n), replace=False)
     while len(chosen) < n:
-        S = take(A, new)
-        for rows in compute.iter_blocks(size, 2 * 8 * len(new)):
-            partial = kernel(take(A, rows), S, compute=compute) * -2
-            partial += compute.asarray(lengths[new], compute.dtype)
-            nearest = to_numpy(array_namespace(partial).min(partial, axis=1))
-            distances[rows] = np.minimum(distances[rows], nearest + lengths[rows])
+        nearest = concat_chunks(_nearest_landmarks, A, common=(kernel, take(A, new), lengths[new], compute))
+        distances = np.minimum(distances, nearest + lengths)
         distances[chosen] = 0
         new = _weighted_sample(np.maximum(distances, 0), min(batch, n - len(chosen)), rng)
         new = new[~np.isin(new, chosen)]
@@ -191,6 +188,18 @@ def _sample_by_distance(kernel: Kernel, A: Samples, n: int, rng: np.random.Rando
     return chosen
 
 
+def _nearest_landmarks(A: Samples, kernel: Kernel, S: Samples, lengths: Array, compute: Compute) -> Array:
+    """Return min over s in S of k(s, s) − 2k(a, s) for each object a, in blocks."""
+    nearest = np.empty(n_samples(A))
+    with compute.active():
+        S, S_lengths = kernel.to_device(S, compute), compute.asarray(lengths, compute.dtype)
+        for rows in compute.iter_blocks(len(nearest), 2 * 8 * len(lengths)):
+            partial = kernel(take(A, rows), S, compute=compute) * -2
+            partial += S_lengths
+            nearest[rows] = to_numpy(array_namespace(partial).min(partial, axis=1))
+    return nearest
+
+
 def _leverage_scores(
     kernel: Kernel, A: Samples, n_pilot: int, alpha: float, rng: np.random.RandomState, compute: Compute
 ) -> Array:
@@ -198,13 +207,22 @@ def _leverage_scores(
     size, compute = n_samples(A), compute.with_dtype(np.float64)
     A = kernel.to_device(A, compute)
     pilot = take(A, np.sort(rng.choice(size, n_pilot, replace=False)))
-    scores = kernel.diag(A).copy()
-    rounding = n_pilot * float(np.finfo(float).eps) * float(scores.max())
-    system = ShiftedCholesky(kernel(pilot, compute=compute), n_pilot * max(alpha, rounding))
-    for rows in compute.iter_blocks(size, 3 * 8 * n_pilot):
-        K = kernel(take(A, rows), pilot, compute=compute)
-        scores[rows] -= to_numpy(row_products(K, system.solve(K.T).T))
-    return np.maximum(scores, 0)
+    lengths = concat_chunks(kernel.diag, A)
+    rounding = n_pilot * float(np.finfo(float).eps) * float(lengths.max())
+    captured = concat_chunks(_captured_lengths, A, common=(kernel, pilot, n_pilot * max(alpha, rounding), compute))
+    return np.maximum(lengths - captured, 0)
+
+
+def _captured_lengths(A: Samples, kernel: Kernel, pilot: Samples, ridge: float, compute: Compute) -> Array:
+    """Return k(a, P)(k(P, P) + ridge·I)⁻¹k(P, a) for each object a, in blocks."""
+    captured = np.empty(n_samples(A))
+    with compute.active():
+        pilot = kernel.to_device(pilot, compute)
+        system = ShiftedCholesky(kernel(pilot, compute=compute), ridge)
+        for rows in compute.iter_blocks(len(captured), 3 * 8 * n_samples(pilot)):
+            K = kernel(take(A, rows), pilot, compute=compute)
+            captured[rows] = to_numpy(row_products(K, system.solve(K.T).T))
+    return captured
 
 
 def _sample_pivots(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomState, compute: Compute) -> Index:

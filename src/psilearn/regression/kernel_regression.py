@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from psilearn._backend import Compute, current_compute, like_input, row_blocks, stream, to_numpy
+from psilearn._distributed import ChunkedRows
 from psilearn._linalg import Array, Moment, solve_transposed
 from psilearn._utils.progress import track
 from psilearn._utils.samples import Samples, n_samples
@@ -26,6 +27,25 @@ class Targets(Protocol):
 
     def __getitem__(self, rows: slice) -> Any:
         """Return the rows as an array."""
+
+
+@runtime_checkable
+class ChunkedTargets(Protocol):
+    """Targets that are functions of outputs in chunks."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, r)."""
+
+    @property
+    def chunks(self) -> ChunkedRows:
+        """The outputs."""
+
+    def without_rows(self) -> Self:
+        """Return the function alone, as an input of tasks."""
+
+    def of(self, outputs: Samples) -> Targets:
+        """Return the targets of the outputs of one chunk."""
 
 
 class Regressor(Protocol):

@@ -6,7 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from psilearn._backend import Compute, array_namespace, current_compute, row_blocks, stream
+from psilearn._backend import Compute, array_namespace, current_compute, row_blocks, stream, to_numpy
+from psilearn._distributed import ChunkedRows, sum_chunks
 from psilearn._linalg import (
     Array,
     GramSum,
@@ -21,7 +22,7 @@ from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
 from psilearn.landmarks.features import LandmarkFeatures
-from psilearn.regression.kernel_regression import MAX_REGRESSION_ROWS, KernelRegression, Targets
+from psilearn.regression.kernel_regression import MAX_REGRESSION_ROWS, ChunkedTargets, KernelRegression, Targets
 
 
 class NystromRidge:
@@ -134,21 +135,10 @@ class NystromRidge:
             f"Nyström regression with {q} landmarks onto {V.shape[1]} output coordinates",
             "Lower input_landmarks or output_landmarks.",
         )
-        gram, cross = GramSum(q, compute), compute.zeros((q, V.shape[1]))
-        features = self.features_.to_device(compute)
-
-        def features_and_lengths(X: Samples) -> tuple[Any, float]:
-            return features.columns(X, compute), float(np.sum(self.kernel.diag(X)))  # (q, b), Σ k(x, x)
-
-        per_row = (3 * q + 2 * V.shape[1]) * compute.itemsize + compute.transfer_bytes(self.X_fit_)
-        blocks = list(compute.iter_blocks(n, per_row, MAX_REGRESSION_ROWS))
-        total = 0.0
-        parts = row_blocks(self.X_fit_, track(blocks, "regression", len(blocks)))
-        for rows, (phi, lengths) in stream(parts, features_and_lengths, compute, self.kernel.supports_torch):
-            gram.add(phi)
-            cross += phi @ compute.asarray(V[rows], compute.dtype)
-            total += lengths
-            del phi  # before the next block is computed
+        if isinstance(self.X_fit_, ChunkedRows):
+            gram, cross, total = _sums_of_chunks(self.features_, self.X_fit_, V, compute)
+        else:
+            gram, cross, total = _sums(self.features_, self.X_fit_, V, compute)
         captured = gram.trace()
         error = max(0.0, 1 - captured / total) if total else 0.0
         D, B = self._solve(gram, cross)
@@ -171,3 +161,44 @@ class NystromRidge:
             )
         D = solve_lower(R, array_namespace(cross).asarray(cross.T, copy=True).T)  # an array in Fortran order
         return D, solve_transposed(R, D)
+
+
+def _sums(features: LandmarkFeatures, X: Samples, V: Targets, compute: Compute) -> tuple[GramSum, Array, float]:
+    """Return ΦᵀΦ, ΦᵀV and Σ k(x, x) over the rows of X and V, in blocks."""
+    q, kernel = features.rank, features.kernel
+    gram, cross, total = GramSum(q, compute), compute.zeros((q, V.shape[1])), 0.0
+    features = features.to_device(compute)
+
+    def features_and_lengths(X: Samples) -> tuple[Any, float]:
+        return features.columns(X, compute), float(np.sum(kernel.diag(X)))  # (q, b), Σ k(x, x)
+
+    per_row = (3 * q + 2 * V.shape[1]) * compute.itemsize + compute.transfer_bytes(X)
+    blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
+    parts = row_blocks(X, track(blocks, "regression", len(blocks)))
+    for rows, (phi, lengths) in stream(parts, features_and_lengths, compute, kernel.supports_torch):
+        gram.add(phi)
+        cross += phi @ compute.asarray(V[rows], compute.dtype)
+        total += lengths
+        del phi  # before the next block is computed
+    return gram, cross, total
+
+
+def _sums_of_chunks(
+    features: LandmarkFeatures, X: ChunkedRows, V: Targets, compute: Compute
+) -> tuple[GramSum, Array, float]:
+    """Return the same sums, each chunk by the worker that has it."""
+    if not isinstance(V, ChunkedTargets):
+        raise TypeError("Inputs in chunks require targets in the same chunks: set output_landmarks.")
+    common = features.to_numpy(), V.without_rows(), compute
+    lower, cross, total = sum_chunks(_sums_of_chunk, X, V.chunks, common=common)
+    gram = GramSum(features.rank, compute)
+    gram.merge(GramSum.of(lower))
+    return gram, compute.asarray(cross), total
+
+
+def _sums_of_chunk(
+    X: Samples, outputs: Samples, features: LandmarkFeatures, targets: ChunkedTargets, compute: Compute
+) -> tuple[Array, Array, float]:
+    with compute.active():
+        gram, cross, total = _sums(features, X, targets.of(outputs), compute)
+        return gram.to_numpy().lower, to_numpy(cross), total

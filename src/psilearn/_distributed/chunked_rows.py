@@ -1,0 +1,153 @@
+"""A Dask collection as a collection of objects: chunks of whole rows, with rows gathered by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from psilearn._utils.samples import Index, Samples, concat, n_samples, take
+
+Step = Callable[[Any, int], Any]  # what is done with a chunk, given with its number, before it is used
+
+
+def is_dask(A: Any) -> bool:
+    """Return whether an object is a Dask collection; Dask is not imported for it."""
+    return hasattr(type(A), "__dask_graph__")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ChunkedRows:
+    """Objects in chunks that Dask computes when a task needs them.
+
+    ``steps`` are applied to a chunk inside each task that uses it, so that validation needs no pass over the data.
+    """
+
+    blocks: tuple[Any, ...]  # delayed collections, none of them empty
+    sizes: tuple[int, ...]
+    width: int | None = None  # None if the objects are not rows
+    dtype: Any = None
+    steps: tuple[Step, ...] = ()
+    header: Any = None  # an empty data frame with the columns, if the chunks are data frames
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n,) or (n, columns)."""
+        n = sum(self.sizes)
+        return (n,) if self.width is None else (n, self.width)
+
+    @property
+    def ndim(self) -> int:
+        """1, or 2 for rows."""
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return sum(self.sizes)
+
+    def __repr__(self) -> str:
+        return f"ChunkedRows(shape={self.shape}, {len(self.blocks)} chunks)"
+
+    @cached_property
+    def starts(self) -> Index:
+        """The number of the first row of each chunk."""
+        return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)
+
+    def map(self, step: Step) -> ChunkedRows:
+        """Return the collection with one more step before a chunk is used."""
+        return replace(self, steps=(*self.steps, step))
+
+    def prepare(self, block: Any, number: int) -> Samples:
+        """Return a chunk after all steps; called inside of tasks."""
+        for step in self.steps:
+            block = step(block, number)
+        return block
+
+    def __getitem__(self, index: Index | slice) -> Samples:
+        """Gather rows in memory: each chunk returns its own, and no other row leaves its worker."""
+        from psilearn._distributed.chunk_tasks import map_chunks
+
+        rows = np.arange(*index.indices(len(self))) if isinstance(index, slice) else np.asarray(index, dtype=np.intp)
+        chunk = np.searchsorted(self.starts, rows, side="right") - 1
+        order = np.argsort(chunk, kind="stable")
+        numbers, first = np.unique(chunk[order], return_index=True)
+        parts = np.split(order, first[1:])
+        local = {int(number): rows[part] - self.starts[number] for number, part in zip(numbers, parts, strict=True)}
+        gathered = concat(map_chunks(take, self, selection=local))
+        if np.array_equal(order, np.arange(len(order))):
+            return gathered
+        return take(gathered, np.argsort(order, kind="stable"))
+
+
+def as_chunks(A: Any, name: str) -> ChunkedRows:
+    """Return the row chunks of a Dask array, data frame or bag; unknown sizes of chunks are computed.
+
+    Parameters
+    ----------
+    A : dask.array.Array, dask.dataframe.DataFrame, dask.bag.Bag or ChunkedRows
+        The collection.
+    name : str
+        What errors call it.
+
+    Returns
+    -------
+    ChunkedRows
+        The same objects, without empty chunks.
+    """
+    if isinstance(A, ChunkedRows):
+        return A
+    if not hasattr(type(A), "to_delayed"):
+        raise TypeError(
+            f"{name} must be a dask.array, a dask.dataframe or a dask.bag; got {type(A).__module__}.{type(A).__name__}."
+        )
+    if hasattr(A, "chunks"):
+        return _chunks_of_array(A, name)
+    if not hasattr(A, "columns"):
+        return _drop_empty(A.to_delayed(), None, None, None, name)
+    return replace(_drop_empty(A.to_delayed(), None, len(A.columns), None, name), header=A._meta)
+
+
+def check_aligned(A: ChunkedRows, name: str, B: ChunkedRows, other: str) -> None:
+    """Raise unless two collections have the same row chunks; the error states the line that aligns them."""
+    if A.sizes == B.sizes:
+        return
+    if len(A) != len(B):
+        raise ValueError(f"{name} and {other} must have one row per example: {name} has {len(A)}, {other} {len(B)}.")
+    raise ValueError(
+        f"{name} and {other} must have the same row chunks: {name} has {_describe(A.sizes)}, {other} has "
+        f"{_describe(B.sizes)}. Type: {other} = {other}.rechunk({{0: {name}.chunks[0]}})"
+    )
+
+
+def _chunks_of_array(A: Any, name: str) -> ChunkedRows:
+    if A.ndim not in (1, 2):
+        raise ValueError(f"{name} must have one or two dimensions, one row per object; got shape {A.shape}.")
+    if A.ndim == 2 and A.numblocks[1] != 1:
+        raise ValueError(
+            f"{name} has {A.numblocks[1]} chunks of columns; each chunk must hold whole rows. Type: {name} = "
+            f"{name}.rechunk({{1: -1}})"
+        )
+    sizes = None if any(isnan(size) for size in A.chunks[0]) else [int(size) for size in A.chunks[0]]
+    return _drop_empty(A.to_delayed().ravel(), sizes, int(A.shape[1]) if A.ndim == 2 else None, A.dtype, name)
+
+
+def _drop_empty(blocks: Any, sizes: list[int] | None, width: int | None, dtype: Any, name: str) -> ChunkedRows:
+    """Return the chunks that have rows; raise if there is none."""
+    if sizes is None:
+        from dask.delayed import delayed
+
+        from psilearn._distributed.scheduling import run_tasks
+
+        sizes = run_tasks([delayed(n_samples)(block) for block in blocks])
+    kept = [(block, size) for block, size in zip(blocks, sizes, strict=True) if size]
+    if not kept:
+        raise ValueError(f"{name} is empty: at least one object is needed.")
+    return ChunkedRows(tuple(block for block, _ in kept), tuple(size for _, size in kept), width, dtype)
+
+
+def _describe(sizes: tuple[int, ...]) -> str:
+    shown = ", ".join(map(str, sizes[:4]))
+    return f"{len(sizes)} chunks of {shown}{', …' if len(sizes) > 4 else ''} rows"

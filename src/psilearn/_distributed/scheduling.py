@@ -1,0 +1,80 @@
+"""Run tasks where Dask runs them: on the default client if there is one, else in threads."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from psilearn._backend import working_bytes
+
+WORKER_SHARE = 4  # a block of a task uses at most this part of the memory that its worker has per thread
+
+
+class ClusterLostError(ConnectionError):
+    """The scheduler, or too many workers in a row, went away while tasks were running."""
+
+
+def run_tasks(tasks: Sequence[Any]) -> list[Any]:
+    """Compute delayed objects together; BLAS uses one thread per task, so that results do not depend on the threads."""
+    from dask.base import compute
+
+    client = default_client()
+    limits = threadpool_limits(1, "blas") if client is None else nullcontext()
+    with limits, warnings.catch_warnings(), _convert_lost_cluster(client):
+        warnings.filterwarnings("ignore", "Sending large graph")  # landmarks are inputs of the tasks on purpose
+        return list(compute(*tasks))
+
+
+def default_client() -> Any:
+    """Return the client that Dask uses in this process, or None."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        return distributed.default_client()
+    except ValueError:
+        return None
+
+
+def block_budget() -> int:
+    """Return the bytes of a block: ``working_memory``, or less if that is too much for the smallest worker."""
+    client = default_client()
+    if client is None:
+        return working_bytes()
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    shares = [
+        worker["memory_limit"] // (WORKER_SHARE * max(1, worker["nthreads"]))
+        for worker in workers
+        if worker["memory_limit"]
+    ]
+    return min([working_bytes(), *shares])
+
+
+@contextmanager
+def _convert_lost_cluster(client: Any) -> Iterator[None]:
+    """Convert the errors of a lost scheduler, and of a task whose workers were lost repeatedly, to one clear error."""
+    try:
+        yield
+    except Exception as error:
+        module, name = type(error).__module__, type(error).__name__
+        if name == "KilledWorker":
+            raise ClusterLostError(
+                f"Several workers were lost while they computed the same task; most often their memory does not "
+                f"suffice. Use smaller chunks, such as X.rechunk({{0: 10_000}}), or workers with more memory. Dask: "
+                f"{error}"
+            ) from error
+        is_lost = isinstance(error, CancelledError) or name in ("CommClosedError", "ClosedClientError", "TimeoutError")
+        if client is None or not (is_lost or module.startswith("distributed.comm")):
+            raise
+        address = getattr(getattr(client, "scheduler", None), "address", "")
+        raise ClusterLostError(
+            f"The Dask scheduler {address} went away while tasks were running: start a cluster, connect a new "
+            f"distributed.Client, and call again. Shards that were complete are kept and not computed again. Dask: "
+            f"{name}: {error}"
+        ) from error

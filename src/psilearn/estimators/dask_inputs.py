@@ -1,0 +1,48 @@
+"""Dask collections as arguments of ``fit``: what is required of them, with advice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psilearn._distributed import ChunkedRows, as_chunks, check_aligned, is_dask
+from psilearn._utils.samples import n_samples
+from psilearn.landmarks.selection import Landmarks
+
+
+def convert_dask(X: Any, y: Any, unlabeled: Any) -> tuple[Any, Any, Any]:
+    """Return the arguments of ``fit`` with Dask collections in row chunks; X and y must be aligned."""
+    if is_dask(X) != is_dask(y):
+        given, other = ("X", "y") if is_dask(X) else ("y", "X")
+        raise TypeError(
+            f"{given} is a Dask collection but {other} is not. Type: {other} = dask.array.from_array({other}, "
+            f"chunks=({given}.chunks[0], -1)), or {given} = {given}.compute() if it fits into memory."
+        )
+    if is_dask(X):
+        X, y = as_chunks(X, "X"), as_chunks(y, "y")
+        check_aligned(X, "X", y, "y")
+    return X, y, as_chunks(unlabeled, "unlabeled") if is_dask(unlabeled) else unlabeled
+
+
+def require_landmarks(
+    X: Any, unlabeled: Any, input_landmarks: Landmarks | None, output_landmarks: Landmarks | None, regressor: Any
+) -> None:
+    """Raise if a fit to Dask collections would need a matrix of the size of the data, with its bytes and advice."""
+    if isinstance(X, ChunkedRows):
+        if regressor is not None:
+            raise ValueError(
+                "A regressor of scikit-learn needs all inputs in memory: fit(X.compute(), y.compute()), or leave "
+                "regressor out and set input_landmarks."
+            )
+        _require(input_landmarks, "input_landmarks", "inputs X", n_samples(X))
+        _require(output_landmarks, "output_landmarks", "outputs y", n_samples(X))
+    if isinstance(unlabeled, ChunkedRows):
+        _require(output_landmarks, "output_landmarks", "unlabeled outputs", n_samples(unlabeled))
+
+
+def _require(landmarks: Landmarks | None, name: str, what: str, n: int) -> None:
+    if landmarks is None:
+        raise ValueError(
+            f"Dask collections require {name}: without them the Gram matrix of the {n:,} {what} needs {8 * n * n:,} "
+            f"bytes on one machine. Set {name}, such as {name}={min(n, 2000)}; for an exact fit of data that fit "
+            f"into memory, pass .compute() of the collections."
+        )

@@ -1,0 +1,116 @@
+"""Worker processes: the same bits as in threads, also when a worker is killed; a lost scheduler is a clear error."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from psilearn import OEL
+from psilearn._distributed.scheduling import ClusterLostError, block_budget
+from psilearn.kernels import Gaussian
+from tests.dask_data import to_dask
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+N_CHUNKS = 12
+OPTIONS = {"processes": True, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+MODEL = OEL(Gaussian(0.1), Gaussian(0.3), alpha=1e-3, n_components=4, input_landmarks=20, output_landmarks=15)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with distributed.LocalCluster(**OPTIONS, memory_limit="1GiB") as running:
+        yield running
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster) as connected:
+        yield connected
+
+
+def _rows(number, columns, folder):
+    """Generate one chunk, slowly if its uses are counted in a folder."""
+    if folder is not None:
+        (Path(folder) / f"{number}-{time.monotonic_ns()}").touch()
+        time.sleep(0.02)
+    rng = np.random.default_rng(number)
+    X = rng.standard_normal((50, 6))
+    return X if columns == 6 else np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2], X[:, 3]])
+
+
+def _generated(columns, folder=None):
+    from dask.delayed import delayed
+
+    load = delayed(_rows)
+    parts = [da.from_delayed(load(i, columns, folder), (50, columns), float) for i in range(N_CHUNKS)]
+    return da.concatenate(parts)
+
+
+def assert_same_bits(model, other):
+    X = _rows(99, 6, None)
+    assert np.array_equal(model.embed(X), other.embed(X))
+    assert np.array_equal(model.eigenvalues_, other.eigenvalues_)
+    assert np.array_equal(model.candidates_.outputs, other.candidates_.outputs)
+
+
+def test_worker_processes_give_the_bits_of_threads_and_the_answer_of_one_machine(client):
+    found = clone(MODEL).fit(_generated(6), _generated(3))
+    with dask.config.set(scheduler="threads"):
+        in_threads = clone(MODEL).fit(_generated(6), _generated(3))
+        X, Y = _generated(6).compute(), _generated(3).compute()
+    assert_same_bits(found, in_threads)
+    expected = clone(MODEL).fit(X, Y)
+    np.testing.assert_allclose(np.abs(found.embed(X)), np.abs(expected.embed(X)), rtol=0, atol=1e-12)
+    lazy = found.predict(to_dask(X[:60], (30, 30)))
+    assert np.array_equal(lazy.compute(), expected.predict(X[:60]))
+
+
+def test_a_killed_worker_does_not_change_a_bit(cluster, client, tmp_path):
+    undisturbed = clone(MODEL).fit(_generated(6), _generated(3))
+    fitted = []
+    fit = threading.Thread(target=lambda: fitted.append(clone(MODEL).fit(_generated(6, str(tmp_path)), _generated(3))))
+    fit.start()
+    while fit.is_alive():
+        if len(list(tmp_path.iterdir())) > N_CHUNKS + 4:  # landmarks are gathered, and the sums have begun
+            os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+            break
+        time.sleep(0.002)
+    else:
+        pytest.fail("The fit ended before the worker was killed.")
+    fit.join(60)
+    assert len(fitted) == 1 and len(list(tmp_path.iterdir())) > 2 * N_CHUNKS  # chunks were computed again
+    assert_same_bits(undisturbed, fitted[0])
+
+
+def test_the_memory_of_the_workers_limits_the_blocks(client):
+    assert block_budget() == 2**30 // 4
+
+
+def test_a_lost_scheduler_is_a_clear_error(tmp_path):
+    options = {**OPTIONS, "processes": False, "n_workers": 1}
+    with distributed.LocalCluster(**options) as lost, distributed.Client(lost, timeout=2) as client:
+        errors = []
+
+        def fit():
+            try:
+                clone(MODEL).fit(_generated(6, str(tmp_path)), _generated(3))
+            except Exception as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=fit)
+        thread.start()
+        while not list(tmp_path.iterdir()):
+            time.sleep(0.005)
+        client.close()
+        lost.close()
+        thread.join(60)
+    assert len(errors) == 1 and isinstance(errors[0], ClusterLostError), errors
+    assert "went away" in str(errors[0])
