@@ -1,4 +1,5 @@
 import os
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 
@@ -14,6 +15,24 @@ from tests.problems import KINDS, Problem, make
 # The same examples in every run; ``pytest --hypothesis-profile=default`` draws new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+# Their subject is what Windows does not have: signals, limits of resources, links, pipes and permissions of files.
+NEEDS_POSIX = [
+    "_backend/test_memory_limits.py",
+    "_utils/test_folder_faults.py",
+    "_utils/test_locks.py",
+    "_utils/test_output_files.py",
+    "_utils/test_worker_processes.py",
+    "chem/molecules/test_chunk_files.py",
+    "chem/test_full_disk.py",
+    "cli/test_kills.py",
+    "cli/test_signals.py",
+    "datasets/test_home.py",
+    "datasets/test_sparse_rows.py",
+    "fuzz",
+    "test_benchmarks.py",
+    "test_memory.py",
+]
+collect_ignore = NEEDS_POSIX if sys.platform == "win32" else []
 BACKENDS = ["numpy", pytest.param("cpu", id="torch"), pytest.param("cuda", marks=pytest.mark.cuda)]
 
 

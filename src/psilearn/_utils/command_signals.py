@@ -1,7 +1,8 @@
-"""Signals and closed pipes of command-line commands: exit statuses as shells report them."""
+"""Signals, closed pipes and encodings of the output of command-line commands; exit statuses as shells report them."""
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -83,3 +84,13 @@ def flush_output() -> bool:
             os.close(nowhere)
             broken = True
     return broken
+
+
+def replace_unknown_characters() -> None:
+    """Print a question mark for each character that the encoding of a standard stream lacks, instead of failing.
+
+    Where the output of a command is redirected on Windows, its encoding has no Greek letters.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")

@@ -50,10 +50,15 @@ class FolderLock:
         """Let other processes write into the folder; remove the lock file if the folder is finished or discarded."""
         if self._descriptor is None:
             return
+        descriptor, self._descriptor = self._descriptor, None
+        if fcntl is None:  # Windows cannot remove an open file
+            os.close(descriptor)
+            if remove:
+                self.file.unlink(missing_ok=True)
+            return
         if remove:
             self.file.unlink(missing_ok=True)  # while it is held: see _open
-        os.close(self._descriptor)
-        self._descriptor = None
+        os.close(descriptor)
 
     def __del__(self) -> None:
         if getattr(self, "_descriptor", None) is not None:

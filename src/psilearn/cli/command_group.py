@@ -10,17 +10,25 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from psilearn._utils.command_signals import PIPE_STATUS, catch_signals, flush_output, report_interrupt
+from psilearn._utils.command_signals import (
+    PIPE_STATUS,
+    catch_signals,
+    flush_output,
+    replace_unknown_characters,
+    report_interrupt,
+)
 
 
 class CommandGroup(TyperGroup):
     """Commands whose exit status after a signal is 128 plus its number, as in shells.
 
-    If the reader of the output is gone, a command ends silently, as if by SIGPIPE.
+    If the reader of the output is gone, a command ends silently, as if by SIGPIPE. Characters that the encoding of the
+    output lacks are printed as question marks.
     """
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Parse the arguments and run a command."""
+        replace_unknown_characters()
         try:
             with catch_signals():
                 return super().main(*args, **extra)
