@@ -4,13 +4,15 @@ import os
 import signal
 import threading
 import time
+import warnings
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from psilearn import OEL
+from psilearn import OEL, OELCV
 from psilearn._distributed.scheduling import ClusterLostError, block_budget
 from psilearn.kernels import Gaussian
 from tests.dask_data import to_dask
@@ -114,3 +116,33 @@ def test_a_lost_scheduler_is_a_clear_error(tmp_path):
         thread.join(60)
     assert len(errors) == 1 and isinstance(errors[0], ClusterLostError), errors
     assert "went away" in str(errors[0])
+
+
+@pytest.mark.parametrize("landmarks", [None, 10])
+def test_a_search_on_the_cluster_has_the_scores_of_one_process(client, landmarks):
+    X, Y = _rows(0, 6, None), _rows(0, 3, None)
+    search = OELCV(
+        [Gaussian(0.1), Gaussian(1.0)],
+        Gaussian(0.3),
+        alphas=[1e-4, 1e-2],
+        n_components=[2, 4],
+        supervisions=[0.0, 0.5],
+        input_landmarks=landmarks,
+        output_landmarks=landmarks,
+        cv=2,
+        random_state=0,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # values at the edge of the grid
+        expected = clone(search).fit(X, Y)
+        with joblib.parallel_config("dask"):
+            found = search.fit(X, Y)
+    np.testing.assert_allclose(
+        found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], rtol=1e-12
+    )
+    assert found.best_params_["alpha"] == expected.best_params_["alpha"]
+
+
+def test_a_search_takes_its_data_in_memory():
+    with pytest.raises(TypeError, match=r"OELCV takes its data in memory: search on a sample"):
+        OELCV().fit(_generated(6), _generated(3))

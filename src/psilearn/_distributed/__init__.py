@@ -5,7 +5,7 @@ Code that works on blocks calls :func:`map_chunks`, :func:`concat_chunks` or :fu
 once for a collection in memory and once per chunk for a chunked one. Dask is imported only when it is used.
 """
 
-from psilearn._distributed.chunk_tasks import concat_chunks, map_chunks, reduce_chunks, sum_chunks
+from psilearn._distributed.chunk_tasks import concat_chunks, map_chunks, map_items, reduce_chunks, sum_chunks
 from psilearn._distributed.chunked_rows import ChunkedRows, as_chunks, check_aligned, is_dask
 from psilearn._distributed.lazy_rows import as_rows, lazy_rows
 
@@ -18,6 +18,7 @@ __all__ = [
     "is_dask",
     "lazy_rows",
     "map_chunks",
+    "map_items",
     "reduce_chunks",
     "sum_chunks",
 ]

@@ -111,6 +111,15 @@ def chunk_tasks(
     return tasks
 
 
+def map_items(function: Callable[..., Any], shared: Any, items: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Return ``function(shared, *item)`` for each item, one task per item; the shared object is sent once."""
+    from dask.delayed import delayed
+
+    run = delayed(function, pure=False)
+    common = delayed(shared, traverse=False)
+    return run_tasks([run(common, *(delayed(part, traverse=False) for part in item)) for item in items])
+
+
 def add_results(parts: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Add tuples of arrays and numbers entry by entry, from the first to the last."""
     total = [np.array(value, order="K") if isinstance(value, np.ndarray) else value for value in parts[0]]

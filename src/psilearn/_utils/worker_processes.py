@@ -36,6 +36,11 @@ def run_parallel(tasks: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:
         ) from error
 
 
+def uses_dask() -> bool:
+    """Return whether a surrounding ``joblib.parallel_config`` chooses Dask's workers."""
+    return type(get_active_backend()[0]).__name__ == "DaskDistributedBackend"
+
+
 def end_workers() -> None:
     """End all worker processes of this process at once."""
     for process in multiprocessing.active_children():

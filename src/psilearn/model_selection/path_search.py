@@ -16,7 +16,7 @@ from psilearn._utils import validation
 from psilearn._utils.fitted_state import publish
 from psilearn._utils.progress import show_progress, track
 from psilearn._utils.samples import Samples
-from psilearn._utils.worker_processes import run_parallel
+from psilearn._utils.worker_processes import run_parallel, uses_dask
 from psilearn.model_selection import grids
 from psilearn.model_selection.best_estimator import BestEstimatorPredictions
 from psilearn.model_selection.choice import Choice, best_row, results_table, rows_where
@@ -30,7 +30,7 @@ from psilearn.model_selection.split_outputs import (
     OutputPath,
     SearchedOutputs,
 )
-from psilearn.model_selection.split_scores import SplitTask
+from psilearn.model_selection.split_scores import SplitTask, scores_on_dask
 from psilearn.model_selection.splits import uses_leave_one_out
 
 
@@ -261,8 +261,11 @@ class PathSearch(BestEstimatorPredictions):
     def _run(self, tasks: list[SplitTask], compute: Compute) -> Array:
         """Return the scores of all tasks, computed in parallel if requested, of shape (splits × input kernels, …).
 
-        joblib shares large arrays between processes and limits the threads of BLAS.
+        joblib shares large arrays between processes and limits the threads of BLAS. With joblib's backend "dask", tasks
+        run on the workers of the default client, and the data are sent once.
         """
+        if uses_dask() and compute.device is None and self.n_jobs != 1:
+            return np.concatenate(scores_on_dask(tasks))
         n_jobs = self.n_jobs if compute.device is None else 1  # whatever a surrounding parallel_config sets
         results = run_parallel((delayed(task.scores)() for task in tasks), n_jobs)
         return np.concatenate(list(track(results, f"{type(self).__name__}: splits", total=len(tasks))))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from psilearn._distributed import is_dask
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.decoding import Candidates, SharedCandidates, as_candidates
@@ -57,6 +58,12 @@ def check_problem(search: Any, X: Samples, y: Samples, unlabeled: Any, candidate
     """Validate the parameters of a search and its data, before any long computation starts."""
     if y is None:
         raise ValueError(f"{type(search).__name__} requires y to be passed, but the target y is None.")
+    if any(is_dask(part) for part in (X, y, unlabeled)):
+        raise TypeError(
+            f"{type(search).__name__} takes its data in memory: search on a sample, such as X[::100].compute() and "
+            f"y[::100].compute(), and fit best_params_ on the Dask collections. The tasks of a search run on a cluster "
+            f'inside of joblib.parallel_config("dask").'
+        )
     validation.check_bool(search.refit, "refit")
     validation.check_bool(search.one_standard_error, "one_standard_error")
     validation.check_verbose(search.verbose, "verbose")

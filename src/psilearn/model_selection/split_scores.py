@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.base import clone
 from threadpoolctl import ThreadpoolController
 
 from psilearn._backend import Compute, to_numpy
+from psilearn._distributed import map_items
 from psilearn._linalg import Array
 from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Index, Samples, take
@@ -83,6 +84,20 @@ class SplitTask:
         remaining = iter(tables)
         groups = [np.concatenate([next(remaining) for _ in group], axis=2) for group in self.output_paths]
         return np.stack(groups, axis=1)
+
+
+def scores_on_dask(tasks: Sequence[SplitTask]) -> list[Array]:
+    """Return the scores of all tasks, one per split and input kernel, computed on Dask's workers.
+
+    Kernel values are computed where they are used: only the data and the coordinates of the outputs are sent.
+    """
+    none = np.empty(0, dtype=np.intp)
+    shared = replace(tasks[0], input_kernels=(), train=none, held=none)
+    return map_items(_scores_of_split, shared, [(task.input_kernels, task.train, task.held) for task in tasks])
+
+
+def _scores_of_split(shared: SplitTask, input_kernels: Sequence[Kernel], train: Index, held: Index) -> Array:
+    return replace(shared, input_kernels=input_kernels, train=train, held=held).scores()
 
 
 class _Cache:
