@@ -6,21 +6,21 @@ that suggests numbers of landmarks if it does not suffice.
 With n inputs, d distinct outputs of rank r, q input landmarks and r output landmarks, p components, blocks of s bytes
 per number (8 in float64, 4 in float32) and blocks within ``working_memory`` W, in bytes:
 
-======================  =================================================  =========================
-step of a fit           peak                                               what remains
-======================  =================================================  =========================
-outputs, exact          8 d² + 8 d·r                                       8 d·r + 8 r²
-outputs, landmarks      the larger of 4·r·N + 2400·N, N = max(4r, 10⁴),    8 r² for the landmarks and
-                        while they are chosen, and what remains + a block  8 r² per moment; 12 r² if
-                        of at most W/3                                     s = 4
-regression, exact       8 n² + 16 n·r, + 8 n·r if c > 0                    8 n·r, 16 n·r if c > 0
-regression, landmarks   16 q² (24 q² if s = 4) + 24 q·r, or + 8 q·r and    8 q² + 16 q·r, or 8 q·r +
-                        a block of at most W                               8 r² with output landmarks
+======================  ==================================================  =========================
+step of a fit           peak                                                what remains
+======================  ==================================================  =========================
+outputs, exact          8 d² + 8 d·r                                        8 d·r + 8 r²
+outputs, landmarks      the larger of 4·r·N + 2400·N, N = max(4r, 10⁴),     8 r² for the landmarks and
+                        while they are chosen, and what remains + a block   8 r² per moment; 12 r² if
+                        of at most W/3                                      s = 4
+regression, exact       8 n² + 16 n·r, + 8 n·r if c > 0                     8 n·r, 16 n·r if c > 0
+regression, landmarks   16 q² (24 q² if s = 4) + 24 q·r, or + 8 q·r and     8 q² + 16 q·r, or 8 q·r +
+                        a block of at most W                                8 r² with output landmarks
 directions, dense       16 r² + 8 r·p, or 32 r² if r ≤ 1000 or 2p > r
 directions, iterated    216·r·(p + max(10, p/10)), if r > 2500 and 20p < r
 candidates              8 d·p (s·d·p and a block of at most W with
                         landmarks) + 16 r·p + 8 n·p or 8 q·p
-======================  =================================================  =========================
+======================  ==================================================  =========================
 
 The steps follow one another, each in addition to what the steps before it keep: the peak is the largest of these sums.
 Nothing grows with n·q, with the number of unlabeled outputs or with the number of candidates that are searched, except
