@@ -1,11 +1,13 @@
-"""Why supervise an output embedding? The paper's remark, in two dimensions.
+"""
+Why supervise an output embedding?
+==================================
 
-The input is x and the output is (x, z), where z is independent of x and has a larger variance. One dimension is kept.
-Kernel PCA of the outputs keeps z, which cannot be predicted from x; the supervised embedding keeps x.
-
-    python examples/supervised_line.py
+The paper's remark, in two dimensions. The input is x and the output is (x, z), where z is independent of x and has a
+larger variance. One dimension is kept. Kernel PCA of the outputs keeps z, which cannot be predicted from x; the
+supervised embedding keeps x.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from psilearn import KDE, OEL
@@ -19,6 +21,9 @@ models = {
     "KDE, unsupervised": KDE(Linear(), Linear(), alpha=1e-3, n_components=1),
     "OEL₀, supervised": OEL(Linear(), Linear(), alpha=1e-3, n_components=1, supervision=1.0),
 }
+
+fig, ax = plt.subplots(figsize=(6, 5))
+ax.scatter(*Y.T, s=6, color="0.7")
 for name, model in models.items():
     model.fit(X, Y)
     direction = model.transform_outputs(np.eye(2))[:, 0]  # G in the coordinates (x, z)
@@ -27,3 +32,7 @@ for name, model in models.items():
         f"{name}: keeps the direction ({direction[0]:+.2f}, {direction[1]:+.2f}) and predicts {100 * explained:.0f} % "
         f"of its variance"
     )
+    ax.axline((0, 0), tuple(direction), label=f"{name}: {100 * explained:.0f} % predictable", color=f"C{len(ax.lines)}")
+ax.set(xlabel="x, which the input determines", ylabel="z, noise", aspect="equal")
+ax.legend()
+plt.show()
