@@ -12,7 +12,13 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "psilearn"
 TESTS = ROOT / "tests"
-TESTS_WITHOUT_A_MODULE = {"test_benchmarks.py", "test_documentation.py", "test_paper_data.py", "test_public_api.py"}
+TESTS_WITHOUT_A_MODULE = {
+    "test_benchmarks.py",
+    "test_documentation.py",
+    "test_paper_data.py",
+    "test_public_api.py",
+    "test_site.py",
+}
 
 LOADED_MODULES = """
 import json, sys
