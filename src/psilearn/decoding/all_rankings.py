@@ -17,7 +17,7 @@ coordinates of the kernel, where it has structure:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import factorial
 from typing import Any
@@ -28,11 +28,10 @@ from scipy.optimize import linear_sum_assignment
 from psilearn._backend import Compute, iter_blocks, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index, Samples, take
-from psilearn.decoding.candidates import Candidates, RankedRow
 from psilearn.decoding.found_rows import FoundRows
 from psilearn.decoding.kemeny import best_kemeny
-from psilearn.decoding.output_set import OutputSet
 from psilearn.decoding.path_decoder import DecodedStep, PathDecoder
+from psilearn.decoding.rule_candidates import RuleCandidates
 from psilearn.decoding.shared import SharedCandidates
 from psilearn.decoding.top_k import TopK
 from psilearn.embedding import Embedding
@@ -110,7 +109,7 @@ def has_all_rankings(kernel: Kernel) -> bool:
     return find_solver(kernel) is not None
 
 
-class AllRankings(Candidates):
+class AllRankings(RuleCandidates):
     """All rankings of the items of a model.
 
     The nearest ranking is found by a solver, without a list. For everything else, such as the k > 1 nearest rankings or
@@ -192,30 +191,12 @@ class AllRankings(Candidates):
     def _max_size(self) -> int:
         return factorial(self._n_items)
 
-    def _outputs_of(self, example: int) -> Samples:
-        return self.listed.outputs
-
-    def _take(self, indices: Index) -> Samples:
-        return self.listed._take(indices)
-
-    def _restrict(self, examples: slice | Index) -> AllRankings:
-        return self
-
-    def _groups(self, n_examples: int) -> Iterator[tuple[OutputSet, Index]]:
-        return self.listed._groups(n_examples)
-
-    def _distinct(self) -> AllRankings:
-        return self
-
-    def _validate(self, check: Callable[[Samples, str], Samples], n_examples: int) -> AllRankings:
-        return self
-
     def _for_embedding(self, embedding: Embedding) -> AllRankings:
         return AllRankings(embedding, self.known)
 
     def _match(self, truth: Samples) -> Index:
         self.kernel.check_full(truth, "y")
-        return self.listed._match(truth)
+        return super()._match(truth)
 
     def _nearest(self, Z: Any, k: int, compute: Compute) -> TopK:
         if k > 1:
@@ -224,12 +205,6 @@ class AllRankings(Candidates):
         ranks, distances = nearest_rankings(self.kernel, self.lift, to_numpy(Z), self._n_items)
         nearest = SharedCandidates(self.kernel.to_form_of(self.known, ranks))
         return TopK(np.arange(len(ranks))[:, None], distances[:, None], nearest)
-
-    def _ranked(self, Z: Any, compute: Compute) -> Iterator[RankedRow]:
-        return self.listed._ranked(Z, compute)
-
-    def _positions(self, Z: Any, truth: Index, compute: Compute) -> tuple[Array, Array]:
-        return self.listed._positions(Z, truth, compute)
 
     def _path_decoder(
         self, embedding: Embedding, sizes: Sequence[int] | None, compute: Compute, truth: Index | None

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from psilearn._backend import Compute
-from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import Index, Samples
-from psilearn.decoding.candidates import Candidates, RankedRow
 from psilearn.decoding.label_sets.found_sets import FoundSets
 from psilearn.decoding.label_sets.label_rows import check_label_rows, count_labels, is_packed, like_known, to_label_rows
 from psilearn.decoding.label_sets.path import LabelSetPathDecoder
-from psilearn.decoding.output_set import OutputSet
 from psilearn.decoding.path_decoder import PathDecoder
+from psilearn.decoding.rule_candidates import RuleCandidates
 from psilearn.decoding.shared import SharedCandidates
 from psilearn.decoding.top_k import TopK
 from psilearn.embedding import Embedding
 
 
-class ListableLabelSets(Candidates):
+class ListableLabelSets(RuleCandidates):
     """Label sets that are given by a rule.
 
     The nearest sets are found without a list wherever a subclass can; for everything else, such as the position of a
@@ -115,29 +113,8 @@ class ListableLabelSets(Candidates):
     def _solve(self, Z: Any, basis: Any, k: int, compute: Compute) -> FoundSets:
         """Return the k nearest sets of predicted embeddings Z (q, p) for a basis (r, p) of the landmarks."""
 
-    def _outputs_of(self, example: int) -> Samples:
-        return self.listed.outputs
-
-    def _take(self, indices: Index) -> Samples:
-        return self.listed._take(indices)
-
-    def _restrict(self, examples: slice | Index) -> Self:
-        return self
-
-    def _groups(self, n_examples: int) -> Iterator[tuple[OutputSet, Index]]:
-        return self.listed._groups(n_examples)
-
-    def _distinct(self) -> Self:
-        return self
-
-    def _validate(self, check: Callable[[Samples, str], Samples], n_examples: int) -> Self:
-        return self
-
     def _for_embedding(self, embedding: Embedding) -> Self:
         return self._copy(embedding, self.known)
-
-    def _match(self, truth: Samples) -> Index:
-        return self.listed._match(truth)
 
     def _nearest(self, Z: Any, k: int, compute: Compute) -> TopK:
         if not self._has_solver(k):
@@ -146,12 +123,6 @@ class ListableLabelSets(Candidates):
         found = self._solve(Z, self._known_embedding().basis, min(k, self._max_size()), compute)
         candidates = SharedCandidates(self._to_outputs(found.rows))
         return TopK(np.arange(found.distances.size).reshape(found.distances.shape), found.distances, candidates, k)
-
-    def _ranked(self, Z: Any, compute: Compute) -> Iterator[RankedRow]:
-        return self.listed._ranked(Z, compute)
-
-    def _positions(self, Z: Any, truth: Index, compute: Compute) -> tuple[Array, Array]:
-        return self.listed._positions(Z, truth, compute)
 
     def _path_decoder(
         self, embedding: Embedding, sizes: Sequence[int] | None, compute: Compute, truth: Index | None
