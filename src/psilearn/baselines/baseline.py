@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from psilearn._linalg import Array
 from psilearn._utils import validation
+from psilearn._utils.estimator_tags import declare_sparse_inputs_and_outputs
 from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
 from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Samples, describe_shape, distinct, n_columns, n_samples, take
@@ -305,8 +306,4 @@ class Baseline(TunedLearner, CandidateChoice, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         """Declare sparse inputs, and required outputs of several columns."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags
+        return declare_sparse_inputs_and_outputs(super().__sklearn_tags__())

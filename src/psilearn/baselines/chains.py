@@ -109,8 +109,7 @@ class ECC(Baseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for value in self._tuned_values():
-            validation.check_regularization(value, "C")
+        self._check_regularization()
         validation.check_count(self.n_chains, "n_chains")
         if self.max_chain_labels is not None:
             validation.check_count(self.max_chain_labels, "max_chain_labels")

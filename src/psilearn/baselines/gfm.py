@@ -110,8 +110,7 @@ class GFM(Baseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for value in self._tuned_values():
-            validation.check_regularization(value, "C")
+        self._check_regularization()
         validation.check_option(self.estimate, ESTIMATES, "estimate")
 
     def _learn(self, X: Samples, Y: Array, settings: float, held_out: Pairs | None) -> float:

@@ -113,8 +113,7 @@ class KRR(_KernelLeastSquares):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for value in self._tuned_values():
-            validation.check_regularization(value, "alpha")
+        self._check_regularization()
 
     def _learn(self, X: Samples, Y: Array, settings: float, held_out: Pairs | None) -> float:
         self.coef_ = self._solve(X, Y, float(settings))

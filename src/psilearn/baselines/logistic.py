@@ -127,8 +127,7 @@ class LR(LinearLabels):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for value in self._tuned_values():
-            validation.check_regularization(value, "C")
+        self._check_regularization()
         validation.check_option(self.thresholds, ("one", "per_label"), "thresholds")
 
     def _find_threshold(self, Y: Array, soft: Array) -> float | Array:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from psilearn._linalg import Array
+from psilearn._utils import validation
 from psilearn._utils.holdout import Pairs, hold_out
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn._utils.validation import RandomStateLike
@@ -92,6 +93,11 @@ class TunedLearner(ABC):
         if isinstance(value, np.ndarray) and value.ndim:
             return value.tolist()
         return list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else [value]
+
+    def _check_regularization(self) -> None:
+        """Raise an error for an invalid value of a tuned parameter that regularizes."""
+        for value in self._tuned_values():
+            validation.check_regularization(value, self.tuned_parameter)
 
     def _store_tuned(self, value: TunedValue) -> None:
         """Store the chosen value of the tuned parameter under its name with an underscore."""

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from psilearn._backend import Compute, is_tensor, like_input, resolve_compute, to_numpy
 from psilearn._distributed import is_dask
 from psilearn._linalg import Array
+from psilearn._utils.estimator_tags import declare_sparse_inputs_and_outputs
 from psilearn._utils.fitted_state import fitted_snapshot
 from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Samples, n_columns, n_samples
@@ -177,8 +178,4 @@ class FittedModel(BaseEstimator):
         return as_candidates(candidates, self.candidates_, self._check_outputs, n_examples)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags
+        return declare_sparse_inputs_and_outputs(super().__sklearn_tags__())
