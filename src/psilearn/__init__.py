@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         plotting,
         rankings,
         regression,
+        serve,
         theory,
     )
     from psilearn._backend import computing
@@ -74,6 +75,7 @@ __all__ = [
     "rankings",
     "regression",
     "save_model",
+    "serve",
     "theory",
 ]
 

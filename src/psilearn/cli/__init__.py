@@ -1,4 +1,4 @@
-"""The command line: ``psilearn demo``, ``data``, ``reproduce``, ``candidates`` and ``metabolites``."""
+"""The command line: ``psilearn demo``, ``data``, ``reproduce``, ``candidates``, ``metabolites`` and ``serve``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from psilearn._utils.command_errors import report_errors
 from psilearn._utils.output_files import check_output_file
 from psilearn.chem.commands import candidates_app, metabolites_app
 from psilearn.cli.command_group import CommandGroup
+from psilearn.serve.serve_command import serve_models
 
 __all__ = ["app"]
 
@@ -23,6 +24,7 @@ app = typer.Typer(
 )
 app.add_typer(candidates_app, name="candidates")
 app.add_typer(metabolites_app, name="metabolites")
+app.command("serve")(serve_models)
 
 SeedOption = Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)]
 

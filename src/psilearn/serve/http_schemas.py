@@ -1,0 +1,130 @@
+"""Schemas of requests and responses."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictStr
+
+FiniteNumber = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Name = Annotated[StrictStr, Field(max_length=100)]
+
+
+class StrictModel(BaseModel):
+    """A JSON object without further fields."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SparseRow(StrictModel):
+    """A row by its nonzero entries."""
+
+    indices: list[Annotated[int, Field(strict=True, ge=0, lt=2**31)]]
+    values: list[FiniteNumber]
+
+
+# A row of numbers, a sparse row, a text, a number, or another object as lists.
+Item = list[FiniteNumber] | SparseRow | StrictStr | FiniteNumber | list[Any]
+
+
+class InputsRequest(StrictModel):
+    """Inputs of a model."""
+
+    model: Name | None = Field(None, description="Name of the model; by default the first one.")
+    inputs: Annotated[list[Item], Field(min_length=1)]
+
+
+class PredictRequest(InputsRequest):
+    """Inputs, and candidates as in the library."""
+
+    candidates: Literal["known", "near", "all"] | Annotated[list[Item], Field(min_length=1)] | None = None
+
+
+class TopKRequest(PredictRequest):
+    """Inputs whose k nearest candidates are asked for."""
+
+    k: Annotated[int, Field(strict=True, ge=1)] = 10
+
+
+class SetsRequest(PredictRequest):
+    """Inputs whose conformal sets are asked for."""
+
+    coverage: Annotated[float, Field(strict=True, ge=0, le=1)] = 0.9
+    limit: Annotated[int, Field(strict=True, ge=1)] = Field(100, description="Number of members that are returned.")
+
+
+class PredictResponse(BaseModel):
+    """One output per input: a list of numbers, a sparse row as indices and values, a text or another object."""
+
+    model: str
+    outputs: list[Any]
+
+
+class NearestCandidates(BaseModel):
+    """Candidates of one input, nearest first, with squared distances in the output space."""
+
+    outputs: list[Any]
+    distances: list[float | None]
+
+
+class TopKResponse(BaseModel):
+    """The nearest candidates of each input."""
+
+    model: str
+    results: list[NearestCandidates]
+
+
+class ConformalSet(NearestCandidates):
+    """The first members of a conformal set, and its size."""
+
+    size: int
+
+
+class SetsResponse(BaseModel):
+    """The conformal set of each input."""
+
+    model: str
+    coverage: float
+    results: list[ConformalSet]
+
+
+class EmbedResponse(BaseModel):
+    """The predicted embedding z(x) of each input."""
+
+    model: str
+    embeddings: list[list[float]]
+
+
+class ModelDescription(BaseModel):
+    """What a model takes and returns."""
+
+    name: str
+    estimator: str
+    input_kind: Literal["rows", "sparse rows", "texts", "numbers", "objects", "spectra"]
+    input_width: int | None
+    output_kind: Literal["rows", "sparse rows", "texts", "numbers", "objects", "spectra"]
+    output_width: int | None
+    n_candidates: int
+    n_components: int
+    calibrated: bool
+    image_width: int | None = Field(None, description="Pixels per line, if inputs and outputs are parts of images.")
+
+
+class ModelsResponse(BaseModel):
+    """The models of the service, and the library of molecules, if it ranks spectra."""
+
+    version: str
+    models: list[ModelDescription]
+    spectra: dict[str, Any] | None = Field(None, description="The metabolite model, its library and its adducts.")
+
+
+class Health(BaseModel):
+    """The service answers."""
+
+    status: Literal["ok"] = "ok"
+
+
+class ErrorResponse(BaseModel):
+    """Why a request was rejected."""
+
+    detail: Any

@@ -1,0 +1,126 @@
+"""JSON values of requests as collections of inputs and outputs, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from psilearn._utils.files import to_json_value
+from psilearn._utils.samples import Samples
+
+CollectionKind = Literal["rows", "sparse rows", "texts", "numbers", "objects", "spectra"]
+
+
+def kind_of(collection: Samples) -> CollectionKind:
+    """Return the kind of the objects of a collection, such as the training inputs of a model."""
+    if sparse.issparse(collection):
+        return "sparse rows"
+    if hasattr(collection, "shape"):
+        if len(collection.shape) == 2:
+            return "rows"
+        return "texts" if np.asarray(collection).dtype.kind in "US" else "numbers"
+    return _kind_of_items(list(collection))
+
+
+def _kind_of_items(items: list[Any]) -> CollectionKind:
+    if items and all(isinstance(item, str) for item in items):
+        return "texts"
+    if items and type(items[0]).__name__ == "Spectrum":
+        return "spectra"
+    is_number = [isinstance(item, int | float) and not isinstance(item, bool) for item in items]
+    return "numbers" if items and all(is_number) else "objects"
+
+
+def to_collection(values: Sequence[Any], like: Samples, name: str) -> Samples:
+    """Return JSON values as a collection of the form of another one; raise a ValueError that names a wrong value."""
+    kind = kind_of(like)
+    if kind in ("rows", "sparse rows"):
+        width = int(like.shape[1])
+        if kind == "rows":
+            return np.array([_to_dense(value, width, f"{name}[{i}]") for i, value in enumerate(values)])
+        return _to_csr(values, width, name)
+    if kind == "texts":
+        return _check_all(values, str, "text", name)
+    if kind == "numbers":
+        return np.array(_check_all(values, (int, float), "a number", name), dtype=np.asarray(like).dtype)
+    return [_restore_tuples(value, like[0]) for value in values]
+
+
+def to_json_items(collection: Samples) -> list[Any]:
+    """Return the objects of a collection as JSON values: rows as lists, sparse rows as indices and values."""
+    if sparse.issparse(collection):
+        rows = collection.tocsr()
+        return [_sparse_row(rows, i) for i in range(rows.shape[0])]
+    return [to_json_value(item) for item in collection]
+
+
+def to_json_numbers(numbers: Any) -> list[float | None]:
+    """Return numbers as JSON; None stands for ∞."""
+    return [float(number) if math.isfinite(number) else None for number in numbers]
+
+
+def _sparse_row(rows: Any, i: int) -> dict[str, list[Any]]:
+    part = slice(rows.indptr[i], rows.indptr[i + 1])
+    return {"indices": rows.indices[part].tolist(), "values": rows.data[part].tolist()}
+
+
+def _to_dense(value: Any, width: int, name: str) -> Any:
+    if not isinstance(value, list) or not all(_is_number(number) for number in value):
+        raise ValueError(f"{name} must be a list of {width} numbers; got {describe(value)}.")
+    if len(value) != width:
+        raise ValueError(f"{name} has {len(value)} numbers; the model takes {width}.")
+    return np.array(value, dtype=np.float64)
+
+
+def _to_csr(values: Sequence[Any], width: int, name: str) -> Any:
+    """Return rows, as lists of all numbers or as indices and values, as a CSR matrix."""
+    parts = [_to_sparse(value, width, f"{name}[{i}]") for i, value in enumerate(values)]
+    starts = np.cumsum([0, *(len(indices) for indices, _ in parts)])
+    indices = np.concatenate([indices for indices, _ in parts]).astype(np.int32)
+    data = np.concatenate([numbers for _, numbers in parts])
+    return sparse.csr_matrix((data, indices, starts), shape=(len(parts), width))
+
+
+def _to_sparse(value: Any, width: int, name: str) -> tuple[Any, Any]:
+    """Return the columns and the values of a row in the order of the columns."""
+    if not isinstance(value, dict):
+        dense = _to_dense(value, width, name)
+        columns = np.flatnonzero(dense)
+        return columns, dense[columns]
+    columns, numbers = np.array(value["indices"], dtype=np.int64), np.array(value["values"], dtype=np.float64)
+    if len(columns) != len(numbers):
+        raise ValueError(f"{name} has {len(columns)} indices and {len(numbers)} values; it needs one of each.")
+    if len(columns) and (columns.min() < 0 or columns.max() >= width or len(np.unique(columns)) < len(columns)):
+        raise ValueError(f"{name}.indices must be different numbers from 0 to {width - 1}.")
+    order = np.argsort(columns)
+    return columns[order], numbers[order]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _check_all(values: Sequence[Any], types: Any, noun: str, name: str) -> list[Any]:
+    for i, value in enumerate(values):
+        if not isinstance(value, types) or isinstance(value, bool):
+            raise ValueError(f"{name}[{i}] must be {noun}; got {describe(value)}.")
+    return list(values)
+
+
+def _restore_tuples(value: Any, like: Any) -> Any:
+    """Return a JSON value with tuples where an object of the model has them, because JSON has only lists."""
+    if not isinstance(value, list):
+        return value
+    inner = like[0] if isinstance(like, list | tuple) and like else None
+    items = [_restore_tuples(item, inner) for item in value]
+    return tuple(items) if isinstance(like, tuple) else items
+
+
+def describe(value: Any) -> str:
+    """Return the JSON type of a value; values of a request are neither logged nor repeated."""
+    names = {list: "a list", dict: "an object", str: "text", bool: "a truth value", type(None): "null"}
+    return names.get(type(value), "a number")

@@ -1,0 +1,58 @@
+"""The command ``psilearn serve``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from psilearn._utils.command_errors import report_errors
+from psilearn._utils.missing_packages import explain_missing
+
+TOKEN_VARIABLE = "PSILEARN_TOKEN"
+MIN_TOKEN, MAX_TOKEN = 16, 1000  # characters
+MISSING = "The service needs FastAPI and uvicorn: pip install 'psilearn[serve]'."
+
+
+def serve_models(
+    models: Annotated[list[Path], typer.Argument(help="Folders of saved models.", metavar="MODEL...")],
+    host: Annotated[str, typer.Option(help="Address to listen on; others than 127.0.0.1 need a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 for a free one.", min=0, max=65535)] = 8000,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the token of clients. By default, the variable PSILEARN_TOKEN.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Further name by which clients call the service; can be repeated.")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Number of processes.", min=1, max=64)] = 1,
+    device: Annotated[
+        str | None, typer.Option(help="Device of torch, cpu or cuda. By default, that of the saved model.")
+    ] = None,
+) -> None:
+    """Serve saved models over HTTP, with a page for browsers.
+
+    The service is described in docs/serve.md and by itself at /openapi.json.
+    """
+    with report_errors():
+        with explain_missing(MISSING):
+            from psilearn.serve.request_guard import Access
+            from psilearn.serve.server_process import ServiceSettings, bind_socket, run_service
+
+        token = read_token(token_file)
+        settings = ServiceSettings(tuple(models), host, port, token, tuple(allow_host or ()), device)
+        Access.of(host, token)  # before the models are loaded
+        app = settings()
+        listener = bind_socket(host, port)
+        typer.echo(f"http://{host}:{listener.getsockname()[1]}", err=True)
+        run_service(settings if workers > 1 else lambda: app, listener, limits=settings.limits, workers=workers)
+
+
+def read_token(file: Path | None) -> str | None:
+    """Return the token of a file or of the environment: it never stands on a command line, which others can see."""
+    token = os.environ.get(TOKEN_VARIABLE) if file is None else file.read_text(encoding="utf-8")
+    token = token.strip() if token else None
+    if token is not None and not (MIN_TOKEN <= len(token) <= MAX_TOKEN and token.isascii() and token.isprintable()):
+        raise ValueError(f"A token must have {MIN_TOKEN} to {MAX_TOKEN} printable ASCII characters.")
+    return token

@@ -1,0 +1,105 @@
+"""Run the service: one or several processes of uvicorn on one port."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.supervisors import Multiprocess
+
+from psilearn.serve.http_app import create_app
+from psilearn.serve.request_log import configure_logs
+from psilearn.serve.served_models import ServedModel
+from psilearn.serve.service_limits import Limits
+
+GRACE_SECONDS = 30  # that running requests get to finish
+START_SECONDS = 120  # that a process may take to start on a busy machine
+MAX_HEAD_BYTES = 16 * 1024
+
+
+@dataclass(frozen=True)
+class ServiceSettings:
+    """What a process needs to serve models; it can be sent to other processes."""
+
+    models: tuple[Path, ...]
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = field(default=None, repr=False)
+    allowed_hosts: tuple[str, ...] = ()
+    device: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    def __call__(self) -> FastAPI:
+        """Load the models and make the application."""
+        configure_logs()
+        served = [ServedModel.load(path, self.device) for path in self.models]
+        return create_app(
+            served, host=self.host, token=self.token, allowed_hosts=self.allowed_hosts, limits=self.limits
+        )
+
+
+class TimedProtocol(H11Protocol):
+    """HTTP/1.1 that closes connections whose first request does not arrive in time."""
+
+    header_seconds = Limits().header_seconds
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Accept a connection."""
+        super().connection_made(transport)
+        self.loop.call_later(self.header_seconds, self._close_without_request)
+
+    def _close_without_request(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Return a listening socket; port 0 takes a free one. Raise an OSError that names the address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise OSError(f"{host}:{port} cannot be used: {error.strerror}. Choose another --port.") from error
+    listener.set_inheritable(True)
+    return listener
+
+
+def run_service(make_app: Callable[[], FastAPI], listener: socket.socket, *, limits: Limits, workers: int = 1) -> None:
+    """Serve until a signal asks to stop; running requests are finished first."""
+    configure_logs()
+    config = uvicorn.Config(
+        make_app,
+        factory=True,
+        workers=workers,
+        http=make_protocol(limits),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=limits.connections,
+        timeout_keep_alive=limits.header_seconds,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_worker_healthcheck=START_SECONDS,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+    )
+    if workers > 1:
+        Multiprocess(config, [listener]).run()
+    else:
+        uvicorn.Server(config).run([listener])
+
+
+def make_protocol(limits: Limits) -> Any:
+    """Return the protocol with the time limit of the service."""
+    TimedProtocol.header_seconds = limits.header_seconds
+    return TimedProtocol
