@@ -146,3 +146,25 @@ def test_a_search_on_the_cluster_has_the_scores_of_one_process(client, landmarks
 def test_a_search_takes_its_data_in_memory():
     with pytest.raises(TypeError, match=r"OELCV takes its data in memory: search on a sample"):
         OELCV().fit(_generated(6), _generated(3))
+
+
+def test_shards_are_built_and_searched_by_the_workers_also_if_one_is_killed(cluster, client, tmp_path):
+    model = clone(MODEL).fit(_rows(0, 6, None), _rows(0, 3, None))
+    outputs = _generated(3)
+    expected = model.predict_topk(_rows(99, 6, None), 5, outputs.compute())
+    touched = tmp_path / "touched"
+    touched.mkdir()
+    built = []
+    slow = _generated(3, str(touched))
+    build = threading.Thread(target=lambda: built.append(model.candidate_set(slow, tmp_path / "set")))
+    build.start()
+    while build.is_alive() and len(list(touched.iterdir())) < 4:
+        time.sleep(0.002)
+    os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+    build.join(60)
+    assert len(built) == 1 and len(built[0].shards) == N_CHUNKS
+    found = model.predict_topk(_rows(99, 6, None), 5, built[0])
+    assert np.array_equal(found.indices, expected.indices)
+    np.testing.assert_allclose(found.distances, expected.distances, rtol=1e-12)
+    lazy = model.predict_topk(to_dask(_rows(99, 6, None), (30, 20)), 5, built[0])  # shards inside of tasks
+    assert np.array_equal(lazy.indices.compute(), expected.indices)

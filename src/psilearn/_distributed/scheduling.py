@@ -42,6 +42,19 @@ def default_client() -> Any:
         return None
 
 
+def runs_on_cluster() -> bool:
+    """Return whether there is a client, and this is not a task of a worker already."""
+    if default_client() is None:
+        return False
+    import distributed
+
+    try:
+        distributed.get_worker()
+    except ValueError:
+        return True
+    return False
+
+
 def block_budget() -> int:
     """Return the bytes of a block: ``working_memory``, or less if that is too much for the smallest worker."""
     client = default_client()

@@ -6,6 +6,7 @@ outputs and candidates are collections. Only kernels use the contents of an obje
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -162,6 +163,12 @@ def distinct(A: Samples) -> Distinct:
 def match(A: Samples, B: Samples) -> Index:
     """Return, for each object of A, the index of the first equal object in B; −1 if B does not contain it."""
     A, B = tensor_to_numpy(A), tensor_to_numpy(B)
+    if hasattr(B, "parts"):  # stacked rows: the first part that contains an object decides
+        found = np.full(n_samples(A), -1, dtype=np.intp)
+        for part, start in zip(B.parts, B.starts.tolist(), strict=False):
+            place = match(A, part)
+            found = np.where((found < 0) & (place >= 0), place + start, found)
+        return found
     if _are_plain(A, B):
         dtype = _coarser_dtype(A, B) or np.result_type(A, B)
         places: dict[Hashable, int] = {}
@@ -196,6 +203,8 @@ def object_keys(A: Samples) -> Iterable[Hashable]:
     A = A if isinstance(A, np.ndarray) else tensor_to_numpy(A)
     if sparse.issparse(A):
         return _csr_keys(A)
+    if hasattr(A, "parts"):  # stacked rows
+        return chain.from_iterable(map(object_keys, A.parts))
     if _are_plain(A):
         return _row_keys(A, A.dtype)
     return _object_keys(A)

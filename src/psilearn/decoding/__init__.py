@@ -7,6 +7,7 @@ from psilearn.decoding.label_sets import AllLabelSets, NearLabelSets, has_all_la
 from psilearn.decoding.path_decoder import PathDecoder
 from psilearn.decoding.per_example import PerExampleCandidates
 from psilearn.decoding.ranked import RankedCandidates, ranked_candidates
+from psilearn.decoding.sharded import ShardedCandidates
 from psilearn.decoding.shared import SharedCandidates
 from psilearn.decoding.top_k import TopK
 
@@ -18,6 +19,7 @@ __all__ = [
     "PathDecoder",
     "PerExampleCandidates",
     "RankedCandidates",
+    "ShardedCandidates",
     "SharedCandidates",
     "TopK",
     "as_candidates",

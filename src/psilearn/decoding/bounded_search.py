@@ -6,7 +6,7 @@ bound says that they may be among the answers get their distance in float64, whi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from threading import Lock
@@ -59,6 +59,13 @@ def search_nearest(Z: Any, blocks: Blocks, squared_norms: Array, k: int, compute
 
     ``squared_norms`` (c,) holds k(y, y) of the candidates.
     """
+    return search_nearest_with_slacks(Z, blocks, squared_norms, k, compute)[:2]
+
+
+def search_nearest_with_slacks(
+    Z: Any, blocks: Blocks, squared_norms: Array, k: int, compute: Compute
+) -> tuple[Index, Array, Array]:
+    """Return the same, and by how much each distance may differ from one that ties with it."""
     indices, distances = np.full((len(Z), k), -1, dtype=np.intp), np.full((len(Z), k), np.inf)
     slacks = np.zeros((len(Z), k))
     select_pairs = _pairs_within_reach if compute.device is None else _pairs_within_reach_on_device
@@ -69,7 +76,16 @@ def search_nearest(Z: Any, blocks: Blocks, squared_norms: Array, k: int, compute
             _merge(best, i, j + (block.bounds.start + block.columns.start), *block.distances(i, j))
 
     _scan(keep_nearest, Queries(Z), blocks(compute), squared_norms, k, compute)
-    return indices, distances
+    return indices, distances, slacks
+
+
+def merge_nearest(parts: Sequence[tuple[Index, Array, Array]], k: int) -> tuple[Index, Array]:
+    """Return the k nearest of what was found in separate parts of the candidates: indices, distances and slacks."""
+    indices, distances, slacks = (np.concatenate(column, axis=1) for column in zip(*parts, strict=True))
+    order = np.argsort(indices, axis=1)  # a tie goes to the lower index
+    indices, distances, slacks = (np.take_along_axis(part, order, axis=1) for part in (indices, distances, slacks))
+    columns, nearest = k_smallest(distances, slacks, k)
+    return np.take_along_axis(indices, columns, axis=1), nearest
 
 
 def search_positions(

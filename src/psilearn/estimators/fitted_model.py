@@ -18,7 +18,7 @@ from psilearn._utils.estimator_tags import declare_sparse_inputs_and_outputs
 from psilearn._utils.fitted_state import fitted_snapshot
 from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Samples, n_columns, n_samples
-from psilearn.decoding import Candidates, SharedCandidates, as_candidates
+from psilearn.decoding import Candidates, ShardedCandidates, SharedCandidates, as_candidates
 from psilearn.embedding import Embedding
 from psilearn.estimators.lazy_prediction import lazy_embeddings
 from psilearn.kernels import Kernel
@@ -107,12 +107,14 @@ class FittedModel(BaseEstimator):
 
         Parameters
         ----------
-        outputs : array, CSR matrix or sequence of c outputs
+        outputs : array, CSR matrix, sequence or Dask collection of c outputs
             The candidates, in the form of y.
         path : str or Path, default=None
             A new folder in which the embedded candidates and the outputs are stored. They are memory-mapped, so that
             c·p numbers are never in memory, and found again by
-            ``SharedCandidates.load(path, model.embedding_)``.
+            ``SharedCandidates.load(path, model.embedding_)``. The chunks of a Dask collection, which requires a path,
+            are written in parallel as shards, and found again by
+            ``ShardedCandidates.open(path, model.embedding_)``; after an interruption the same call resumes the build.
 
         Returns
         -------
@@ -134,6 +136,10 @@ class FittedModel(BaseEstimator):
         """
         model = fitted_snapshot(self)
         with model._computing(outputs) as compute:
+            if is_dask(outputs):
+                if path is None:
+                    raise ValueError("Candidates of a Dask collection are written in shards: give a path.")
+                return ShardedCandidates.build_chunks(outputs, model.embedding_, path, compute=compute)
             checked = model._check_outputs(outputs, "outputs")
             return SharedCandidates.build(checked, model.embedding_, path, compute=compute)
 
