@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from fuzz.arguments.attempts import Call, Fresh
 from fuzz.arguments.model_calls import fitted
 from fuzz.arguments.tiny_data import LABELS, LABELS_NEW, NUMBERS, RANKS, ROWS, X_NEW, N, X, file_with, new_path
+from fuzz.targets.tables import save_table_model
 from psilearn import (
     baselines,
     computing,
@@ -25,6 +27,7 @@ from psilearn import (
     metrics,
     plotting,
     rankings,
+    tables,
     theory,
 )
 from psilearn._backend import NUMPY
@@ -219,7 +222,17 @@ def _file_calls() -> Iterator[Call]:
     xml = '<labels xmlns="http://mulan.sourceforge.net/labels"><label name="l"></label></labels>'
     arguments = {"arff": file_with(arff, ".arff"), "xml": file_with(xml, ".xml")}
     yield Call("psilearn.datasets.read_mulan", datasets.read_mulan, arguments)
+    arguments = {"path": file_with("a,b\n1,x\n2,y\n", ".csv"), "text_columns": ["b"]}
+    yield Call("psilearn.tables.read_table", tables.read_table, arguments)
+    yield Call("psilearn.tables.TableModel.load", tables.TableModel.load, {"path": _saved_table_model()})
     yield Call("psilearn.datasets.load_label_ranking", _load_label_ranking, {"name": "sushi"})
+
+
+def _saved_table_model() -> Path:
+    """Return the folder of a small model of a table."""
+    path = new_path()
+    save_table_model(file_with("x,tag_a,tag_b\n1,1,0\n2,0,1\n3,0,1\n4,1,1\n", ".csv"), path)
+    return path
 
 
 def _load_label_ranking(name: Any) -> Any:

@@ -35,6 +35,7 @@ LEFT_OUT: dict[str, str] = {
             "Problem",
             "Ranking",
             "SpectrumReadResult",
+            "Table",
         ],
         RECORD,
     ),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fuzz.target import Target
-from fuzz.targets import datasets, loaders, models, molecules, outputs, spectra
+from fuzz.targets import datasets, loaders, models, molecules, outputs, spectra, tables
 
 TARGETS: dict[str, Target] = {
     target.name: target
-    for module in (datasets, outputs, spectra, molecules, models, loaders)
+    for module in (datasets, outputs, spectra, molecules, models, loaders, tables)
     for target in module.TARGETS
 }

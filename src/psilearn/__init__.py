@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         rankings,
         regression,
         serve,
+        tables,
         theory,
     )
     from psilearn._backend import computing
@@ -76,6 +77,7 @@ __all__ = [
     "regression",
     "save_model",
     "serve",
+    "tables",
     "theory",
 ]
 

@@ -1,4 +1,4 @@
-"""The command line: ``psilearn demo``, ``data``, ``reproduce``, ``candidates``, ``metabolites`` and ``serve``."""
+"""The command line: ``psilearn fit``, ``search``, ``predict`` and ``evaluate`` for tables, and the other commands."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from psilearn._utils.command_errors import report_errors
 from psilearn._utils.output_files import check_output_file
 from psilearn.chem.commands import candidates_app, metabolites_app
 from psilearn.cli.command_group import CommandGroup
+from psilearn.cli.table_commands import register
 from psilearn.serve.serve_command import serve_models
 
 __all__ = ["app"]
@@ -19,9 +20,9 @@ app = typer.Typer(
     name="psilearn",
     help="Structured prediction with output kernels: IOKR, KDE and Output Embedding Learning.",
     no_args_is_help=True,
-    add_completion=False,
     cls=CommandGroup,
 )
+register(app)
 app.add_typer(candidates_app, name="candidates")
 app.add_typer(metabolites_app, name="metabolites")
 app.command("serve")(serve_models)
@@ -118,3 +119,13 @@ def reproduce(
         selected = select_experiments(name, only)
         reproduction.prepare_folder()
     raise typer.Exit(reproduction.run(selected))
+
+
+@app.command()
+def info() -> None:
+    """Show versions, linear algebra libraries, devices, optional packages and folders."""
+    with report_errors():
+        from psilearn.cli.installation_info import describe_installation
+
+        for name, value in describe_installation():
+            typer.echo(f"{name:18} {value}")

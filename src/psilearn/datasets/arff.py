@@ -26,11 +26,15 @@ _TRUTH = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
 
 @dataclass(frozen=True)
 class Attribute:
-    """A column: its name without and with quotes, and the numbers of its values if the header lists them."""
+    """A column: its name without and with quotes, and the numbers of its values if the header lists them.
+
+    If the values are words, their numbers are their places in the header, from 0.
+    """
 
     name: str
     raw_name: str
     values: dict[str, float] | None
+    words: bool = False
 
     @property
     def default(self) -> float:
@@ -48,15 +52,19 @@ class Arff:
     matrix: sparse.csr_matrix
 
 
-def read_arff(path: Path) -> Arff:
-    """Read a file; raise an error with the line for any value that is not a finite number."""
+def read_arff(path: Path, *, words: bool = False) -> Arff:
+    """Read a file; raise an error with the line for any value that is not a finite number.
+
+    With ``words``, an attribute may list values that are words: the matrix then contains their places in the header.
+    """
     lines = ((number, line) for number, raw in read_lines(path) if (line := raw.strip()) and line[0] != "%")
-    relation, attributes = _read_header(path, lines)
+    relation, attributes = _read_header(path, lines, words)
     rows = SparseRows(path)
+    has_words = any(attribute.words for attribute in attributes)
     keep_zeros = any(attribute.default for attribute in attributes)  # if an omitted entry may mean another value
     for number, line in lines:
         try:
-            columns, values = _parse_row(line, attributes)
+            columns, values = _parse_row(line, attributes, has_words)
         except ValueError as error:
             raise line_error(path, number, str(error)) from error
         if line[0] != "{" and not keep_zeros:
@@ -73,7 +81,7 @@ def read_arff(path: Path) -> Arff:
     return Arff(relation, attributes, rows, _fill_defaults(matrix, attributes, path) if keep_zeros else matrix)
 
 
-def _read_header(path: Path, lines: Iterator[tuple[int, str]]) -> tuple[str, list[Attribute]]:
+def _read_header(path: Path, lines: Iterator[tuple[int, str]], words: bool) -> tuple[str, list[Attribute]]:
     """Return the relation and the attributes, and consume the lines up to ``@data``."""
     attributes: list[Attribute] = []
     relation, number = "", 0
@@ -87,7 +95,7 @@ def _read_header(path: Path, lines: Iterator[tuple[int, str]]) -> tuple[str, lis
             relation = _unquote(line[len(keyword) :].strip())
         elif (match := _ATTRIBUTE.fullmatch(line)) is not None:
             try:
-                attributes.append(Attribute(_unquote(match[1]), match[1], _parse_values(match[2])))
+                attributes.append(Attribute(_unquote(match[1]), match[1], *_parse_values(match[2], words)))
             except ValueError as error:
                 raise line_error(path, number, f"attribute {match[1]}: {error}") from error
         else:
@@ -96,27 +104,33 @@ def _read_header(path: Path, lines: Iterator[tuple[int, str]]) -> tuple[str, lis
     raise line_error(path, number, message)
 
 
-def _parse_values(kind: str) -> dict[str, float] | None:
-    """Return the numbers of ``{0,1}`` or ``{yes,no}``, or None for a numeric attribute."""
+def _parse_values(kind: str, allow_words: bool) -> tuple[dict[str, float] | None, bool]:
+    """Return the numbers of ``{0,1}`` or ``{yes,no}``, or None for a numeric attribute, and whether they are words."""
     if not kind.startswith("{"):
         if (kind.split() or [""])[0].lower() in ("numeric", "real", "integer"):
-            return None
+            return None, False
         raise ValueError(f"its type {kind[:40]!r} is not numeric; remove the column or convert it to numbers.")
     if not kind.endswith("}"):
         raise ValueError("the list of its values has no closing brace.")
     words = _split(kind[1:-1])
     try:
-        return {word: _parse_number(word) for word in words}
+        return {word: _parse_number(word) for word in words}, False
     except ValueError:
         if all(word.lower() in _TRUTH for word in words):
-            return {word: _TRUTH[word.lower()] for word in words}
+            return {word: _TRUTH[word.lower()] for word in words}, False
+    if allow_words:
+        if len(set(words)) < len(words):
+            raise ValueError(f"its values {kind[:40]} repeat a word.")
+        return {word: float(code) for code, word in enumerate(words)}, True
     raise ValueError(
         f"its values {kind[:40]} are words or not finite; make it numeric, for example one 0/1 column per word."
     )
 
 
-def _parse_row(line: str, attributes: list[Attribute]) -> tuple[list[int], list[float]]:
+def _parse_row(line: str, attributes: list[Attribute], has_words: bool) -> tuple[list[int], list[float]]:
     """Return the columns and values of a row, by the fast parser if the row consists of plain numbers."""
+    if has_words:
+        return _parse_general_row(line, attributes)
     try:
         return _parse_plain_row(line, len(attributes))
     except ValueError:
@@ -151,6 +165,8 @@ def _parse_general_row(line: str, attributes: list[Attribute]) -> tuple[list[int
         return list(range(len(words))), [_parse_value(*pair) for pair in zip(words, attributes, strict=True)]
     if line[-1] != "}":
         raise ValueError("the row is truncated: it has no closing brace.")
+    if not line[1:-1].strip():
+        return [], []
     columns, values, position = [], [], 1
     while position < len(line):
         match = _PAIR.match(line, position)
@@ -170,6 +186,8 @@ def _parse_value(word: str, attribute: Attribute) -> float:
         raise ValueError(f"the value of {attribute.raw_name} is missing ('?'); fill it in or remove the row.")
     if attribute.values and word in attribute.values:
         return attribute.values[word]
+    if attribute.words:
+        raise ValueError(f"the value of {attribute.raw_name} is {word[:40]!r}, which its header does not list.")
     try:
         return _parse_number(word)
     except ValueError as error:

@@ -1,0 +1,120 @@
+"""What the commands for tables have in common: training into a claimed folder, and what they print."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import typer
+
+from psilearn._utils.output_files import check_output_file
+
+if TYPE_CHECKING:
+    from psilearn._utils.folder_writer import FolderWriter
+    from psilearn.tables.column_choice import ColumnOptions
+    from psilearn.tables.table import Table
+    from psilearn.tables.table_evaluation import Evaluation
+    from psilearn.tables.table_model import TableModel
+    from psilearn.tables.table_training import Learner, SplitOptions
+
+
+def train_and_save(
+    path: Path,
+    output: Path,
+    columns: ColumnOptions,
+    splits: SplitOptions,
+    learner: Learner,
+    unlabeled: Path | None,
+    page: Path | None,
+    overwrite: bool,
+) -> None:
+    """Check and lock the outputs first, train, save, and report on the rows that were held out."""
+    from psilearn.tables.table_training import train
+
+    if page is not None:
+        check_output_file(page, "--html")
+        if not splits.test_size:
+            raise ValueError("--html reports on rows that are held out: give --test-size 0.2, for example.")
+    with _claim_model_folder(output, overwrite) as folder:
+        start = perf_counter()
+        model, test = train(path, columns, splits, learner, unlabeled)
+        model.encode().write(folder)
+    _describe_training(model, output, perf_counter() - start)
+    if len(test):
+        report(model, _evaluate(model, test), f"{len(test)} held-out rows of {path.name}", page)
+
+
+def _evaluate(model: TableModel, table: Table) -> Evaluation:
+    from psilearn.tables.table_evaluation import evaluate as evaluate_model
+
+    return evaluate_model(model, table)
+
+
+def _claim_model_folder(path: Path, overwrite: bool) -> FolderWriter:
+    """Check that a model can be saved, and lock its folder, before the training starts."""
+    from psilearn.io.saved_models import claim_model_folder
+
+    try:
+        return claim_model_folder(path, overwrite=overwrite)
+    except FileExistsError as error:
+        raise FileExistsError(str(error).replace("pass overwrite=True", "use --overwrite")) from error
+
+
+def _describe_training(model: TableModel, output: Path, seconds: float) -> None:
+    training = model.training
+    print_status(f"inputs: {model.inputs.describe()}")
+    print_status(f"outputs: {model.outputs.describe()}")
+    if "search" in training:
+        found = training["search"]
+        print_status(
+            f"search: {found['settings']:,} settings, {found['scoring']} {_format(found['score'])} ± "
+            f"{_format(found['standard_error'])} (standard error over the splits)"
+        )
+    chosen = ", ".join(f"{name} = {_format(value)}" for name, value in training["parameters"].items())
+    candidates = f", candidates = {model.candidates}" if model.candidates else ""
+    print_status(f"{training['method']}: {chosen}{candidates}")
+    print_status(f"{output}: model of {training['rows']:,} rows, {seconds:.1f} s.")
+
+
+def report(model: TableModel, evaluation: Evaluation, name: str, page: Path | None) -> None:
+    """Print the metrics, and write the page."""
+    typer.echo(f"{name}: {evaluation.n_rows:,} rows")
+    width = max(len(metric.name) for metric in evaluation.metrics)
+    for metric in evaluation.metrics:
+        value = f"{float(metric.value):.4f} ± {metric.value.standard_error:.4f}"
+        typer.echo(f"  {metric.name:{width}}  {value}  ({metric.direction})")
+    if page is not None:
+        from psilearn.tables.evaluation_page import write_page
+
+        write_page(model, evaluation, name, page)
+        print_status(f"report: {page}")
+
+
+def _format(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def print_warnings() -> Iterator[None]:
+    """Print each different warning in one line, without the place in the code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        seen: set[str] = set()
+
+        def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+            text = " ".join(str(message).split())
+            if issubclass(category, UserWarning) and text not in seen:
+                seen.add(text)
+                print_status(f"Note: {text}")
+
+        warnings.showwarning = show
+        yield
+
+
+def print_status(text: str) -> None:
+    """Print to the standard error, so that it does not mix with results."""
+    typer.echo(text, err=True)
