@@ -55,6 +55,7 @@ numpydoc_xref_param_type = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
+    "subsection_order": [f"../examples/{topic}" for topic in ("outputs", "method", "selection", "practice")],
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"__init__\.py",
     "download_all_examples": False,

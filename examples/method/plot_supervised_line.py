@@ -81,7 +81,7 @@ for color, (name, means) in zip(("C1", "C0"), errors.items(), strict=True):
 curve.axvline(1, color="C3", linestyle=":", label="equal variances")
 curve.set(xscale="log", xlabel="standard deviation of z (that of x is 1)", ylabel="excess squared error (± 2 s.e.)")
 curve.set_xticks([0.25, 0.5, 1, 2, 4], labels=["0.25", "0.5", "1", "2", "4"])
-curve.minorticks_off()
+curve.set_xticks([], minor=True)
 curve.set_title("Test error with one dimension")
 curve.legend()
 plt.show()

@@ -91,6 +91,6 @@ for ax, problem in zip(axes[0], problems, strict=True):
 for ax in axes[1]:
     ax.set(xlabel="training pairs", xscale="log")
     ax.set_xticks(sizes, [str(n) for n in sizes])
-    ax.minorticks_off()
+    ax.set_xticks([], minor=True)
 axes[0, 0].legend(loc="lower right")
 plt.show()

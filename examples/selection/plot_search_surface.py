@@ -78,7 +78,7 @@ for ax, (c, surface) in zip(axes, errors.items(), strict=True):
             ax.legend(loc="lower left")
     ax.set(xscale="log", yscale="log", xlabel="dimension p", title=f"supervision c = {c:g}")
     ax.set_xticks([2, 5, 10, 20, 50, 150], labels=["2", "5", "10", "20", "50", "150"])
-    ax.minorticks_off()
+    ax.set_xticks([], minor=True)
 axes[0].set_ylabel("λ")
 figure.colorbar(image, ax=axes, label="validation error", format="%.2f")
 plt.show()
