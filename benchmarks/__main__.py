@@ -40,6 +40,8 @@ PARTS = (
     "fingerprints",
     "devices",
     "memory",
+    "cluster",
+    "ann",
 )
 FOLDER = Path(__file__).resolve().parent
 MAX_MESSAGE = 200  # characters of an error in the history

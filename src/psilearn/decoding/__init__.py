@@ -1,6 +1,7 @@
 """Decoding: the candidates nearest to a prediction in the output space, |z(x) − g(y)|² + r(y)²."""
 
 from psilearn.decoding.all_rankings import AllRankings, has_all_rankings
+from psilearn.decoding.approximate import ApproximateCandidates
 from psilearn.decoding.as_candidates import as_candidates
 from psilearn.decoding.candidates import Candidates
 from psilearn.decoding.label_sets import AllLabelSets, NearLabelSets, has_all_label_sets
@@ -14,6 +15,7 @@ from psilearn.decoding.top_k import TopK
 __all__ = [
     "AllLabelSets",
     "AllRankings",
+    "ApproximateCandidates",
     "Candidates",
     "NearLabelSets",
     "PathDecoder",

@@ -1,0 +1,221 @@
+"""Dask with two single-threaded workers: overhead against streaming on one machine, killed workers, and memory.
+
+Inputs have 200 features and are generated chunk by chunk; outputs are 10 tags of 500 prototypes, compared by Dice. The
+overhead is measured in wall seconds and in CPU seconds of all processes, which other work on the machine disturbs less.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter, process_time, sleep
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+
+from benchmarks.child_process import resident_bytes, run_in_child
+from benchmarks.measurement import Figures, Run, median_of_each
+from psilearn import OEL
+from psilearn._linalg import Array
+from psilearn.kernels import Dice, Gaussian
+
+N_FEATURES, N_TAGS, N_PROTOTYPES = 200, 10, 500
+MAX_OVERHEAD = 1.3
+N_KILLS = 20
+MAX_WAIT = 300  # seconds until a worker has been restarted
+BUDGET = 2**28  # bytes that each process may need above its imports
+OPTIONS = {"processes": True, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+
+
+def make_rows(start: int, stop: int, seed: int = 0) -> tuple[Array, Array]:
+    """Return inputs and outputs of consecutive examples; the same for the same arguments on any process."""
+    shared = np.random.default_rng(seed)
+    prototypes = (shared.random((N_PROTOTYPES, N_TAGS)) < 0.3).astype(float)
+    centers = shared.standard_normal((N_PROTOTYPES, N_FEATURES))
+    rng = np.random.default_rng([seed, start])
+    classes = rng.integers(0, N_PROTOTYPES, stop - start)
+    return centers[classes] + rng.standard_normal((stop - start, N_FEATURES)), prototypes[classes]
+
+
+def write_rows(folder: Path, n: int, step: int) -> None:
+    """Write n examples as two .npy files."""
+    X = np.lib.format.open_memmap(folder / "X.npy", mode="w+", dtype=float, shape=(n, N_FEATURES))
+    Y = np.lib.format.open_memmap(folder / "Y.npy", mode="w+", dtype=float, shape=(n, N_TAGS))
+    for start in range(0, n, step):
+        stop = min(start + step, n)
+        X[start:stop], Y[start:stop] = make_rows(start, stop)
+
+
+def read_rows(path: str, start: int, stop: int) -> Array:
+    """Return rows of a .npy file."""
+    return np.array(np.load(path, mmap_mode="r")[start:stop])
+
+
+def generate(part: int, start: int, stop: int, pause: float) -> Array:
+    """Return generated inputs (part 0) or outputs (part 1), after a pause."""
+    sleep(pause)
+    return make_rows(start, stop)[part]
+
+
+def chunked(
+    function: Callable[..., Array], arguments: tuple[Any, ...], n: int, step: int, width: int, *rest: Any
+) -> Any:
+    """Return a Dask array whose chunks are function(*arguments, start, stop, *rest)."""
+    import dask.array as da
+    from dask.delayed import delayed
+
+    load = delayed(function, pure=True)
+    bounds = [(start, min(start + step, n)) for start in range(0, n, step)]
+    return da.concatenate([da.from_delayed(load(*arguments, i, j, *rest), (j - i, width), float) for i, j in bounds])
+
+
+def generated(n: int, step: int, pause: float = 0.0) -> tuple[Any, Any]:
+    """Return generated inputs and outputs as Dask arrays."""
+    return tuple(chunked(generate, (part,), n, step, (N_FEATURES, N_TAGS)[part], pause) for part in (0, 1))  # type: ignore[return-value]
+
+
+def make_model(q: int) -> OEL:
+    """Return the unfitted model."""
+    return OEL(Gaussian(0.002), Dice(), alpha=1e-5, n_components=30, input_landmarks=q, output_landmarks=q // 3)
+
+
+@contextmanager
+def cluster(memory_limit: Any = "auto") -> Iterator[Any]:
+    """Start two workers and yield their client, after a small fit for which everything was imported."""
+    import dask
+    import distributed
+
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": f"{MAX_WAIT}s"}),  # a restart may take long
+        distributed.LocalCluster(**OPTIONS, memory_limit=memory_limit) as workers,
+        distributed.Client(workers) as client,
+    ):
+        make_model(30).fit(*generated(600, 150))
+        yield client
+
+
+def cpu_seconds(client: Any = None) -> float:
+    """Return the CPU seconds of this process and of the workers so far."""
+    return process_time() + (sum(client.run(process_time).values()) if client is not None else 0.0)
+
+
+def fit_streaming(folder: str, q: int, **_: Any) -> Figures:
+    """Fit memory-mapped files on one machine."""
+    X, Y = (np.load(Path(folder, name), mmap_mode="r") for name in ("X.npy", "Y.npy"))
+    start, cpu = perf_counter(), cpu_seconds()
+    model = make_model(q).fit(X, Y)
+    return {"wall": perf_counter() - start, "cpu": cpu_seconds() - cpu, "check": check_value(model)}
+
+
+def fit_dask(folder: str, q: int, n: int, step: int) -> Figures:
+    """Fit the same files on two workers."""
+    with cluster() as client:
+        X, Y = (
+            chunked(read_rows, (str(Path(folder, name)),), n, step, width)
+            for name, width in (("X.npy", N_FEATURES), ("Y.npy", N_TAGS))
+        )
+        start, cpu = perf_counter(), cpu_seconds(client)
+        model = make_model(q).fit(X, Y)
+        wall = perf_counter() - start
+        return {"wall": wall, "cpu": cpu_seconds(client) - cpu, "check": check_value(model)}
+
+
+def check_value(model: OEL) -> float:
+    """Return a number that two equal models share."""
+    return float(np.abs(model.embed(make_rows(0, 50, seed=0)[0])).sum())
+
+
+def kill_workers(n_kills: int, n: int, step: int, q: int) -> Figures:
+    """Kill a worker in the middle of a fit, of an embedding and of a search in turn; count the answers that changed."""
+    queries = make_rows(0, 100)[0]
+    with cluster() as client, tempfile.TemporaryDirectory() as folder:
+        model = make_model(q).fit(*generated(n, step))
+        outputs = generated(n, step)[1]
+        candidates = model.candidate_set(outputs, Path(folder, "undisturbed"))
+        tasks: list[Callable[[int], Array]] = [
+            lambda _: make_model(q).fit(*generated(n, step, 0.05)).embed(queries),
+            lambda i: np.asarray(model.candidate_set(generated(n, step, 0.05)[1], Path(folder, str(i))).g[: 2 * step]),
+            lambda _: model.predict_topk(queries, 10, candidates).indices,
+        ]
+        expected = [tasks[0](0), np.asarray(candidates.g[: 2 * step]), tasks[2](0)]
+        changed = killed = 0
+        for i in range(n_kills):
+            answer, was_killed = run_and_kill(tasks[i % 3], i, 0.02 if i % 3 == 2 else 0.6, client)
+            killed += was_killed
+            changed += not np.array_equal(answer, expected[i % 3])
+        return {"kills": killed, "changed": changed}
+
+
+def run_and_kill(task: Callable[[int], Array], i: int, delay: float, client: Any) -> tuple[Array, bool]:
+    """Return the answer of a task during which a worker was killed, and whether it was still running then."""
+    client.wait_for_workers(2, timeout=MAX_WAIT)
+    pids = list(client.run(os.getpid).values())
+    answers: list[Array] = []
+    thread = threading.Thread(target=lambda: answers.append(task(i)))
+    thread.start()
+    sleep(delay)
+    was_running = thread.is_alive()
+    os.kill(pids[i % 2], signal.SIGKILL)
+    thread.join()
+    return answers[0], was_running
+
+
+def measure_memory(n: int, step: int, q: int) -> Figures:
+    """Return the peak of the client and of the workers above their imports, while generated chunks are summed."""
+    with config_context(working_memory=BUDGET / 2**22), cluster("2GiB") as client:
+        baselines = client.run(resident_bytes, peak=False)
+        own = resident_bytes(peak=False)
+        make_model(q).fit(*generated(n, step))
+        peaks = client.run(resident_bytes, peak=True)
+        worst = max(peaks[worker] - baselines[worker] for worker in baselines)
+        return {"client": resident_bytes(peak=True) - own, "worker": worst, "data": n * (N_FEATURES + N_TAGS) * 8}
+
+
+def measure(run: Run) -> Figures:
+    """Print and return overheads, kills and peaks."""
+    n, q = run.select((1_000_000, 300), (4000, 60))
+    figures: Figures = {"n": n, "q": q, "overhead": _measure_overhead(run, n, q)}
+    kills = run.select(N_KILLS, 3)
+    figures["kills"] = run_in_child("benchmarks.cluster", "kill_workers", n_kills=kills, n=8000, step=500, q=60)
+    found = f"{figures['kills']['kills']} kills, {figures['kills']['changed']} changed answers"
+    run.check_claim("killed workers change no answer", figures["kills"]["changed"] == 0, found)
+    rows = run.select(10 * BUDGET // (8 * (N_FEATURES + N_TAGS)), 8000)
+    figures["memory"] = run_in_child("benchmarks.cluster", "measure_memory", n=rows, step=10_000, q=q)
+    memory = {name: figures["memory"][name] / 2**20 for name in ("data", "client", "worker")}
+    found = f"data {memory['data']:.0f} MiB, client {memory['client']:.0f} MiB, worker {memory['worker']:.0f} MiB"
+    is_within = max(memory["client"], memory["worker"]) <= BUDGET / 2**20
+    run.check_claim(f"each process stays within {BUDGET / 2**20:.0f} MiB for 10 times as much data", is_within, found)
+    return figures
+
+
+def _measure_overhead(run: Run, n: int, q: int) -> Figures:
+    """Time both routes in turns, with several sizes of chunks."""
+    steps = run.select([50_000, 12_500], [1000])
+    turns: dict[str, list[Figures]] = {"streaming": [], **{f"chunks of {step:,}": [] for step in steps}}
+    with tempfile.TemporaryDirectory() as folder:
+        write_rows(Path(folder), n, max(steps))
+        for _ in range(run.repeats):
+            turns["streaming"].append(run_in_child("benchmarks.cluster", "fit_streaming", folder=folder, q=q))
+            for step in steps:
+                arguments = {"folder": folder, "q": q, "n": n, "step": step}
+                turns[f"chunks of {step:,}"].append(run_in_child("benchmarks.cluster", "fit_dask", **arguments))
+    medians = {name: median_of_each(results) for name, results in turns.items()}
+    base = medians["streaming"]
+    rows: list[list[object]] = [
+        [name, row["wall"], row["cpu"], row["wall"] / base["wall"], row["cpu"] / base["cpu"]]
+        for name, row in medians.items()
+    ]
+    run.show_table(
+        f"fit of {n:,} × {N_FEATURES}, q = {q}", ["route", "wall s", "CPU s", "wall ratio", "CPU ratio"], rows
+    )
+    ratio = min(medians[f"chunks of {step:,}"]["cpu"] for step in steps) / base["cpu"]
+    run.check_claim(
+        f"Dask needs at most {MAX_OVERHEAD} times the CPU of streaming", ratio <= MAX_OVERHEAD, f"{ratio:.2f}"
+    )
+    return medians
