@@ -139,6 +139,17 @@ def test_the_version_switcher_has_this_version():
     assert psilearn.__version__ in [entry["version"] for entry in versions]
 
 
+def test_every_page_is_in_a_table_of_contents():
+    entries = {"index"}
+    for page in DOCS.glob("*.md"):
+        for toctree in re.findall(r"^:::\{toctree\}\n(.*?)^:::$", page.read_text("utf-8"), re.DOTALL | re.MULTILINE):
+            lines = [line for line in toctree.splitlines() if line and not line.startswith(":")]
+            entries |= {re.sub(r".*<(.*)>", r"\1", line) for line in lines}
+    pages = {page.stem for page in DOCS.glob("*.md")}
+    assert sorted(pages - entries) == [], "name the page in a toctree, such as that of docs/user_guide.md"
+    assert sorted(entry for entry in entries - pages if "/" not in entry) == []
+
+
 @pytest.mark.parametrize("path", sorted(DOCS.glob("images/*.svg")), ids=lambda path: path.name)
 def test_diagrams_scale_and_have_a_title(path):
     svg = ElementTree.parse(path).getroot()
