@@ -331,3 +331,24 @@ def test_a_model_is_replaced_only_when_the_new_one_is_complete(files):
     assert TableModel.load(folder / "model").outputs == before.outputs
     run(*fit, "--overwrite", "--method", "iokr")
     assert isinstance(TableModel.load(folder / "model").model, IOKR)
+
+
+def test_a_hint_is_printed_for_classes_that_are_coded_by_numbers(tmp_path):
+    X, _ = make_problem()
+    write_csv(tmp_path / "t.csv", {"x": X[:, 0], "code": (X[:, 0] // 2).astype(int)})
+    fit = ("fit", tmp_path / "t.csv", "--outputs", "code", "-o")
+    assert "'code' has 4 different whole numbers" in run(*fit, tmp_path / "numbers").output
+    assert "whole numbers" not in run(*fit, tmp_path / "classes", "--kind", "classes").output
+    assert TableModel.load(tmp_path / "classes").outputs.classes == (("0", "1", "2", "3"),)
+
+
+def test_too_little_memory_names_the_options(files, monkeypatch):
+    folder, *_ = files
+
+    def train(*_):
+        raise MemoryError("Set input_landmarks=500 and lower output_landmarks to 200: 1,000 bytes.")
+
+    monkeypatch.setattr("psilearn.tables.table_training.train", train)
+    result = run("fit", folder / "train.csv", "--outputs", "tag_*", "-o", folder / "model", status=2)
+    assert result.output == "Error: Use --landmarks 500 and use --output-landmarks 200: 1,000 bytes.\n"
+    assert not (folder / "model").exists()

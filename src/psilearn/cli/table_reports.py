@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from psilearn.tables.table_model import TableModel
     from psilearn.tables.table_training import Learner, SplitOptions
 
+MEMORY_OPTIONS = {
+    "set input_landmarks=": "use --landmarks ",
+    "set output_landmarks=": "use --output-landmarks ",
+    "lower input_landmarks to": "use --landmarks",
+    "lower output_landmarks to": "use --output-landmarks",
+    "Set input_landmarks=": "Use --landmarks ",
+    "Set output_landmarks=": "Use --output-landmarks ",
+    'set dtype="float32"': 'in Python, set dtype="float32"',
+}
+
 
 def train_and_save(
     path: Path,
@@ -41,11 +51,24 @@ def train_and_save(
             raise ValueError("--html reports on rows that are held out: give --test-size 0.2, for example.")
     with _claim_model_folder(output, overwrite) as folder:
         start = perf_counter()
-        model, test = train(path, columns, splits, learner, unlabeled)
+        with _name_options():
+            model, test = train(path, columns, splits, learner, unlabeled)
         model.encode().write(folder)
     _describe_training(model, output, perf_counter() - start)
     if len(test):
-        report(model, _evaluate(model, test), f"{len(test)} held-out rows of {path.name}", page)
+        report(model, _evaluate(model, test), f"held-out rows of {path.name}", page)
+
+
+@contextmanager
+def _name_options() -> Iterator[None]:
+    """Replace parameters by options in the message about a training that needs too much memory."""
+    try:
+        yield
+    except MemoryError as error:
+        message = str(error)
+        for parameter, option in MEMORY_OPTIONS.items():
+            message = message.replace(parameter, option)
+        raise MemoryError(message) from error
 
 
 def _evaluate(model: TableModel, table: Table) -> Evaluation:

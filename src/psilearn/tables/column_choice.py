@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -29,6 +30,7 @@ from psilearn.tables.table_formats import is_table_file, read_table
 
 SLICE = re.compile(r"(-?[0-9]{1,9})?:(-?[0-9]{1,9})?")
 DEFAULT_SEPARATOR = ";"
+MAX_CLASSES = 50  # different whole numbers of an output that may be codes of classes
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,11 @@ def fit_outputs(table: Table, columns: Columns, options: ColumnOptions) -> Outpu
         return RankColumns(names)
     if kind == "classes":
         return ClassColumns.fit(table, names)
-    return LabelColumns.fit(table, names) if kind == "labels" else NumberOutputs.fit(table, names, options.scale)
+    if kind == "labels":
+        return LabelColumns.fit(table, names)
+    if options.kind is None:
+        _warn_about_classes(table, names)
+    return NumberOutputs.fit(table, names, options.scale)
 
 
 def _find_kind(table: Table, names: Sequence[str], options: ColumnOptions) -> str:
@@ -132,6 +138,18 @@ def _find_kind(table: Table, names: Sequence[str], options: ColumnOptions) -> st
             f"{table.path}: some outputs are numbers, but not {listed[:300]}; --kind classes reads all as words."
         )
     return "ranks" if len(names) > 1 and _are_permutations(table, names) else "numbers"
+
+
+def _warn_about_classes(table: Table, names: Sequence[str]) -> None:
+    """Warn about a single output that consists of few different whole numbers, which may be codes of classes."""
+    values = {} if len(names) > 1 else set(table.get_texts(names[0]))
+    if 0 < len(values) <= min(MAX_CLASSES, len(table) // 5) and all(value.isdecimal() for value in values):
+        warnings.warn(
+            f"{names[0]!r} has {len(values)} different whole numbers, which are predicted as numbers; if they are "
+            f"classes, use --kind classes.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _are_permutations(table: Table, names: Sequence[str]) -> bool:

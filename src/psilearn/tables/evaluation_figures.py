@@ -33,7 +33,8 @@ def draw_outputs(evaluation: Evaluation) -> str:
 
     def draw(ax: Axes) -> None:
         ax.barh(range(len(rows)), [row.value for row in rows], color=GREEN)
-        ax.set_yticks(range(len(rows)), [_shorten(f"{row.name} ({row.count})") for row in rows], fontsize=7)
+        names = [_shorten(f"{row.name} ({row.count})") for row in rows]
+        ax.set_yticks(range(len(rows)), names, fontsize=7, parse_math=False)
         ax.invert_yaxis()
         ax.set_xlim(min(0.0, *(row.value for row in rows)), 1)
         ax.set_xlabel(evaluation.output_metric)
@@ -51,6 +52,7 @@ def draw_distances(evaluation: Evaluation) -> str:
         ax.hist(parts, bins=edges, stacked=True, color=[GREEN, GRAY], label=["exactly correct", "other"])
         ax.set_xlabel("squared distance of the prediction")
         ax.set_ylabel("rows")
+        ax.yaxis.get_major_locator().set_params(integer=True)
         ax.legend()
 
     return _to_svg(draw)
@@ -73,11 +75,11 @@ def draw_curve(search: Mapping[str, Any], symbol: str) -> str:
 
 
 def _to_svg(draw: Callable[[Axes], None], height: float = 3.2) -> str:
-    """Return a figure as an SVG element; texts that look like formulas are not parsed."""
+    """Return a figure as an SVG element."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context({"svg.hashsalt": "psilearn", "text.parse_math": False}):
+    with rc_context({"svg.hashsalt": "psilearn"}):
         figure = Figure(figsize=(6, height), layout="constrained")
         draw(figure.add_subplot())
         stream = io.StringIO()

@@ -79,8 +79,7 @@ def _sections(model: TableModel, evaluation: Evaluation) -> Iterator[str]:
     if is_drawn:
         yield _figure(
             draw_distances(evaluation),
-            "Distances of predictions. A model that knows what it does not know is "
-            "exactly correct where distances are small.",
+            "Distances of predictions: a measure of confidence if small distances are correct more often.",
         )
     if evaluation.outputs:
         yield from _outputs(evaluation, is_drawn)
@@ -104,7 +103,8 @@ def _training(training: Mapping[str, Any], is_drawn: bool) -> Iterator[str]:
     parameters = training.get("parameters")
     values = {**training, **(parameters if isinstance(parameters, dict) else {})}
     yield "<h2>Training</h2>"
-    yield _table(("", ""), [(label, _format(values[name])) for name, label in NAMES.items() if name in values])
+    rows = [(label, _format(values[name])) for name, label in NAMES.items() if name in values]
+    yield _table(("", ""), rows, kind="text")
     search = training.get("search")
     if not isinstance(search, dict):
         return
@@ -123,16 +123,16 @@ def _training(training: Mapping[str, Any], is_drawn: bool) -> Iterator[str]:
                 yield _figure(draw_curve(search, symbol), f"The best validation score for each {symbol}.")
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "number") -> str:
     """Return a table whose first column names the rows."""
     head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    lines = "".join(f"<tr><th>{escape(row[0])}</th>{_cells(row[1:])}</tr>\n" for row in rows)
+    lines = "".join(f"<tr><th>{escape(row[0])}</th>{_cells(row[1:], kind)}</tr>\n" for row in rows)
     thead = f"<thead><tr>{head}</tr></thead>\n" if any(headings) else ""
     return f'<div class="scroll"><table>\n{thead}<tbody>\n{lines}</tbody>\n</table></div>'
 
 
-def _cells(cells: Sequence[str]) -> str:
-    return "".join(f'<td class="number">{escape(cell)}</td>' for cell in cells)
+def _cells(cells: Sequence[str], kind: str) -> str:
+    return "".join(f'<td class="{kind}">{escape(cell)}</td>' for cell in cells)
 
 
 def _figure(svg: str, caption: str) -> str:

@@ -69,7 +69,7 @@ class NumberOutputs:
 
     def describe(self) -> str:
         """Return a few words about the outputs."""
-        return f"{len(self.names)} numbers"
+        return f"{len(self.names)} column{'s' if len(self.names) > 1 else ''} of numbers"
 
     def check(self) -> None:
         """Raise a ValueError if the fields do not correspond to each other."""
