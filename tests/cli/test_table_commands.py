@@ -142,8 +142,10 @@ def test_predictions_as_lists_with_kept_columns(files, monkeypatch):
     rows = [int(row[0]) for row in read_csv(folder / "sets.csv")[1]]
     sizes = model.model.predict_set(X, 0.8).sizes
     np.testing.assert_array_equal(np.bincount(rows, minlength=len(X_new) + 1)[1:], sizes)
-    run("predict", folder / "model", folder / "new.csv", "--distances", "-o", folder / "out.csv")
-    nearest = [float(row[-1]) for row in read_csv(folder / "out.csv")[1]]
+    run("predict", folder / "model", folder / "new.csv", "--distances", "--keep", "x1", "-o", folder / "out.csv")
+    header, rows = read_csv(folder / "out.csv")
+    nearest = [float(row[-1]) for row in rows]
+    assert header[0] == "x1" and [float(row[0]) for row in rows] == X_new[:, 0].tolist()
     np.testing.assert_allclose(nearest, top.distances[:, 0], rtol=1e-9, atol=1e-12)
 
 

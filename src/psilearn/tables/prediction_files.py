@@ -57,12 +57,13 @@ def predict_file(model: TableModel, path: Path, output: Path | None, options: Pr
     work is interrupted, a previous file stays unchanged.
     """
     options.check(model)
+    text_columns = model.text_columns | set(options.keep).difference(model.inputs.numbers.names)  # ids as 007
     n_rows = n_unknown = 0
     with _open_output(output) as stream:
         writer = csv.writer(
             stream, delimiter="\t" if output and table_format(output) == "tsv" else ",", lineterminator="\n"
         )
-        for table in iter_tables(path, model.text_columns | set(options.keep)):
+        for table in iter_tables(path, text_columns):
             columns = _predict_columns(model, table, options, n_rows)
             if not n_rows:
                 writer.writerow(columns)
