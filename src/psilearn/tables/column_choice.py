@@ -142,7 +142,7 @@ def _find_kind(table: Table, names: Sequence[str], options: ColumnOptions) -> st
 
 def _warn_about_classes(table: Table, names: Sequence[str]) -> None:
     """Warn about a single output that consists of few different whole numbers, which may be codes of classes."""
-    values = {} if len(names) > 1 else set(table.get_texts(names[0]))
+    values = set(table.get_texts(names[0])) if len(names) == 1 else set()
     if 0 < len(values) <= min(MAX_CLASSES, len(table) // 5) and all(value.isdecimal() for value in values):
         warnings.warn(
             f"{names[0]!r} has {len(values)} different whole numbers, which are predicted as numbers; if they are "

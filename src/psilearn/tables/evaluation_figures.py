@@ -44,6 +44,8 @@ def draw_outputs(evaluation: Evaluation) -> str:
 
 def draw_distances(evaluation: Evaluation) -> str:
     """Return the histogram of the distances of predictions, correct and wrong ones."""
+    from matplotlib.ticker import MaxNLocator
+
     edges = np.histogram_bin_edges(evaluation.distances, bins=30).tolist()
     correct = evaluation.is_correct
 
@@ -52,7 +54,7 @@ def draw_distances(evaluation: Evaluation) -> str:
         ax.hist(parts, bins=edges, stacked=True, color=[GREEN, GRAY], label=["exactly correct", "other"])
         ax.set_xlabel("squared distance of the prediction")
         ax.set_ylabel("rows")
-        ax.yaxis.get_major_locator().set_params(integer=True)
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
         ax.legend()
 
     return _to_svg(draw)
