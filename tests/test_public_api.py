@@ -16,6 +16,7 @@ TESTS_WITHOUT_A_MODULE = {
     "test_benchmarks.py",
     "test_documentation.py",
     "test_other_systems.py",
+    "test_release.py",
     "test_paper_data.py",
     "test_public_api.py",
     "test_site.py",

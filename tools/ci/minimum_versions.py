@@ -29,8 +29,10 @@ def minimum_pins(project: dict[str, Any], extras: Iterable[str]) -> dict[str, st
             requirements += [line for extra in match["extras"].split(",") for line in optional[extra.strip()]]
         elif match["lowest"] is None:
             raise ValueError(f"{line!r} in pyproject.toml has no lower bound.")
-        elif pins.setdefault(match["name"], match["lowest"]) != match["lowest"]:
-            raise ValueError(f"{match['name']} has two lower bounds: {pins[match['name']]} and {match['lowest']}.")
+        else:
+            name = line.partition(">=")[0]  # with its extras, as in dask[array]
+            if pins.setdefault(name, match["lowest"]) != match["lowest"]:
+                raise ValueError(f"{name} has two lower bounds: {pins[name]} and {match['lowest']}.")
     return pins
 
 

@@ -21,8 +21,9 @@ def eigh(M: Array, overwrite: bool = False) -> tuple[Array, Array]:
     if not isinstance(M, np.ndarray):
         values, vectors = array_namespace(M).linalg.eigh(M)
         return values, vectors
+    driver = "evd" if len(M) > 1 else "ev"  # SciPy 1.12 and 1.13 fail with "evd" for one number
     # M.T: the same matrix in the order of LAPACK, which would copy it otherwise
-    return lapack_eigh(M.T if overwrite else M, overwrite_a=overwrite, check_finite=False, driver="evd")
+    return lapack_eigh(M.T if overwrite else M, overwrite_a=overwrite, check_finite=False, driver=driver)
 
 
 def top_eigh(
