@@ -15,6 +15,7 @@ TESTS = ROOT / "tests"
 TESTS_WITHOUT_A_MODULE = {
     "test_benchmarks.py",
     "test_documentation.py",
+    "test_examples.py",
     "test_other_systems.py",
     "test_release.py",
     "test_paper_data.py",
