@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from psilearn._utils.command_errors import report_errors
+from psilearn._utils.dask_clusters import connect
 from psilearn._utils.output_files import check_output_file
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ ModelOption = Annotated[Path, typer.Option("--model", help="Folder of the model,
 DeviceOption = Annotated[
     str | None, typer.Option(help="Device of torch, cpu or cuda. By default, NumPy computes on the CPU.")
 ]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(help="Address of a Dask scheduler whose workers share this disk, such as tcp://host:8786; or local."),
+]
 AdductOption = Annotated[
     str | None, typer.Option(help="Adduct of spectra for which the file states none, such as '[M+H]+'.")
 ]
@@ -43,6 +48,7 @@ def build_library(
         str, typer.Option(help="Kinds, separated by commas: morgan, maccs, path, atompair, torsion.")
     ] = "morgan,maccs",
     jobs: Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")] = -1,
+    scheduler: SchedulerOption = None,
 ) -> None:
     """Build a library of candidates: fingerprints, formulas and masses.
 
@@ -54,8 +60,8 @@ def build_library(
 
         start = perf_counter()
         kinds = tuple(kind.strip() for kind in fingerprints.split(",") if kind.strip())
-        with show_progress(True):
-            library = CandidateLibrary.build(molecules, output, Fingerprints(kinds), n_jobs=jobs)
+        with show_progress(True), connect(scheduler):
+            library = CandidateLibrary.build(molecules, output.resolve(), Fingerprints(kinds), n_jobs=jobs)
         seconds, manifest = perf_counter() - start, library.manifest
         listed = f" (listed in {output / 'unreadable.csv'})" if manifest["unreadable"] else ""
         _print_status(
@@ -65,7 +71,9 @@ def build_library(
 
 
 @candidates_app.command("embed")
-def embed_library(library: LibraryArgument, model: ModelOption, device: DeviceOption = None) -> None:
+def embed_library(
+    library: LibraryArgument, model: ModelOption, device: DeviceOption = None, scheduler: SchedulerOption = None
+) -> None:
     """Embed all molecules of a library with a model, to make ranking faster.
 
     Afterwards, ranking with this model costs one product of p numbers per candidate.
@@ -78,8 +86,8 @@ def embed_library(library: LibraryArgument, model: ModelOption, device: DeviceOp
         identifier, candidates = MetaboliteIdentifier.load(model), CandidateLibrary.open(library)
         identifier.check_library(candidates)
         start = perf_counter()
-        with show_progress(True):
-            candidates.embedded(identifier.model_, build=True)
+        with show_progress(True), connect(scheduler) as client:
+            candidates.embedded(identifier.model_, build=True, on_cluster=client is not None)
         p = identifier.model_.n_components_
         _print_status(f"{len(candidates):,} molecules embedded in {p} dimensions in {perf_counter() - start:.0f} s.")
 

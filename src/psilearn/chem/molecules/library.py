@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from psilearn._utils import validation
 from psilearn._utils.folder_writer import MANIFEST
+from psilearn._utils.missing_packages import explain_missing
 from psilearn._utils.progress import stage
 from psilearn.chem.molecules import library_folder
 from psilearn.chem.molecules.fingerprints import Fingerprints
@@ -15,11 +18,12 @@ from psilearn.chem.molecules.library_checks import check_texts, fingerprints_of
 from psilearn.chem.molecules.library_folder import CHUNKS
 from psilearn.chem.molecules.molecule_files import MoleculeList, read_molecules
 from psilearn.chem.molecules.molecule_table import MoleculeTable
-from psilearn.decoding import SharedCandidates
+from psilearn.decoding import ShardedCandidates, SharedCandidates
 
 if TYPE_CHECKING:
     from psilearn.estimators.output_kernel_regression import OutputKernelRegression
 
+SHARD_ROWS = 50_000  # molecules that are embedded in one task
 EMBEDDINGS = "embeddings"  # folder of the molecules as embedded by models
 
 
@@ -215,7 +219,9 @@ class CandidateLibrary(MoleculeTable):
         """
         library_folder.verify_library(self.path, self.hash)
 
-    def embedded(self, model: OutputKernelRegression, *, build: bool = False) -> SharedCandidates | None:
+    def embedded(
+        self, model: OutputKernelRegression, *, build: bool = False, on_cluster: bool = False
+    ) -> SharedCandidates | None:
         """Return all molecules as embedded by a model, mapped from the disk.
 
         Parameters
@@ -225,6 +231,9 @@ class CandidateLibrary(MoleculeTable):
         build : bool, default=False
             Embed the molecules now if this model has not embedded them yet. It costs n·r kernel values, 2·n·r·p flops
             and n·p numbers on disk.
+        on_cluster : bool, default=False
+            Embed the molecules in shards, on the workers of Dask's default client, or in threads if there is none. The
+            workers must share the folder of the library. After an interruption the same call resumes.
 
         Returns
         -------
@@ -250,6 +259,29 @@ class CandidateLibrary(MoleculeTable):
         """
         embedding = model.embedding_
         folder = self.path / EMBEDDINGS / embedding.fingerprint[:16]
+        shards = folder.with_name(f"{folder.name}-shards")
         if (folder / MANIFEST).is_file():
             return SharedCandidates.load(folder, embedding, self.bits)
-        return SharedCandidates.build(self.bits, embedding, folder, keep_outputs=False) if build else None
+        if (shards / MANIFEST).is_file():
+            return ShardedCandidates.open(shards, embedding)
+        if not build:
+            return None
+        if on_cluster:
+            return model.candidate_set(chunks_of_bits(self), shards)
+        return SharedCandidates.build(self.bits, embedding, folder, keep_outputs=False)
+
+
+def chunks_of_bits(library: CandidateLibrary) -> Any:
+    """Return the fingerprints as a Dask array, whose chunks each worker maps from its disk."""
+    with explain_missing("Embedding on a cluster needs Dask: pip install 'psilearn[dask]'."):
+        import dask.array as da
+        from dask.delayed import delayed
+    n, n_bytes = library.bits.shape
+    read = delayed(_read_bits, pure=True)
+    bounds = [(start, min(start + SHARD_ROWS, n)) for start in range(0, n, SHARD_ROWS)]
+    parts = [da.from_delayed(read(library.path.resolve(), i, j), (j - i, n_bytes), np.uint8) for i, j in bounds]
+    return da.concatenate(parts)
+
+
+def _read_bits(path: Path, start: int, stop: int) -> Any:
+    return np.array(library_folder.read_library(path, verify=False).bits[start:stop])
