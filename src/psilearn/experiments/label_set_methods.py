@@ -219,7 +219,7 @@ class LabelSetTask:
             "scoring": "f1",
             "refit": False,
             "device": self.context.device,
-            **self.context.config["landmarks"],
+            **self.context.config["search_landmarks"],
         }
         output_kernels = [self._output_kernel({"output_gamma": gamma}) for gamma in output_gammas]
         if "n_components" not in lists:
