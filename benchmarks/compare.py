@@ -1,6 +1,6 @@
 """Compare the speed of two versions of psilearn: fits, predictions and searches, side by side in one run.
 
-    python -m benchmarks.compare --before OTHER/src [--repeats 5] [bibtex usps growth search]
+    python -m benchmarks.compare --before OTHER/src [--repeats 5] [bibtex usps growth search label_sets]
 
 ``OTHER`` is a checkout of another version, such as ``git worktree add OTHER HEAD~1``. Each repetition runs both
 versions, one after the other, each in a process of its own. Printed are the median seconds of each step and the ratio
@@ -88,7 +88,22 @@ def search(timed: Timer) -> None:
     timed("search by F1", lambda: OELCV(**grid, n_components=[5, 20], scoring="f1").fit(X, Y))
 
 
-SCENARIOS = {scenario.__name__: scenario for scenario in (bibtex, usps, growth, search)}
+def label_sets(timed: Timer) -> None:
+    """Search default grids of λ, c and p with five widths on label sets, by the squared error and by F1."""
+    from benchmarks.decoded_search import LARGE, N_FEATURES, make_label_sets
+    from psilearn import OELCV
+    from psilearn.kernels import Gaussian
+
+    X, Y = make_label_sets(350, N_FEATURES)
+    grid = {"input_kernels": [Gaussian(0.005 * 2**i) for i in range(-2, 3)], "random_state": 0, "refit": False}
+    for scoring in ("mse", "f1"):
+        timed(f"350 examples by {scoring}", lambda scoring=scoring: OELCV(**grid, scoring=scoring).fit(X, Y))
+    X, Y = make_label_sets(**LARGE)
+    grid["input_kernels"] = [Gaussian(0.0005 * 2**i) for i in range(-2, 3)]
+    timed(f"{len(X)} examples by mse", lambda: OELCV(**grid).fit(X, Y))
+
+
+SCENARIOS = {scenario.__name__: scenario for scenario in (bibtex, usps, growth, search, label_sets)}
 
 
 def run_child(names: list[str]) -> None:
