@@ -104,6 +104,18 @@ def test_at_least_one_label_unless_a_training_row_is_empty() -> None:
     assert GFM(10.0).fit(X[nonempty], Y[nonempty]).predict(far).sum() >= 1
 
 
+@pytest.mark.parametrize("estimate", ["multinomial", "sizes"])
+def test_without_any_label_the_empty_set_is_predicted(estimate: str) -> None:
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    model = GFM(C=1.0, estimate=estimate).fit(X, np.zeros((60, 3), dtype=int))
+    assert not model.predict(X).any()
+
+
+def test_negative_probabilities_are_rejected() -> None:
+    with pytest.raises(ValueError, match="joint must have probabilities"):
+        maximize_expected_f1(np.array([[[-0.1], [0.5]]]), np.array([1]))
+
+
 def test_invalid_parameters() -> None:
     X, Y = labels(20)
     with pytest.raises(ValueError, match="estimate must be one of multinomial, sizes"):

@@ -6,6 +6,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ShuffleSplit
 
 from psilearn import IOKR, IOKRCV, KDECV, OEL, OELCV
+from psilearn.decoding import AllLabelSets, NearLabelSets
 from psilearn.kernels import Dice, Gaussian, Kemeny
 from psilearn.metrics import f1_score
 
@@ -57,13 +58,31 @@ def test_predictions_use_the_chosen_candidates(search, data):
     assert only.predict_topk(X[:3], 200).indices.shape == (3, 128)
 
 
-def test_a_name_for_one_fit_scores_those_candidates(data):
+def test_a_rule_for_one_fit_is_that_of_the_parameter(data):
     X, Y = data
     search = IOKRCV(Gaussian(0.3), Dice(), alphas=[1e-2, 1.0], cv=SPLITS, scoring="f1")
     by_name = search.fit(X, Y, candidates="all").cv_results_["mean_test_score"]
     expected = clone(search).set_params(candidates="all").fit(X, Y).cv_results_["mean_test_score"]
     np.testing.assert_array_equal(by_name, expected)
-    assert "candidates" not in search.best_params_
+    assert search.best_params_["candidates"] == "all"
+    np.testing.assert_array_equal(search.predict(X), search.best_estimator_.predict(X, "all"))
+
+
+def test_objects_are_rules_too(data):
+    X, Y = data
+    rules = ["all", AllLabelSets(min_labels=1, max_labels=2), NearLabelSets()]
+    search = IOKRCV(Gaussian(0.3), Dice(), alphas=[1e-2, 1.0], cv=SPLITS, scoring="f1", candidates=rules).fit(X, Y)
+    train, held = next(SPLITS.split(X))
+    for rule in rules:
+        model = IOKR(Gaussian(0.3), Dice(), alpha=1e-2).fit(X[train], Y[train])
+        settings = [(params["alpha"], params["candidates"]) for params in search.cv_results_["params"]]
+        i = settings.index((1e-2, rule))
+        expected = float(f1_score(Y[held], model.predict(X[held], rule)))
+        assert search.cv_results_["split0_test_score"][i] == pytest.approx(expected, abs=1e-9)
+    only = clone(search).set_params(candidates=rules[1]).fit(X, Y)
+    assert set(only.predict(X).sum(axis=1)) <= {1, 2}
+    with pytest.raises(ValueError, match="needs candidates"):
+        clone(search).set_params(candidates=NearLabelSets(), cv="loo").fit(X, Y)
 
 
 def test_leaving_one_out_decodes_to_all_sets_only(data):
@@ -91,10 +110,13 @@ def test_all_rankings_and_known_rankings_are_a_choice():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"candidates": "every"}, "candidates must be one or several of 'known', 'near', 'all'; got 'every'"),
-        ({"candidates": ["all", "all"]}, r"got \['all', 'all'\]"),
+        ({"candidates": "every"}, "one or several of 'known', 'near', 'all' or objects such as .* got 'every'"),
+        ({"candidates": ["all", "all"]}, "contains a name twice"),
         ({"scoring": "mse"}, "cannot be compared without decoding: choose a decoded metric"),
-        ({"output_kernels": [Dice(), Gaussian(1.0)]}, "found with Dice, Linear and Tanimoto, but not with Gaussian"),
+        (
+            {"output_kernels": [Dice(), Gaussian(1.0)]},
+            "but not with Gaussian",
+        ),
         ({"scoring": "top_1"}, "are too many sets to list"),
     ],
 )
@@ -108,5 +130,5 @@ def test_choices_that_are_impossible_raise(changes, message):
 
 def test_a_choice_and_candidates_of_a_fit_exclude_each_other(data):
     X, Y = data
-    with pytest.raises(ValueError, match=r"The search chooses among candidates=\['all'\]: pass no candidates to fit"):
+    with pytest.raises(ValueError, match=r"The search chooses among candidates='all': pass no candidates to fit"):
         IOKRCV(Gaussian(0.3), Dice(), scoring="f1", candidates="all").fit(X, Y, candidates=Y)

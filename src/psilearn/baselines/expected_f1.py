@@ -52,6 +52,8 @@ def maximize_expected_f1(joint: Array, sizes: Array, empty: Array | None = None)
     """
     joint = validation.check_array_of_numbers(joint, "joint", ndim=3)
     sizes = validation.check_array_of_numbers(sizes, "sizes", ndim=1)
+    if (joint < 0).any():
+        raise ValueError(f"joint must have probabilities, which are not negative; got {joint.min():g}.")
     n, n_labels, _ = joint.shape
     if len(sizes) != joint.shape[2] or not (sizes >= 1).all():
         raise ValueError(

@@ -124,6 +124,8 @@ class GFM(Baseline):
         return np.concatenate([joint.sum(axis=2) for joint, _ in self._iter_joint(X)])
 
     def _predict_labels(self, X: Samples) -> NDArray[np.bool_]:
+        if not len(self.sizes_):  # no training row has a label
+            return np.zeros((X.shape[0], self.candidates_.shape[1]), dtype=np.bool_)
         return np.concatenate(
             [
                 maximize_expected_f1(joint, self.sizes_, empty if self.allows_empty_ else None)
@@ -174,7 +176,7 @@ class Multinomial:
     def probabilities(self, X: Samples, classes: Array) -> Array:
         """Return the probabilities of the given classes, (len(X), classes); zero for those that were not seen."""
         P = softmax(np.asarray(safe_sparse_dot(X, self.coef.T)) + self.intercept, axis=1)
-        return np.column_stack([P[:, self.classes == c].sum(axis=1) for c in classes])
+        return P @ (self.classes[:, None] == np.asarray(classes))
 
 
 class LabelMultinomials:

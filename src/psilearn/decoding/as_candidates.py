@@ -80,14 +80,15 @@ def as_candidates(
         candidates = _named_candidates(candidates, known)
     converted: Candidates
     if isinstance(candidates, ListableLabelSets):
-        converted = candidates._with_known(known.outputs)
+        converted = candidates._validate(check, n_examples)._with_known(known.outputs)
     elif isinstance(candidates, Candidates):
         converted = candidates
     elif _has_one_set_per_example(candidates, known.outputs):
         converted = PerExampleCandidates(candidates)
     else:
         converted = SharedCandidates(candidates)
-    converted = converted.validate(check, n_examples)
+    if not isinstance(converted, ListableLabelSets):
+        converted = converted.validate(check, n_examples)
     converted = converted if embedding is None else converted.for_embedding(embedding)
     if isinstance(converted, ListableLabelSets):
         converted._check_searchable()

@@ -65,7 +65,12 @@ DATASETS: dict[str, dict[str, Any]] = {
     "bibtex": {},
     "corel5k": {},
     "delicious": {**LARGE, "precisions": True},
-    "eurlex4k": {**LARGE, "precisions": True, "search_landmarks": {"input_landmarks": 4000}},
+    "eurlex4k": {
+        **LARGE,
+        "precisions": True,
+        "search_landmarks": {"input_landmarks": 3000, "output_landmarks": 2000},
+        "outputs": {**LARGE["outputs"], "Dice": {**LARGE["outputs"]["Dice"], "late_candidates": []}},
+    },
     "mediamill": {
         **LARGE,
         "scalings": ["rows", "unit rows", "columns"],
@@ -141,7 +146,8 @@ EXPERIMENT = Experiment(
     source="beyond the paper",
     protocol="The original splits. Candidates are the label sets of the training rows (known), these and all sets that "
     "differ from one of them by one label (near), or all 2^L label sets (all). With the Gaussian output kernel "
-    "all sets cannot be searched; near sets are searched on Bibtex and Corel5k.\n\n"
+    "all sets cannot be searched; near sets are searched on Bibtex and Corel5k. "
+    "On EUR-Lex-4K near sets are left out.\n\n"
     "Every choice is made by F1 on 15 % of the training rows, held out once: the same rows for all methods. "
     "Inputs are the rows as they are, rows of length one or (Mediamill) standardized columns, always divided by "
     "one number, so that the mean squared length is one. The scaling and options without an order are chosen by a "
@@ -151,8 +157,9 @@ EXPERIMENT = Experiment(
     "λ and p. Near sets, whose search takes longest, start from the best settings of the other candidates: with "
     "Dice on Bibtex and Corel5k the grid is widened around these, otherwise only these are validated. “Chosen” is "
     "the output kernel and the kind of candidates with the best F1 on the held-out rows. The searches on EUR-Lex-4K "
-    "have 4000 input landmarks, those on Mediamill 4000 input and 2000 output landmarks. The last fits on Mediamill "
-    "have 8000 input landmarks; all other fits are exact.\n\n"
+    "have 3000 input and 2000 output landmarks, those on Mediamill 4000 and 2000. The last fits on Mediamill have 8000 "
+    "input landmarks; all other fits are exact. The scaling, and γ of OEL₀, are those of IOKR's best setting over all "
+    "candidates.\n\n"
     "Competitors predict at least one label: logistic regressions with one threshold or with one threshold per "
     "label that has at least five held-out examples (LR), expected-F1 maximization (GFM), ensembles of classifier "
     "chains (ECC), nearest neighbors with a threshold (k-NN) and kernel ridge regression of the labels with one "

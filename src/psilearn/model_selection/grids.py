@@ -18,6 +18,7 @@ from psilearn._utils import validation
 from psilearn._utils.hashing import content_hash
 from psilearn._utils.samples import Samples, n_columns
 from psilearn.decoding.as_candidates import CANDIDATE_NAMES
+from psilearn.decoding.label_sets.listable import ListableLabelSets
 from psilearn.kernels import Gaussian, Kernel, Linear, as_kernel, as_output_kernel
 from psilearn.theory import fit_decay, suggest
 
@@ -140,20 +141,28 @@ def is_same_value(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def candidate_grid(names: Any, decodes: bool) -> list[str]:
-    """Return the names of the candidates that are searched, an empty list for None."""
-    if names is None:
+def is_candidate_rule(value: Any) -> bool:
+    """Return whether candidates are a rule that every split applies to the known outputs of its own model."""
+    return isinstance(value, str | ListableLabelSets)
+
+
+def candidate_grid(rules: Any, decodes: bool) -> list[str | ListableLabelSets]:
+    """Return the rules of the candidates that are searched, an empty list for None."""
+    if rules is None:
         return []
-    values = [names] if isinstance(names, str) else as_list(names, "candidates")
-    unknown = [value for value in values if not isinstance(value, str) or value not in CANDIDATE_NAMES]
-    if unknown or len(set(values)) < len(values):
+    values = [rules] if is_candidate_rule(rules) else as_list(rules, "candidates")
+    names = [value for value in values if not isinstance(value, ListableLabelSets)]
+    if not all(isinstance(name, str) and name in CANDIDATE_NAMES for name in names):
         raise ValueError(
-            f"candidates must be one or several of {', '.join(map(repr, CANDIDATE_NAMES))}; got {names!r}. Pass other "
-            f"candidates to fit."
+            f"candidates must be one or several of {', '.join(map(repr, CANDIDATE_NAMES))} or objects such as "
+            f"AllLabelSets(max_labels=5); got {rules!r}. Collections of outputs can be passed to fit, as the "
+            f"candidates of decoded scores."
         )
+    if len(set(names)) < len(names):
+        raise ValueError(f"candidates={rules!r} contains a name twice.")
     if len(values) > 1 and not decodes:
         raise ValueError(
-            f"candidates={names!r} cannot be compared without decoding: choose a decoded metric as the (first) "
+            f"candidates={rules!r} cannot be compared without decoding: choose a decoded metric as the (first) "
             f'scoring, such as scoring="f1".'
         )
     return values
@@ -168,7 +177,7 @@ def find_edges(grid: dict[str, list[Any]], best: dict[str, Any], rank: int) -> l
     edges = []
     for name, values in grid.items():
         label, ordered, value = name, values, best[name]
-        if isinstance(value, str):
+        if name == "candidates":
             continue
         if isinstance(value, Kernel):
             parameter, kernels = _varying_parameter(value, values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from psilearn.estimators import KDE
@@ -59,7 +58,7 @@ class KDECV(PathSearch):
         :class:`~psilearn.metrics.Mean`: the mean is the score, and each value must depend only on the true and the
         predicted output of its example, because it is computed once per pair of them, as for the metrics by name.
         Several scorings are computed at once, and the first one chooses.
-    candidates : {"known", "near", "all"} or list of them, default=None
+    candidates : {"known", "near", "all"}, AllLabelSets, NearLabelSets or list of them, default=None
         The candidates of decoded scores, and of predictions without candidates: the known outputs; the known label sets
         and those that differ from one of them by one label; or all label sets or rankings, as in
         :meth:`~psilearn.OEL.predict`. Several are searched, with a decoded metric: ``best_params_["candidates"]`` is
@@ -143,7 +142,7 @@ class KDECV(PathSearch):
         output_landmarks: int | Landmarks | None = None,
         cv: Any = None,
         scoring: Any = "mse",
-        candidates: str | Sequence[str] | None = None,
+        candidates: Any = None,
         one_standard_error: bool = False,
         refit: bool = True,
         n_jobs: int | None = None,

@@ -97,10 +97,11 @@ class PathSearch(BestEstimatorPredictions):
             ``output_landmarks``.
         candidates : collection, Candidates or list of collections, default=None
             The candidates of decoded scores: one set for all examples, or one set per example of X as a list of n
-            collections or as :class:`~psilearn.decoding.PerExampleCandidates`; or "known", "near" or "all", as in
-            :meth:`psilearn.OEL.predict`. By default those of the parameter ``candidates``; without it, each split
-            decodes to the known outputs of its model, or to all rankings if the output kernel compares rankings. They
-            are validated but not used with ``scoring="mse"``.
+            collections or as :class:`~psilearn.decoding.PerExampleCandidates`. They are validated but not used with
+            ``scoring="mse"``, and predictions do not use them unless they are passed again. A rule, "known", "near",
+            "all" or an object such as ``AllLabelSets(max_labels=5)``, has the same effect as the parameter
+            ``candidates``, also on predictions. Without either of them, each split decodes to the known outputs of its
+            model, or to all rankings if the output kernel compares rankings.
         groups : array of shape (n,), default=None
             The group of each example, for splitters that keep groups together.
 
@@ -287,8 +288,8 @@ class PathSearch(BestEstimatorPredictions):
         }
         parameters = self._estimator().get_params()
         self.grid_ = {name: values for name, values in axes.items() if name in parameters}
-        if problem.candidate_names:
-            self.grid_["candidates"] = list(problem.candidate_names)
+        if problem.candidate_rules:
+            self.grid_["candidates"] = list(problem.candidate_rules)
         named = {"score": tables[0]}  # the one that chooses
         if isinstance(self.scoring, list | tuple):
             named |= {scoring.name: table for scoring, table in zip(problem.scorings, tables, strict=True)}

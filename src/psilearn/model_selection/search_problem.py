@@ -10,9 +10,9 @@ import numpy as np
 from psilearn._distributed import is_dask
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples, n_samples, take
-from psilearn.decoding import Candidates, SharedCandidates, as_candidates
+from psilearn.decoding import AllLabelSets, Candidates, NearLabelSets, SharedCandidates, as_candidates
 from psilearn.decoding.all_rankings import MAX_LISTED_ITEMS, has_all_rankings
-from psilearn.decoding.as_candidates import CANDIDATE_NAMES
+from psilearn.decoding.label_sets.listable import ListableLabelSets
 from psilearn.embedding import Embedding, KnownOutputs
 from psilearn.estimators.output_checks import check_fit_outputs, check_outputs
 from psilearn.kernels import Kernel
@@ -40,7 +40,7 @@ class SearchProblem:
     output_landmarks: Landmarks | None
     scorings: list[Scoring]
     splits: list[Split]
-    candidate_names: list[str]  # that are searched; empty if there is no choice
+    candidate_rules: list[str | ListableLabelSets]  # that are searched; empty if there is no choice
     candidates: list[Candidates | str | None]  # of decoded scores, one per choice; None for the default
 
     @property
@@ -85,8 +85,11 @@ def check_problem(search: Any, X: Samples, y: Samples, unlabeled: Any, candidate
     splits = make_splits(search.cv, Y, groups, search.random_state)
     others = UnlabeledOutputs.of(stream, unlabeled, stores_all=output_landmarks is None)
     known = KnownOutputs.of(Y, None if others is None else others.in_memory)
-    names = grids.candidate_grid(search.candidates, scorings[0].decodes)
-    choices = _check_choices(names, candidates, output_kernels, known.outputs, n_samples(Y))
+    if search.candidates is not None and candidates is not None:
+        raise ValueError(f"The search chooses among candidates={search.candidates!r}: pass no candidates to fit.")
+    given = candidates if grids.is_candidate_rule(candidates) else search.candidates
+    rules = grids.candidate_grid(given, scorings[0].decodes)
+    choices = _check_choices(rules, candidates, output_kernels, known.outputs, n_samples(Y))
     if any(scoring.decodes for scoring in scorings):
         for choice in choices:
             _check_default_candidates(choice, scorings, output_kernels, Y, uses_leave_one_out(search.cv))
@@ -104,7 +107,7 @@ def check_problem(search: Any, X: Samples, y: Samples, unlabeled: Any, candidate
         output_landmarks,
         scorings,
         splits,
-        names,
+        rules,
         choices,
     )
 
@@ -127,27 +130,9 @@ def _check_leave_one_out(search: Any, groups: Any) -> None:
 
 
 def _check_choices(
-    names: list[str], candidates: Any, kernels: list[Kernel], known: Samples, n: int
+    rules: list[str | ListableLabelSets], candidates: Any, kernels: list[Kernel], known: Samples, n: int
 ) -> list[Candidates | str | None]:
     """Return the candidates that are searched, those that were passed to ``fit``, or None for the default."""
-    if names and candidates is not None:
-        raise ValueError(f"The search chooses among candidates={names!r}: pass no candidates to fit.")
-    if names or isinstance(candidates, str):
-        return [_check_name(name, kernels, known, n) for name in names or [candidates]]
-    return [_check_candidates(candidates, kernels, known, n)]
-
-
-def _check_name(name: str, kernels: list[Kernel], known: Samples, n: int) -> str:
-    """Return the name; raise if an output kernel cannot search the candidates that it stands for."""
-    for kernel in kernels:
-        embedding = Embedding(kernel, take(known, slice(0, 1)), np.zeros((1, 1)))
-        as_candidates(name, SharedCandidates(known, embedding), lambda outputs, _: outputs, n)
-    return name
-
-
-def _check_candidates(candidates: Any, kernels: list[Kernel], known: Samples, n: int) -> Candidates | None:
-    if candidates is None:
-        return None
 
     def check(outputs: Samples, name: str) -> Samples:
         for kernel in reversed(kernels):  # the form of the first kernel is kept
@@ -155,14 +140,22 @@ def _check_candidates(candidates: Any, kernels: list[Kernel], known: Samples, n:
             kernel.check_same_kind(checked, name, known, "the known outputs")
         return checked
 
-    return as_candidates(candidates, known, check, n)
+    if not rules:
+        return [None if candidates is None else as_candidates(candidates, known, check, n)]
+    for rule in rules:  # every output kernel must be able to search the candidates
+        for kernel in kernels:
+            embedding = Embedding(kernel, take(known, slice(0, 1)), np.zeros((1, 1)))
+            as_candidates(rule, SharedCandidates(known, embedding), check, n)
+    return list(rules)
 
 
 def _check_default_candidates(
     choice: Candidates | str | None, scorings: list[Scoring], kernels: list[Any], Y: Samples, is_loo: bool
 ) -> None:
     """Raise if candidates that depend on the split contain the output that is left out, or cannot be listed."""
-    if choice not in (None, *CANDIDATE_NAMES):
+    if isinstance(choice, AllLabelSets | NearLabelSets) and choice.known is None:
+        choice = "all" if isinstance(choice, AllLabelSets) else "near"
+    if isinstance(choice, Candidates):
         return
     of_rankings = [kernel for kernel in kernels if has_all_rankings(kernel) and choice in (None, "all")]
     if is_loo and choice != "all" and len(of_rankings) < len(kernels):

@@ -15,6 +15,7 @@ from psilearn._linalg import Array
 from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Index, Samples, take
 from psilearn.decoding import AllRankings, Candidates, PathDecoder, as_candidates, has_all_rankings
+from psilearn.decoding.label_sets.listable import ListableLabelSets
 from psilearn.embedding.subspace_path import MAX_DENSE_ORDER
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
@@ -179,7 +180,7 @@ def split_candidates(choice: Candidates | str | None, outputs: SplitOutputs, hel
 
     None stands for the default of such a model: all rankings, or its known outputs.
     """
-    if isinstance(choice, Candidates):
+    if isinstance(choice, Candidates) and not isinstance(choice, ListableLabelSets):
         return choice.restrict(held)
     if choice is None and has_all_rankings(outputs.outputs.kernel):
         return AllRankings(outputs.embedding, outputs.outputs.known.outputs)

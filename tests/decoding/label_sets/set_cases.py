@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Linear, Normalized
 
-SIZE_KERNELS = [Dice(), Linear(), Normalized(Linear()), 0.5 * Dice() + Linear(), Normalized(Dice() + Linear())]
+COSINE = Normalized(Linear())
+SIZE_KERNELS = [
+    Dice(), Linear(), COSINE, 0.5 * Dice() + Linear(), Normalized(Dice() + Linear()),
+    COSINE + COSINE, Normalized(Linear() + Linear()),  # sums without weights for the empty set
+]  # fmt: skip
 
 cases = st.tuples(st.integers(1, 9), st.integers(0, 14), st.integers(0, 10**6), st.sampled_from([0.1, 1.0, 10.0]))
 

@@ -80,7 +80,7 @@ def test_sets_that_cannot_be_listed_raise_and_say_what_is_possible(data):
     limited = AllLabelSets(max_labels=3)
     assert model.calibrate(X, wide, limited).predict_set(X_new, 0.2, limited).sizes.shape == (20,)
     other = OEL(Gaussian(0.3), Gaussian(0.5), n_components=5).fit(X, wide)
-    with pytest.raises(ValueError, match=r"found with Dice, Linear and Tanimoto, but not with Gaussian\("):
+    with pytest.raises(ValueError, match=r"found with Dice, Linear and Tanimoto .*, but not with Gaussian\("):
         other.predict(X_new, "all")
     assert other.predict(X_new, "near").shape == (20, 18)
 
@@ -162,3 +162,24 @@ def test_candidates_are_pickled_without_what_was_computed(data):
         expected = sets.nearest(model.embed(X_new), 1).nearest
         copy = pickle.loads(pickle.dumps(sets))
         np.testing.assert_array_equal(copy.nearest(model.embed(X_new), 1).nearest, expected)
+
+
+@pytest.mark.parametrize("sets", [AllLabelSets, NearLabelSets])
+@pytest.mark.parametrize("known", [np.ones((2, L + 1)), np.zeros((0, L)), np.full((2, L), np.nan)])
+def test_given_known_sets_are_validated(sets, known, data):
+    X, Y, X_test, _ = data
+    model = IOKR(Gaussian(0.3), Dice(), alpha=1e-2).fit(X, Y)
+    with pytest.raises(ValueError, match=f"known of {sets.__name__}"):
+        model.predict(X_test, sets(known=known))
+
+
+@pytest.mark.parametrize("sets", [AllLabelSets, NearLabelSets])
+def test_the_number_of_packed_labels_must_fit_the_bytes_and_the_labels(sets, data):
+    X, Y, X_test, _ = data
+    wide = np.hstack([Y, np.zeros((len(Y), 5), dtype=int), Y[:, :1]])  # 12 labels
+    model = IOKR(Gaussian(0.3), Dice(packed=True), alpha=1e-2).fit(X, np.packbits(wide, axis=1))
+    rows = IOKR(Gaussian(0.3), Dice(), alpha=1e-2).fit(X, wide).predict(X_test, sets())
+    np.testing.assert_array_equal(model.predict(X_test, sets(n_labels=12)), np.packbits(rows, axis=1))
+    for n_labels, message in ((3, "16 labels in 2 bytes"), (11, "contain the label 11")):
+        with pytest.raises(ValueError, match=message):
+            model.predict(X_test, sets(n_labels=n_labels))

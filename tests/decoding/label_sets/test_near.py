@@ -84,7 +84,7 @@ def test_a_tie_goes_to_a_known_set():
 
 def test_too_many_near_sets_are_not_listed(monkeypatch):
     embedding, Z = draw_case(Dice(), 5, 6, 0, 1.0)
-    monkeypatch.setattr(near_label_sets, "MAX_LISTED_SETS", 10)
+    monkeypatch.setattr(near_label_sets, "MAX_LISTED_NEAR_SETS", 10)
     candidates = NearLabelSets(embedding, draw_sets(np.random.default_rng(0), 6, 5))
     assert candidates.nearest(Z, 1).nearest.shape == (5, 5)
     with pytest.raises(ValueError, match=r"6 known sets of 5 labels and their neighbors\) are too many sets to list"):

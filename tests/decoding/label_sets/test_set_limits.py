@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from psilearn._backend import Compute
 from psilearn.decoding import AllLabelSets
 from psilearn.decoding.label_sets.set_limits import MAX_COUNT, SetLimits
+from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Linear
 from tests.decoding.label_sets.set_cases import all_sets, distances, draw_case
 from tests.kernels.kernel_cases import PROPERTY
@@ -93,3 +94,46 @@ def test_invalid_limits_raise(arguments, message):
     embedding, Z = draw_case(Dice(), 4, 5, 0, 1.0)
     with pytest.raises(ValueError, match=message):
         AllLabelSets(embedding, embedding.landmarks, **arguments).nearest(Z, 1)
+
+
+def test_only_the_empty_set_may_be_allowed():
+    embedding, Z = draw_case(Dice(), 6, 8, 0, 1.0)
+    top = AllLabelSets(embedding, embedding.landmarks, max_labels=0).nearest(Z, 1)
+    assert not top.nearest.any()
+    np.testing.assert_allclose(top.distances, distances(embedding, Z, np.zeros((1, 6), dtype=int)))
+
+
+@given(
+    groups=st.lists(st.integers(-1, 3), min_size=4, max_size=4),
+    rule=st.sampled_from(["at_most_one", "exactly_one"]),
+    size=st.integers(1, 2),
+)
+@PROPERTY
+def test_ties_between_groups_go_to_the_lowest_labels(groups, rule, size):
+    landmarks = np.array([[1, 1, 1, 1]])  # all labels weigh the same
+    try:
+        SetLimits.of(4, size, None, groups, rule)
+    except ValueError:
+        return
+    embedding = Embedding(Dice(), landmarks, np.eye(1))
+    sets = AllLabelSets(embedding, landmarks, min_labels=size, label_groups=groups, group_rule=rule)
+    Z = np.array([[1.0], [0.0]])
+    np.testing.assert_array_equal(sets.nearest(Z, 1).nearest, sets.listed.nearest(Z, 1).nearest)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"label_groups": [0, 0, -5, 1]}, "label_groups must be 4 integers"),
+        ({"group_rule": "exactly_one"}, "needs label_groups"),
+        ({"n_labels": 3}, "have 4 labels"),
+    ],
+)
+def test_inconsistent_limits_are_rejected(arguments, message):
+    embedding, Z = draw_case(Dice(), 4, 5, 0, 1.0)
+    with pytest.raises(ValueError, match=message):
+        AllLabelSets(embedding, embedding.landmarks, **arguments).nearest(Z, 1)
+
+
+def test_the_limits_are_shown():
+    assert repr(AllLabelSets(min_labels=1, max_labels=3)) == "AllLabelSets(min_labels=1, max_labels=3)"

@@ -13,9 +13,10 @@ from psilearn._backend import NUMPY, Compute
 from psilearn.decoding import AllLabelSets
 from psilearn.decoding.label_sets import range_bounds, size_search
 from psilearn.decoding.label_sets.range_bounds import RangeBounds
+from psilearn.decoding.label_sets.set_limits import heaviest_columns
 from psilearn.decoding.label_sets.size_forms import find_size_form
 from psilearn.decoding.label_sets.size_search import size_ranges
-from psilearn.decoding.label_sets.solver import heaviest, iter_query_blocks
+from psilearn.decoding.label_sets.solver import iter_query_blocks
 from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Gaussian, Linear, Tanimoto
 from tests.decoding.label_sets.set_cases import SIZE_KERNELS, all_sets, cases, distances, draw_case, draw_sets
@@ -170,9 +171,9 @@ def test_torch_finds_the_sets_of_numpy(kernel):
 
 def test_labels_that_nothing_tells_apart_are_taken_in_their_order():
     W = np.array([[1.0, 0.5, 0.5 + 1e-15, 0.5 - 1e-15, 0.2], [0.0, 0.0, 0.0, 0.0, 0.0]])
-    mask = heaviest(W, np.array([2, 3]), np.full((2, 1), 1e-13))
+    mask = heaviest_columns(W, np.array([2, 3]), np.full((2, 1), 1e-13))
     np.testing.assert_array_equal(mask, [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0]])
-    assert not heaviest(W, np.array([0, 0]), np.zeros((2, 1))).any()
+    assert not heaviest_columns(W, np.array([0, 0]), np.zeros((2, 1))).any()
 
 
 def test_a_tie_goes_to_the_smallest_set():

@@ -17,6 +17,7 @@ other kernels with this property, and :mod:`psilearn.decoding.label_sets.tanimot
 from __future__ import annotations
 
 from functools import cached_property
+from inspect import signature
 from typing import Any, Self
 
 from psilearn._backend import Compute
@@ -137,7 +138,10 @@ class AllLabelSets(ListableLabelSets):
 
     def __repr__(self) -> str:
         if self.known is None and self.embedding is None:
-            return "AllLabelSets()"
+            defaults = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
+            values = {name: getattr(self, name) for name in defaults}
+            given = [f"{name}={value!r}" for name, value in values.items() if value is not defaults[name]]
+            return f"AllLabelSets({', '.join(given)})"
         count = self._max_size()
         number = f"{count:,}" if count < MAX_COUNT else "more than 10^18"
         return f"AllLabelSets({number} sets of {self._limits.n_labels} labels)"
@@ -148,7 +152,7 @@ class AllLabelSets(ListableLabelSets):
 
     @cached_property
     def _solver(self) -> SizeSolver | TanimotoSolver:
-        landmarks = self.landmark_rows[:, : self._limits.n_labels]
+        landmarks = self.landmark_rows
         form = find_size_form(self._known_embedding().kernel)
         if form is not None:
             return SizeSolver(SizeWeights(form, landmarks), self._limits)
@@ -175,7 +179,11 @@ class AllLabelSets(ListableLabelSets):
     def _advice(self) -> str:
         if not self._has_solver(1):
             kernel = None if self.embedding is None else self.embedding.kernel
-            return f"the nearest of all sets is found with Dice, Linear and Tanimoto, but not with {kernel!r}."
+            with_groups = " and label_groups" if self._limits.optional is not None else ""
+            return (
+                f"the nearest of all sets is found with Dice, Linear and Tanimoto (Tanimoto without label_groups), but "
+                f"not with {kernel!r}{with_groups}."
+            )
         return 'candidates="known" are the known sets, and max_labels of AllLabelSets limits the sizes.'
 
     def _list_rows(self) -> Any:

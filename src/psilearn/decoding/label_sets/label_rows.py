@@ -66,7 +66,7 @@ def rows_of_labels(labels: Index, sizes: Index, n_labels: int) -> Any:
     return sparse.csr_matrix((np.ones(len(labels)), labels, indptr), shape=(len(sizes), n_labels))
 
 
-def like_known(rows: Any, known: Samples, packed: bool) -> Samples:
+def to_form_of(rows: Any, known: Samples, packed: bool) -> Samples:
     """Return CSR rows of sets in the form of known outputs: their class, dtype and device, or packed bits."""
     if sparse.issparse(known):
         return type(known)(rows.astype(known.dtype))

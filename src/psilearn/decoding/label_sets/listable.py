@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Self
 
@@ -13,7 +13,7 @@ from psilearn._backend import Compute
 from psilearn._utils import validation
 from psilearn._utils.samples import Index, Samples
 from psilearn.decoding.label_sets.found_sets import FoundSets
-from psilearn.decoding.label_sets.label_rows import check_label_rows, count_labels, is_packed, like_known, to_label_rows
+from psilearn.decoding.label_sets.label_rows import check_label_rows, count_labels, is_packed, to_form_of, to_label_rows
 from psilearn.decoding.label_sets.path import LabelSetPathDecoder
 from psilearn.decoding.path_decoder import PathDecoder
 from psilearn.decoding.rule_candidates import RuleCandidates
@@ -70,14 +70,23 @@ class ListableLabelSets(RuleCandidates):
         """The number L of labels."""
         width = count_labels(self._known_outputs(), self.packed)
         n_labels = width if self.n_labels is None else validation.check_count(self.n_labels, "n_labels")
-        if n_labels > width or (n_labels < width and not self.packed):
-            raise ValueError(f"n_labels={n_labels}, but the outputs of the model have {width} labels.")
+        if n_labels > width or n_labels <= width - (8 if self.packed else 1):
+            packed = f" in {width // 8} bytes" if self.packed else ""
+            raise ValueError(f"n_labels={n_labels}, but the outputs of the model have {width} labels{packed}.")
         return n_labels
 
     @cached_property
     def landmark_rows(self) -> Any:
         """The landmarks of the embedding as CSR rows (r, L) of zeros and ones."""
-        return to_label_rows(self._known_embedding().landmarks, self.packed)
+        return self._to_rows(self._known_embedding().landmarks)
+
+    def _to_rows(self, outputs: Samples) -> Any:
+        """Return outputs as CSR rows with L columns; raise if a packed row has a label beyond them."""
+        rows, n_labels = to_label_rows(outputs, self.packed), self._n_labels
+        if rows[:, n_labels:].nnz:
+            label = int(rows.indices.max())
+            raise ValueError(f"n_labels={n_labels}, but the outputs contain the label {label}, counted from 0.")
+        return rows[:, :n_labels]
 
     def _known_outputs(self) -> Samples:
         """Return the known outputs, or the landmarks, which have the same form; raise if there are none."""
@@ -113,6 +122,11 @@ class ListableLabelSets(RuleCandidates):
     def _solve(self, Z: Any, basis: Any, k: int, compute: Compute) -> FoundSets:
         """Return the k nearest sets of predicted embeddings Z (q, p) for a basis (r, p) of the landmarks."""
 
+    def _validate(self, check: Callable[[Samples, str], Samples], n_examples: int) -> Self:
+        if self.known is None:
+            return self
+        return self._copy(self.embedding, check(self.known, f"known of {type(self).__name__}"))
+
     def _for_embedding(self, embedding: Embedding) -> Self:
         return self._copy(embedding, self.known)
 
@@ -134,7 +148,7 @@ class ListableLabelSets(RuleCandidates):
 
     def _to_outputs(self, rows: Any) -> Samples:
         """Return CSR rows in the form of the known outputs."""
-        return like_known(rows, self._known_outputs(), self.packed)
+        return to_form_of(rows, self._known_outputs(), self.packed)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the rule alone: what was computed from it may be large, and is computed again."""

@@ -14,7 +14,6 @@ from psilearn._linalg import row_products
 from psilearn._utils.samples import Samples, distinct, n_samples
 from psilearn.decoding.distances import tie_tolerance
 from psilearn.decoding.label_sets.found_sets import FoundSets
-from psilearn.decoding.label_sets.label_rows import to_label_rows
 from psilearn.decoding.label_sets.listable import ListableLabelSets
 from psilearn.decoding.label_sets.near_search import NearSolver, all_near_rows
 from psilearn.decoding.label_sets.size_forms import find_size_form
@@ -22,7 +21,7 @@ from psilearn.decoding.label_sets.size_weights import SizeWeights
 from psilearn.decoding.shared import SharedCandidates
 from psilearn.embedding import Embedding
 
-MAX_LISTED_SETS = 2**20  # near sets that are listed if more than the nearest one is needed
+MAX_LISTED_NEAR_SETS = 2**20  # near sets that are listed if more than the nearest one is needed
 BLOCK_SETS = 2**16  # near sets that are searched together with kernels that have no solver
 
 
@@ -77,17 +76,13 @@ class NearLabelSets(ListableLabelSets):
     @cached_property
     def _known_rows(self) -> Any:
         """The distinct known sets as CSR rows."""
-        rows = to_label_rows(self._known_outputs(), self.packed)[:, : self._n_labels]
+        rows = self._to_rows(self._known_outputs())
         return rows[distinct(rows).first]
 
     @cached_property
     def _solver(self) -> NearSolver | None:
         form = find_size_form(self._known_embedding().kernel)
-        return (
-            None
-            if form is None
-            else NearSolver(SizeWeights(form, self.landmark_rows[:, : self._n_labels]), self._known_rows)
-        )
+        return None if form is None else NearSolver(SizeWeights(form, self.landmark_rows), self._known_rows)
 
     def _copy(self, embedding: Embedding | None, known: Samples) -> Self:
         return type(self)(embedding, known, n_labels=self.n_labels)
@@ -101,7 +96,7 @@ class NearLabelSets(ListableLabelSets):
         return self._known_rows.shape[0] * (self._n_labels + 1)
 
     def _max_listed(self) -> int:
-        return MAX_LISTED_SETS
+        return MAX_LISTED_NEAR_SETS
 
     def _advice(self) -> str:
         return 'only the nearest of them can be found; candidates="known" are the known sets.'

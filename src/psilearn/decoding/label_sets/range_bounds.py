@@ -42,6 +42,8 @@ class RangeBounds:
         """Compute the bounds: 4·T·L flops per query."""
         coefficients = queries.weights.coefficients(sizes)  # (S, T)
         factors = coefficients.mean(axis=1)
+        positive = factors[factors > 0]  # a size without weights may have any factor, because its ratios are 0
+        factors = np.where(factors > 0, factors, positive.min() if len(positive) else 1.0)
         ratios = coefficients / factors[:, None]
         largest, smallest = ratios.max(axis=0), ratios.min(axis=0)
         center = _combine(queries.vectors, (largest + smallest) / 2)
@@ -62,7 +64,7 @@ class RangeBounds:
         """
         queries = queries.take(rows)
         n, n_labels = self.largest + k - 1, queries.limits.n_labels
-        if queries.limits.optional is not None or MIN_SAVED * n >= n_labels:
+        if not n or queries.limits.optional is not None or MIN_SAVED * n >= n_labels:
             return queries
         index = to_device_of(self.upper, rows)
         upper, lower = self.upper[index], self.lower[index]

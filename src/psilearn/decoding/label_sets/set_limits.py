@@ -65,10 +65,6 @@ class SetLimits:
         """The allowed sizes, ascending."""
         return np.arange(self.min_size, self.max_size + 1)
 
-    def allows(self, sizes: Any) -> Any:
-        """Return whether each size is allowed."""
-        return (sizes >= self.min_size) & (sizes <= self.max_size)
-
     def reduce(self, W: Any) -> tuple[Any, Any]:
         """Return the total of the best weights of required groups (…), and the best weight of each optional group.
 
@@ -81,12 +77,15 @@ class SetLimits:
         others = [W[..., labels].max(axis=-1) for labels in self.optional]
         return total, np.stack(others, axis=-1) if others else np.zeros((*W.shape[:-1], 0))
 
-    def best_labels(self, w: Array, chosen: Array) -> Index:
-        """Return the labels of one set, ascending: the best of each required and of each chosen optional group."""
-        if self.optional is None:
-            return np.flatnonzero(chosen)
-        groups = [*self.required, *(self.optional[i] for i in np.flatnonzero(chosen))]
-        return np.sort(np.array([labels[np.argmax(w[labels])] for labels in groups], dtype=np.intp))
+    def best_labels(self, w: Array, n_optional: int, slack: float) -> Index:
+        """Return the labels of the best set with labels of n optional groups, ascending, for weights w (L,).
+
+        Weights that differ by at most ``slack`` are tied, and the lowest label is taken.
+        """
+        best = [_best_of_group(w, labels, slack) for labels in self.required]
+        others = np.sort([_best_of_group(w, labels, slack) for labels in self.optional or ()]).astype(np.intp)
+        mask = heaviest_columns(w[others][None], np.array([n_optional]), np.array([[slack]]))[0]
+        return np.sort(np.concatenate([np.array(best, dtype=np.intp), others[mask]]))
 
     def count(self) -> int:
         """Return the number of allowed sets, at most 2⁶²."""
@@ -122,6 +121,27 @@ class SetLimits:
         return rows_of_labels(labels, np.array([len(labels) for labels in sets], dtype=np.intp), self.n_labels)
 
 
+def heaviest_columns(W: Array, n: Index, slack: Array) -> Any:
+    """Return the mask of the n_i heaviest columns of each row of W (b, c).
+
+    Columns whose weights differ from the n_i-th largest by at most ``slack`` (b, 1) are tied; the lowest of them are
+    taken.
+    """
+    if not W.shape[1]:
+        return np.zeros(W.shape, dtype=bool)
+    ordered = np.sort(W, axis=1)
+    border = np.take_along_axis(ordered, np.clip(W.shape[1] - n, 0, W.shape[1] - 1)[:, None], axis=1)
+    above = (border + slack < W) & (n > 0)[:, None]
+    tied = ~above & (border - slack <= W)
+    free = (n - above.sum(axis=1))[:, None]
+    return above | (tied & (np.cumsum(tied, axis=1) <= free))
+
+
+def _best_of_group(w: Array, labels: Index, slack: float) -> int:
+    """Return the lowest of the labels with the largest weight of a group, up to the slack."""
+    return int(labels[np.argmax(w[labels] >= w[labels].max() - slack)])
+
+
 def _check_size(value: object, name: str) -> int:
     """Return an integer ≥ 0 as an int."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
@@ -134,12 +154,14 @@ def _split_groups(groups: Any, rule: str, n_labels: int) -> tuple[tuple[Index, .
     if rule not in GROUP_RULES:
         raise ValueError(f"group_rule must be one of {', '.join(GROUP_RULES)}; got {rule!r}.")
     if groups is None:
+        if rule != GROUP_RULES[0]:
+            raise ValueError(f"group_rule={rule!r} needs label_groups, the group of each label.")
         return (), None
     numbers = np.asarray(groups)
-    if numbers.shape != (n_labels,) or numbers.dtype.kind not in "iu":
+    if numbers.shape != (n_labels,) or numbers.dtype.kind not in "iu" or (numbers < -1).any():
         raise ValueError(
             f"label_groups must be {n_labels} integers, the group of each label or −1 for a free label; got "
-            f"shape {numbers.shape} of {numbers.dtype}."
+            f"shape {numbers.shape} of {numbers.dtype}{f', smallest {numbers.min()}' if numbers.size else ''}."
         )
     free = tuple(np.array([j]) for j in np.flatnonzero(numbers < 0))
     named = tuple(np.flatnonzero(numbers == group) for group in np.unique(numbers[numbers >= 0]))

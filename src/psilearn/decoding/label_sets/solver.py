@@ -10,12 +10,11 @@ import numpy as np
 
 from psilearn._backend import Compute, to_numpy
 from psilearn._linalg import Array, row_products
-from psilearn._utils.samples import Index
 from psilearn.decoding.distances import first_smallest, tie_tolerance
 from psilearn.decoding.label_sets.found_sets import FoundSets
 from psilearn.decoding.label_sets.k_best import k_nearest
 from psilearn.decoding.label_sets.label_rows import rows_of_labels
-from psilearn.decoding.label_sets.set_limits import SetLimits
+from psilearn.decoding.label_sets.set_limits import SetLimits, heaviest_columns
 from psilearn.decoding.label_sets.size_queries import SizeQueries
 from psilearn.decoding.label_sets.size_search import SIZES_AT_ONCE, best_of_sizes
 from psilearn.decoding.label_sets.size_weights import SizeWeights
@@ -52,13 +51,13 @@ class SizeSolver:
         columns, least = first_smallest(D, slack)
         chosen = sizes[columns[:, 0]]
         W = to_numpy(queries.weights.weights_of_each(queries.vectors, chosen))
-        _, optional = self.limits.reduce(W)
         half = np.take_along_axis(slack, columns, axis=1) / 2  # weights count twice in distances
-        mask = heaviest(optional, chosen - self.limits.n_required, half)
         if self.limits.optional is None:
-            labels = np.nonzero(mask)[1]
+            labels = np.nonzero(heaviest_columns(W, chosen, half))[1]
         else:
-            labels = np.concatenate([self.limits.best_labels(w, row) for w, row in zip(W, mask, strict=True)])
+            n_optional = chosen - self.limits.n_required
+            rows = zip(W, n_optional.tolist(), half[:, 0].tolist(), strict=True)
+            labels = np.concatenate([self.limits.best_labels(*row) for row in rows])
         return FoundSets(rows_of_labels(labels, chosen, self.limits.n_labels), least)
 
     def _select_several(self, queries: SizeQueries, D: Array, k: int) -> FoundSets:
@@ -83,19 +82,3 @@ def iter_query_blocks(
         vectors, totals = sums(block @ basis.T)
         squared = to_numpy(row_products(block, block))
         yield SizeQueries(weights, limits, vectors, totals, squared, tolerance)
-
-
-def heaviest(W: Array, n: Index, slack: Array) -> Any:
-    """Return the mask of the n_i heaviest columns of each row of W (b, c).
-
-    Columns whose weights differ from the n_i-th largest by at most ``slack`` (b, 1) are tied; the lowest of them are
-    taken.
-    """
-    if not W.shape[1]:
-        return np.zeros(W.shape, dtype=bool)
-    ordered = np.sort(W, axis=1)
-    border = np.take_along_axis(ordered, np.clip(W.shape[1] - n, 0, W.shape[1] - 1)[:, None], axis=1)
-    above = (border + slack < W) & (n > 0)[:, None]
-    tied = ~above & (border - slack <= W)
-    free = (n - above.sum(axis=1))[:, None]
-    return above | (tied & (np.cumsum(tied, axis=1) <= free))

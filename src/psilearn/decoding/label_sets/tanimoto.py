@@ -40,11 +40,9 @@ class _Node(NamedTuple):
 
 
 class _Relaxed(NamedTuple):
-    """The bound of a node, the set that attains the bound's linear function, and the label to divide the node by."""
+    """The bound of a node, and the label to divide it by."""
 
     bound: float
-    score: float
-    labels: tuple[int, ...]
     divide: int  # −1 if the node contains this set only
 
 
@@ -165,11 +163,9 @@ class _Search:
         inside[chosen] = True
         c = self.S @ inside.astype(np.float64)
         line, exact = first + slope * (c - start), _similarity(c, union)
-        score = float(self.beta @ exact)
-        labels = tuple(np.flatnonzero(inside).tolist())
-        self._keep(labels, score)
-        gaps = np.where(node.free, self.T @ (np.abs(self.beta) * np.maximum(np.abs(line - exact), 0)), -np.inf)
-        return _Relaxed(float(self.beta @ line), score, labels, int(np.argmax(gaps))), c
+        self._keep(tuple(np.flatnonzero(inside).tolist()), float(self.beta @ exact))
+        gaps = np.where(node.free, self.T @ (np.abs(self.beta) * np.abs(line - exact)), -np.inf)
+        return _Relaxed(float(self.beta @ line), int(np.argmax(gaps))), c
 
 
 def _similarity(common: Array, union: Index) -> Array:
