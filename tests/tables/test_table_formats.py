@@ -1,6 +1,7 @@
 """Readers of tables: all formats of one table agree, and bad files are reported with their line."""
 
 import gzip
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -148,3 +149,17 @@ def test_parquet_types(tmp_path):
     parquet.write_table(pyarrow.table({"a": np.zeros(20_000_000, np.int8)}), tmp_path / "bomb.parquet")
     with pytest.raises(ValueError, match=r"20,000,000 rows of 1 columns, which need over 200 times"):
         read_table(tmp_path / "bomb.parquet")
+
+
+def test_reading_needs_16_bytes_per_number_and_the_texts_of_two_chunks(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited_text, "CHUNK_CELLS", 20_000)  # a tenth, for which 64 MB become 6.4
+    path, n_rows = tmp_path / "t.csv", 20_000
+    path.write_text(",".join(f"x{j}" for j in range(10)) + "\n" + ("0.125," * 9 + "1\n") * n_rows)
+    tracemalloc.start()
+    try:
+        table = read_table(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert table.numbers.shape == (n_rows, 10)
+    assert peak < 16 * table.numbers.size + 6.4e6

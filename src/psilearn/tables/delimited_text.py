@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from psilearn.datasets.sparse_rows import line_error, read_lines
 from psilearn.tables.table import Table, is_number
 
-CHUNK_CELLS = 1_000_000  # cells that are in memory as texts at once
+CHUNK_CELLS = 200_000  # cells that are in memory as texts at once: about 25 MB
 MISSING = frozenset(("", "?", "na", "n/a", "nan", "null"))  # of a column of numbers, in lower case
 SHARED_LENGTH = 40  # equal texts up to this length are kept once
 MAX_SHARED = 100_000  # texts per column
