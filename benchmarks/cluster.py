@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -33,14 +34,15 @@ BUDGET = 2**28  # bytes that each process may need above its imports
 OPTIONS = {"processes": True, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
 
 
-def make_rows(start: int, stop: int, seed: int = 0) -> tuple[Array, Array]:
-    """Return inputs and outputs of consecutive examples; the same for the same arguments on any process."""
-    shared = np.random.default_rng(seed)
+def make_rows(part: int, start: int, stop: int) -> Array:
+    """Return inputs (part 0) or outputs (part 1) of consecutive examples, the same in any process."""
+    shared, rng = np.random.default_rng(0), np.random.default_rng([0, start])
     prototypes = (shared.random((N_PROTOTYPES, N_TAGS)) < 0.3).astype(float)
-    centers = shared.standard_normal((N_PROTOTYPES, N_FEATURES))
-    rng = np.random.default_rng([seed, start])
     classes = rng.integers(0, N_PROTOTYPES, stop - start)
-    return centers[classes] + rng.standard_normal((stop - start, N_FEATURES)), prototypes[classes]
+    if part:
+        return prototypes[classes]
+    centers = shared.standard_normal((N_PROTOTYPES, N_FEATURES))
+    return centers[classes] + rng.standard_normal((stop - start, N_FEATURES))
 
 
 def write_rows(folder: Path, n: int, step: int) -> None:
@@ -49,7 +51,7 @@ def write_rows(folder: Path, n: int, step: int) -> None:
     Y = np.lib.format.open_memmap(folder / "Y.npy", mode="w+", dtype=float, shape=(n, N_TAGS))
     for start in range(0, n, step):
         stop = min(start + step, n)
-        X[start:stop], Y[start:stop] = make_rows(start, stop)
+        X[start:stop], Y[start:stop] = (make_rows(part, start, stop) for part in (0, 1))
 
 
 def read_rows(path: str, start: int, stop: int) -> Array:
@@ -60,7 +62,7 @@ def read_rows(path: str, start: int, stop: int) -> Array:
 def generate(part: int, start: int, stop: int, pause: float) -> Array:
     """Return generated inputs (part 0) or outputs (part 1), after a pause."""
     sleep(pause)
-    return make_rows(start, stop)[part]
+    return make_rows(part, start, stop)
 
 
 def chunked(
@@ -92,7 +94,7 @@ def cluster(memory_limit: Any = "auto") -> Iterator[Any]:
     import distributed
 
     with (
-        dask.config.set({"distributed.deploy.lost-worker-timeout": f"{MAX_WAIT}s"}),  # a restart may take long
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "6h"}),  # the nannies alone replace lost workers
         distributed.LocalCluster(**OPTIONS, memory_limit=memory_limit) as workers,
         distributed.Client(workers) as client,
     ):
@@ -128,12 +130,12 @@ def fit_dask(folder: str, q: int, n: int, step: int) -> Figures:
 
 def check_value(model: OEL) -> float:
     """Return a number that two equal models share."""
-    return float(np.abs(model.embed(make_rows(0, 50, seed=0)[0])).sum())
+    return float(np.abs(model.embed(make_rows(0, 0, 50))).sum())
 
 
 def kill_workers(n_kills: int, n: int, step: int, q: int) -> Figures:
     """Kill a worker in the middle of a fit, of an embedding and of a search in turn; count the answers that changed."""
-    queries = make_rows(0, 100)[0]
+    queries = make_rows(0, 0, 100)
     with cluster() as client, tempfile.TemporaryDirectory() as folder:
         model = make_model(q).fit(*generated(n, step))
         outputs = generated(n, step)[1]
@@ -180,16 +182,27 @@ def measure_memory(n: int, step: int, q: int) -> Figures:
 def measure(run: Run) -> Figures:
     """Print and return overheads, kills and peaks."""
     n, q = run.select((1_000_000, 300), (4000, 60))
-    figures: Figures = {"n": n, "q": q, "overhead": _measure_overhead(run, n, q)}
+    return {
+        "overhead": _measure_overhead(run, n, q),
+        "kills": _measure_kills(run),
+        "memory": _measure_peaks(run),
+    }
+
+
+def _measure_kills(run: Run) -> Figures:
     kills = run.select(N_KILLS, 3)
-    figures["kills"] = run_in_child("benchmarks.cluster", "kill_workers", n_kills=kills, n=8000, step=500, q=60)
-    found = f"{figures['kills']['kills']} kills, {figures['kills']['changed']} changed answers"
-    run.check_claim("killed workers change no answer", figures["kills"]["changed"] == 0, found)
+    figures = run_in_child("benchmarks.cluster", "kill_workers", n_kills=kills, n=8000, step=500, q=60)
+    found = f"{figures['kills']} kills of a running task, {figures['changed']} changed answers"
+    run.check_claim("killed workers change no answer", figures["changed"] == 0, found)
+    return figures
+
+
+def _measure_peaks(run: Run) -> Figures:
     rows = run.select(10 * BUDGET // (8 * (N_FEATURES + N_TAGS)), 8000)
-    figures["memory"] = run_in_child("benchmarks.cluster", "measure_memory", n=rows, step=10_000, q=q)
-    memory = {name: figures["memory"][name] / 2**20 for name in ("data", "client", "worker")}
-    found = f"data {memory['data']:.0f} MiB, client {memory['client']:.0f} MiB, worker {memory['worker']:.0f} MiB"
-    is_within = max(memory["client"], memory["worker"]) <= BUDGET / 2**20
+    figures = run_in_child("benchmarks.cluster", "measure_memory", n=rows, step=10_000, q=100)
+    mib = {name: figures[name] / 2**20 for name in ("data", "client", "worker")}
+    found = f"data {mib['data']:.0f} MiB, client {mib['client']:.0f} MiB, worker {mib['worker']:.0f} MiB"
+    is_within = max(mib["client"], mib["worker"]) <= BUDGET / 2**20
     run.check_claim(f"each process stays within {BUDGET / 2**20:.0f} MiB for 10 times as much data", is_within, found)
     return figures
 
@@ -219,3 +232,11 @@ def _measure_overhead(run: Run, n: int, q: int) -> Figures:
         f"Dask needs at most {MAX_OVERHEAD} times the CPU of streaming", ratio <= MAX_OVERHEAD, f"{ratio:.2f}"
     )
     return medians
+
+
+if __name__ == "__main__":  # one measurement: python -m benchmarks.cluster overhead 200000, or kills, or memory
+    once = Run(repeats=1)
+    if sys.argv[1] == "overhead":
+        _measure_overhead(once, int(sys.argv[2]), 300)
+    else:
+        {"kills": _measure_kills, "memory": _measure_peaks}[sys.argv[1]](once)

@@ -29,7 +29,7 @@ MODEL = OEL(Gaussian(0.1), Gaussian(0.3), alpha=1e-3, n_components=4, input_land
 @pytest.fixture(scope="module")
 def cluster():
     with (
-        dask.config.set({"distributed.deploy.lost-worker-timeout": "120s"}),  # a restart may take long
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "6h"}),  # nannies replace lost workers
         distributed.LocalCluster(**OPTIONS, memory_limit="1GiB") as running,
     ):
         yield running

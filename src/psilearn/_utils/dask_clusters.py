@@ -26,7 +26,7 @@ def connect(scheduler: str | None) -> Iterator[Any]:
         import distributed
     import joblib
 
-    source = distributed.LocalCluster(dashboard_address=":0") if scheduler == LOCAL else scheduler
+    source: Any = distributed.LocalCluster(dashboard_address=":0") if scheduler == LOCAL else scheduler
     try:
         client = distributed.Client(source, timeout=CONNECT_SECONDS)
     except (OSError, ValueError, TimeoutError) as error:
