@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._utils.samples import Index, Samples, concat, n_samples, take
+from psilearn._utils.samples import Index, Samples, concat, n_samples, rows_by_part, take
 
 Step = Callable[[Any, int], Any]  # what is done with a chunk, given with its number, before it is used
 
@@ -71,15 +71,9 @@ class ChunkedRows:
         from psilearn._distributed.chunk_tasks import map_chunks
 
         rows = np.arange(*index.indices(len(self))) if isinstance(index, slice) else np.asarray(index, dtype=np.intp)
-        chunk = np.searchsorted(self.starts, rows, side="right") - 1
-        order = np.argsort(chunk, kind="stable")
-        numbers, first = np.unique(chunk[order], return_index=True)
-        parts = np.split(order, first[1:])
-        local = {int(number): rows[part] - self.starts[number] for number, part in zip(numbers, parts, strict=True)}
+        local, places = rows_by_part(rows, self.starts)
         gathered = concat(map_chunks(take, self, selection=local))
-        if np.array_equal(order, np.arange(len(order))):
-            return gathered
-        return take(gathered, np.argsort(order, kind="stable"))
+        return gathered if np.array_equal(places, np.arange(len(places))) else take(gathered, places)
 
 
 def as_chunks(A: Any, name: str) -> ChunkedRows:

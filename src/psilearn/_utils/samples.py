@@ -133,6 +133,19 @@ def concat(parts: Sequence[Samples]) -> Samples:
     return [item for part in parts for item in part]
 
 
+def rows_by_part(rows: Index, starts: Index) -> tuple[dict[int, Index], Index]:
+    """Divide row numbers among consecutive parts that start at ``starts``.
+
+    Returns the row numbers within each part that has some of them, and where each row is in the concatenated answers.
+    """
+    owner = np.searchsorted(starts, rows, side="right") - 1
+    order = np.argsort(owner, kind="stable")
+    numbers, first = np.unique(owner[order], return_index=True)
+    groups = np.split(order, first[1:])
+    local = {int(number): rows[group] - starts[number] for number, group in zip(numbers, groups, strict=True)}
+    return local, np.argsort(order, kind="stable")
+
+
 class Distinct(NamedTuple):
     """The distinct objects of a collection, in the order in which they first appear."""
 

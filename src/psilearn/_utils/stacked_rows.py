@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn._utils.samples import Index, Samples, concat, n_samples, take
+from psilearn._utils.samples import Index, Samples, concat, n_samples, rows_by_part, take
 
 
 class StackedRows:
@@ -52,9 +52,7 @@ class StackedRows:
         return concat(rows) if rows else self.parts[0][:0]
 
     def _take(self, index: Index) -> Samples:
-        owner = np.searchsorted(self.starts, index, side="right") - 1
-        order = np.argsort(owner, kind="stable")
-        numbers, first = np.unique(owner[order], return_index=True)
-        groups = np.split(order, first[1:])
-        rows = [take(self.parts[i], index[group] - self.starts[i]) for i, group in zip(numbers, groups, strict=True)]
-        return take(concat(rows), np.argsort(order, kind="stable")) if rows else self.parts[0][:0]
+        if not len(index):
+            return self.parts[0][:0]
+        local, places = rows_by_part(index, self.starts)
+        return take(concat([take(self.parts[i], rows) for i, rows in local.items()]), places)
