@@ -6,6 +6,8 @@ OEL needs a regression from inputs into the output space. By default it is kerne
 it is any scikit-learn regressor with several targets. This example compares a Gaussian kernel with a forest as inputs
 gain columns that have nothing to do with the output. A kernel that measures distances over all columns suffers from
 them; trees select columns.
+
+Guide: :doc:`/regressors`.
 """
 
 import matplotlib.pyplot as plt

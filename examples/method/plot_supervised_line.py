@@ -6,6 +6,8 @@ The paper motivates the supervision of the embedding with a remark on data in a 
 output is :math:`(x, z)`, where :math:`z` is independent of :math:`x` and has a larger variance. If only one dimension
 is kept, kernel PCA of the outputs (:class:`~psilearn.KDE`) keeps :math:`z`, because it varies most, although it cannot
 be predicted. The supervised embedding (:class:`~psilearn.OEL` with ``supervision=1``) keeps :math:`x`.
+
+Guide: :doc:`/theory`.
 """
 
 import matplotlib.pyplot as plt

@@ -5,6 +5,8 @@ Few pairs, many outputs
 Outputs without inputs are often cheap: tag sets without documents, molecules without spectra, or here lower halves of
 digits without their upper halves. They help in two ways, which this example separates. They are further *candidates*
 for predictions, for every method. And :class:`~psilearn.OEL` uses them to learn its *embedding*.
+
+Guide: :doc:`/unlabeled`.
 """
 
 import warnings

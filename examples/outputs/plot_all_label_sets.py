@@ -6,6 +6,8 @@ By default a multi-label prediction is one of the known label sets. With ``candi
 :math:`2^L` label sets, found exactly and without listing them; with ``candidates="near"`` it is the nearest of the
 known sets and those that differ from one of them by one label. Which of the three is best depends on how many of the
 true sets are known.
+
+Guide: :doc:`/label_sets`.
 """
 
 import matplotlib.pyplot as plt

@@ -6,6 +6,8 @@ The upper half of a digit is given, the lower half is predicted: an output with 
 The output kernel is Gaussian, and a prediction is the known lower half whose embedding is nearest to the predicted
 one. There are 100 images with both halves and 400 lower halves without an upper half, which only
 :class:`~psilearn.OEL` uses for its embedding. All methods choose among the same 500 lower halves.
+
+Guide: :doc:`/unlabeled`.
 """
 
 import matplotlib.pyplot as plt
@@ -64,7 +66,7 @@ print(f"IOKR − OEL, paired over the test images: {gain}")
 
 # %%
 # The images below are those of each digit on which the two methods differ most in their loss, in either direction, so
-# they show what goes wrong rather than what is typical. The last panel shows the losses of all test images.
+# they show what goes wrong rather than what is typical. The last panel shows the mean loss of all test images.
 
 difference = np.abs(losses["IOKR"].values - losses["OEL"].values)
 classes = digits.target[order][test]

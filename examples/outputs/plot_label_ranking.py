@@ -6,6 +6,8 @@ People rank seven cafés by how near they are, with some noise. The input is whe
 ranking, one of 7! = 5040. With the :class:`~psilearn.kernels.Kemeny` kernel, whose distance is Kendall's distance, the
 prediction is the nearest of *all* rankings and is found exactly, also rankings that no person in the training data has
 given.
+
+Guide: :doc:`/rankings`.
 """
 
 import matplotlib.pyplot as plt

@@ -5,6 +5,8 @@ A kernel of one's own: predict strings
 A kernel is a class with two methods. This example writes one for strings, by the letter n-grams that two strings
 share, and uses it for inputs and outputs: words are restored that were typed with the hands one key too far to the
 right, with further typing errors. The outputs are strings, and the test words do not occur in the training pairs.
+
+Guide: :doc:`/extend`.
 """
 
 import re

@@ -6,6 +6,8 @@ Documents are tagged with several of twelve topics. The texts pass through sciki
 through ``MultiLabelBinarizer``, and :class:`~psilearn.OELCV` is the last step of an ordinary pipeline. The output
 kernel is :class:`~psilearn.kernels.Dice`, whose squared distance is :math:`2 - 2 F_1`. A strong and simple competitor
 is included: one logistic regression per tag with a threshold that is tuned for :math:`F_1`.
+
+Guide: :doc:`/label_sets`.
 """
 
 import matplotlib.pyplot as plt

@@ -6,6 +6,8 @@ A single prediction does not tell how sure it is. ``calibrate`` and ``predict_se
 contain the true output with a chosen probability, whatever the model and the data are, as long as the calibration
 examples were not used in the fit and are exchangeable with the new ones. The model decides only how large the sets
 are: this example compares a model of 40 pairs with a model of 400.
+
+Guide: :doc:`/conformal`.
 """
 
 import matplotlib.pyplot as plt

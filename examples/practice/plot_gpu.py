@@ -4,6 +4,8 @@ The same model on a GPU
 
 ``device="cuda"`` moves the computation of a fit and of predictions to a GPU; everything else stays the same. Without a
 GPU this example runs in NumPy and shows what a lower precision does there. On a machine with a GPU it compares the two.
+
+Guide: :doc:`/gpu`.
 """
 
 from time import perf_counter

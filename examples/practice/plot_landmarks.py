@@ -5,6 +5,8 @@ Landmarks: less time and memory for a small error
 An exact fit stores :math:`n^2` numbers for the inputs. With ``input_landmarks=q`` the regression is restricted to the
 span of q inputs, and its cost grows linearly in n. This example shows how the error of the approximation decreases
 with q, how much of it reaches the predictions, and what the choice of the landmarks contributes.
+
+Guide: :doc:`/scale`.
 """
 
 from time import perf_counter

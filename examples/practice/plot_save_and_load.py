@@ -5,6 +5,8 @@ Save a model, load it elsewhere
 ``save_model`` writes a folder with one JSON file and plain ``.npy`` arrays, each with its SHA-256. Nothing in it is a
 pickle, so loading a model executes no code, and a damaged file is noticed. This example looks into such a folder, and
 shows what the dimension of the embedding and landmarks contribute to its size.
+
+Guide: :doc:`/saving`.
 """
 
 import tempfile
@@ -88,5 +90,5 @@ ax.set(xscale="log", yscale="log", xlabel="dimension p of the embedding", ylabel
 ax.set_xticks(sizes, [str(p) for p in sizes])
 ax.set_xticks([], minor=True)
 ax.set_title("A model of 600 pairs on disk")
-ax.legend()
+ax.legend(loc="center left")
 plt.show()

@@ -6,6 +6,8 @@ Kernel ridge regression has a closed form for the prediction of an example by th
 ``cv="loo"`` the searches use it: all n examples are left out one at a time at the cost of a single split, which makes
 the most of small data. This example checks the closed form, and compares the choice with that of five splits and with
 the best choice in hindsight.
+
+Guide: :doc:`/searches`.
 """
 
 import matplotlib.pyplot as plt

@@ -7,6 +7,8 @@ metric in which predictions are judged: the squared distance of :class:`~psilear
 :math:`2 - 2 F_1`, that of :class:`~psilearn.kernels.Tanimoto` is twice the Jaccard distance, and that of
 :class:`~psilearn.kernels.Linear` is the number of wrong labels. A :class:`~psilearn.kernels.Gaussian` kernel of
 label vectors, as in the paper, corresponds to none of them. This example compares the four on three metrics.
+
+Guide: :doc:`/output_kernels`.
 """
 
 import warnings

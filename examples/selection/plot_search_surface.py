@@ -6,6 +6,8 @@ The λ–p surface of a search
 of the input kernel serves every λ, and one set of eigenvectors serves every p. So the whole surface of validation
 scores costs a small part of the fits, and it is worth a look: it shows whether the optimum is sharp, and whether a
 smaller embedding would do.
+
+Guide: :doc:`/searches`.
 """
 
 from time import perf_counter
