@@ -25,9 +25,9 @@ from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import Index, Samples, take
 from psilearn.decoding import Candidates
-from psilearn.decoding.ranked import conformal_scores, is_within
+from psilearn.decoding.ranked import LIMIT_ROUNDING, conformal_scores, is_within
 
-__all__ = ["PredictionSets", "prediction_sets", "scores_of_truth", "threshold"]
+__all__ = ["PredictionSets", "p_values", "prediction_sets", "scores_of_truth", "threshold"]
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,39 @@ def threshold(scores: Array, coverage: float) -> float:
     if position > len(scores):
         return float("inf")
     return float(np.sort(scores)[position - 1]) if position else -1.0
+
+
+def p_values(scores: Array, calibration_scores: Array) -> Array:
+    """Compute the conformal p-values of scores.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (k,)
+        The scores of candidates.
+    calibration_scores : ndarray of shape (n,)
+        The scores of the true outputs of n calibration examples, in ascending order.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        For each candidate (1 + number of calibration scores that are at least as large)/(n + 1). The set with coverage
+        c consists of the candidates whose p-value is above 1 − c.
+
+    See Also
+    --------
+    threshold : The threshold on scores for a coverage.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.conformal import p_values
+    >>> p_values(np.array([0.0, 2.0, 9.0]), np.array([0.0, 1.0, 3.0]))
+    array([1.  , 0.5 , 0.25])
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    allowed = scores - LIMIT_ROUNDING * (1 + scores)  # rounding counts as in the sets
+    n = len(calibration_scores)
+    return (1 + n - np.searchsorted(calibration_scores, allowed, side="left")) / (n + 1)
 
 
 def scores_of_truth(Z: Array, truth: Samples, candidates: Candidates, compute: Compute) -> Array:

@@ -1,7 +1,9 @@
 """A real process of the command ``psilearn serve``."""
 
+import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -76,3 +78,37 @@ def test_the_command_reports_errors_in_one_line(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("PSILEARN_TOKEN", "short")
     result = CliRunner().invoke(app, ["serve", str(folder)])
     assert result.exit_code == 2 and "16 to 1000" in result.output
+
+
+def test_finished_jobs_survive_a_killed_process_and_waiting_ones_are_resumed(metabolites, tmp_path):
+    pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
+    options = [metabolites / "model", "--candidates", metabolites / "library", "--jobs", tmp_path / "jobs"]
+    peaks = {"spectra": [{"mz": [50.0, 60.0], "intensity": [1.0, 2.0], "precursor_mz": 123.0441, "adduct": "[M+H]+"}]}
+    process, url = start(*options)
+    try:
+        wait_until_ready(url)
+        job = httpx.post(f"{url}/v1/spectra", json=peaks).raise_for_status().json()["id"]
+        result = wait_for_result(url, job)
+    finally:
+        process.kill()
+        process.communicate()
+    waiting = tmp_path / "jobs" / ("a" * 32)  # as a process leaves it that is killed after it accepted a job
+    shutil.copytree(tmp_path / "jobs" / job, waiting, ignore=shutil.ignore_patterns("result"))
+    (waiting / "peaks.json").write_text(json.dumps([{"formula": None, "name": "", **peaks["spectra"][0]}]))
+    process, url = start(*options)
+    try:
+        wait_until_ready(url)
+        assert wait_for_result(url, job) == result
+        assert wait_for_result(url, waiting.name) == result
+    finally:
+        process.send_signal(signal.SIGTERM)
+        log = process.communicate(timeout=60)[1]
+    assert "Traceback" not in log and "123.0441" not in log
+
+
+def wait_for_result(url, job):
+    for _ in range(600):
+        if httpx.get(f"{url}/v1/spectra/{job}").json()["state"] == "finished":
+            return httpx.get(f"{url}/v1/spectra/{job}/results").content
+        time.sleep(0.1)
+    raise AssertionError("the job does not finish")

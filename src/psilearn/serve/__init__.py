@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from psilearn.serve.http_app import create_app
+    from psilearn.serve.job_runner import ServedIdentifier
     from psilearn.serve.served_models import ServedModel
     from psilearn.serve.service_limits import Limits
 
-__all__ = ["Limits", "ServedModel", "create_app"]
+__all__ = ["Limits", "ServedIdentifier", "ServedModel", "create_app"]
 
-_MODULE_BY_NAME = {"Limits": "service_limits", "ServedModel": "served_models", "create_app": "http_app"}
+_MODULE_BY_NAME = {
+    "Limits": "service_limits",
+    "ServedIdentifier": "job_runner",
+    "ServedModel": "served_models",
+    "create_app": "http_app",
+}
 
 
 def __getattr__(name: str) -> Any:

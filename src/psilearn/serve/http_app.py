@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.middleware import Middleware
@@ -22,6 +23,9 @@ from psilearn.serve.request_metrics import RequestMetrics
 from psilearn.serve.served_models import ServedModel
 from psilearn.serve.service_limits import Limits
 
+if TYPE_CHECKING:
+    from psilearn.serve.job_runner import JobRunner, ServedIdentifier
+
 MAX_ERRORS = 5  # of one request that are reported
 
 
@@ -32,6 +36,7 @@ def create_app(
     token: str | None = None,
     allowed_hosts: Sequence[str] = (),
     limits: Limits | None = None,
+    identifier: ServedIdentifier | None = None,
 ) -> FastAPI:
     """Make the HTTP service of models, for any ASGI server.
 
@@ -47,6 +52,8 @@ def create_app(
         Further names by which clients call the service. Requests with another Host header are rejected.
     limits : Limits, default=None
         Limits on requests.
+    identifier : ServedIdentifier, default=None
+        A metabolite model that ranks spectra in jobs.
 
     Returns
     -------
@@ -78,11 +85,16 @@ def create_app(
     limits = limits or Limits()
     batcher = MicroBatcher(block_rows=limits.block_rows, queue_rows=limits.queue_rows)
     metrics = RequestMetrics()
+    runner = None if identifier is None else _make_runner(identifier, limits)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if runner is not None:
+            runner.resume()
         yield
         batcher.close()
+        if runner is not None:
+            await run_in_threadpool(runner.close)
 
     app = FastAPI(
         title="psilearn",
@@ -97,16 +109,32 @@ def create_app(
         ],
     )
     _add_error_handlers(app)
-    _add_state_routes(app, models, batcher, metrics)
+    _add_state_routes(app, models, batcher, metrics, runner)
     app.include_router(make_prediction_router(PredictionService(models, limits, batcher)))
+    if runner is not None:
+        from psilearn.serve.spectra_routes import make_spectra_router
+
+        app.include_router(make_spectra_router(runner))
     app.include_router(make_page_router())
     return app
 
 
+def _make_runner(identifier: ServedIdentifier, limits: Limits) -> JobRunner:
+    from psilearn.serve.job_runner import JobRunner  # loads the chemistry packages
+
+    return JobRunner(identifier, limits)
+
+
 def _add_state_routes(
-    app: FastAPI, models: Sequence[ServedModel], batcher: MicroBatcher, metrics: RequestMetrics
+    app: FastAPI,
+    models: Sequence[ServedModel],
+    batcher: MicroBatcher,
+    metrics: RequestMetrics,
+    runner: JobRunner | None,
 ) -> None:
     """Add the routes that describe the service itself."""
+    described = [served.describe() for served in models]
+    spectra = None if runner is None else runner.served.describe()
 
     @app.get("/healthz", tags=["service"])
     async def check_health() -> Health:
@@ -120,13 +148,14 @@ def _add_state_routes(
             "predicted_rows_total": batcher.n_rows,
             "predicted_blocks_total": batcher.n_blocks,
             "waiting_rows": batcher.n_waiting,
+            "waiting_jobs": 0 if runner is None else runner.n_waiting,
         }
         return PlainTextResponse(metrics.to_text(numbers), media_type="text/plain; version=0.0.4")
 
     @app.get("/v1/models", tags=["models"], response_model=ModelsResponse)
     async def list_models() -> Any:
         """List the models with what they take and return."""
-        return {"version": __version__, "models": [served.describe() for served in models]}
+        return {"version": __version__, "models": described, "spectra": spectra}
 
 
 def _add_error_handlers(app: FastAPI) -> None:

@@ -18,6 +18,10 @@ MISSING = "The service needs FastAPI and uvicorn: pip install 'psilearn[serve]'.
 
 def serve_models(
     models: Annotated[list[Path], typer.Argument(help="Folders of saved models.", metavar="MODEL...")],
+    candidates: Annotated[
+        Path | None, typer.Option(help="Folder of the library, for a metabolite model.", show_default=False)
+    ] = None,
+    jobs: Annotated[Path, typer.Option(help="Folder of the jobs of a metabolite model.")] = Path("psilearn-jobs"),
     host: Annotated[str, typer.Option(help="Address to listen on; others than 127.0.0.1 need a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 for a free one.", min=0, max=65535)] = 8000,
     token_file: Annotated[
@@ -41,7 +45,7 @@ def serve_models(
             from psilearn.serve.server_process import ServiceSettings, bind_socket, run_service
 
         token = read_token(token_file)
-        settings = ServiceSettings(tuple(models), host, port, token, tuple(allow_host or ()), device)
+        settings = ServiceSettings(tuple(models), host, port, token, tuple(allow_host or ()), device, candidates, jobs)
         Access.of(host, token)  # before the models are loaded
         app = settings()
         listener = bind_socket(host, port)

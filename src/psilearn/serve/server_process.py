@@ -7,18 +7,23 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
+from psilearn.io import read_notes
 from psilearn.serve.http_app import create_app
 from psilearn.serve.request_log import configure_logs
 from psilearn.serve.served_models import ServedModel
 from psilearn.serve.service_limits import Limits
 
+if TYPE_CHECKING:
+    from psilearn.serve.job_runner import ServedIdentifier
+
+IDENTIFIER_KIND = "psilearn.chem.metabolites"  # in the notes of metabolite models
 GRACE_SECONDS = 30  # that running requests get to finish
 START_SECONDS = 120  # that a process may take to start on a busy machine
 MAX_HEAD_BYTES = 16 * 1024
@@ -34,15 +39,38 @@ class ServiceSettings:
     token: str | None = field(default=None, repr=False)
     allowed_hosts: tuple[str, ...] = ()
     device: str | None = None
+    library: Path | None = None
+    jobs: Path = Path("psilearn-jobs")
     limits: Limits = field(default_factory=Limits)
 
     def __call__(self) -> FastAPI:
         """Load the models and make the application."""
         configure_logs()
-        served = [ServedModel.load(path, self.device) for path in self.models]
+        is_identifier = [read_notes(path).get("kind") == IDENTIFIER_KIND for path in self.models]
+        models = [path for path, is_other in zip(self.models, is_identifier, strict=True) if not is_other]
+        identifiers = [path for path in self.models if path not in models]
         return create_app(
-            served, host=self.host, token=self.token, allowed_hosts=self.allowed_hosts, limits=self.limits
+            [ServedModel.load(path, self.device) for path in models],
+            host=self.host,
+            token=self.token,
+            allowed_hosts=self.allowed_hosts,
+            limits=self.limits,
+            identifier=self._load_identifier(identifiers),
         )
+
+    def _load_identifier(self, paths: list[Path]) -> ServedIdentifier | None:
+        """Load the metabolite model; raise an error if its library is missing, or if there are two of them."""
+        if not paths:
+            if self.library is not None:
+                raise ValueError("--candidates is for metabolite models, but no model is one.")
+            return None
+        if len(paths) > 1:
+            raise ValueError("Only one metabolite model can be served; start another service for the others.")
+        if self.library is None:
+            raise ValueError(f"{paths[0]} is a metabolite model: name its library with --candidates.")
+        from psilearn.serve.job_runner import ServedIdentifier
+
+        return ServedIdentifier.load(paths[0], self.library, self.jobs, self.device)
 
 
 class TimedProtocol(H11Protocol):

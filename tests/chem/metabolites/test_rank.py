@@ -94,3 +94,10 @@ def test_tied_molecules_share_their_rank(tmp_path, ties):
             assert not ranking.margins[places[:-1]].any()
             n_tied += len(places) > 1
     assert n_tied > 0
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9])
+def test_sets_consist_of_the_molecules_whose_p_value_is_large_enough(identifier, spectra, library, coverage):
+    for ranking in identifier.rank(spectra[:20], library, k=None, coverage=coverage):
+        assert np.array_equal(ranking.in_set, ranking.p_values > 1 - coverage + 1e-12)
+        assert ranking.p_values[0] == 1 and (np.diff(ranking.p_values) <= 0).all()

@@ -21,3 +21,8 @@ def test_a_missing_rdkit_is_named_with_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "rdkit", None)
     with pytest.raises(ImportError, match=r"need RDKit: pip install 'psilearn\[chem\]'"):
         parse_smiles("CCO")
+
+
+def test_drawings_have_no_inline_styles():
+    text = draw_svg("CC(=O)Oc1ccccc1C(=O)O")
+    assert "style=" not in text and "stroke='currentColor'" in text

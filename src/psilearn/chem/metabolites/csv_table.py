@@ -61,12 +61,17 @@ def to_rows(number: int, ranking: Ranking, library: CandidateLibrary) -> list[di
 
 def write_table(rankings: Iterable[Ranking], library: CandidateLibrary, path: Path) -> None:
     """Write rankings to a CSV file; if the write is interrupted, the previous file stays unchanged."""
+    write_atomically(path, format_table(rankings, library).encode())
+
+
+def format_table(rankings: Iterable[Ranking], library: CandidateLibrary) -> str:
+    """Return rankings as the text of a CSV file."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, COLUMNS)
     writer.writeheader()
     for number, ranking in enumerate(rankings, 1):
         writer.writerows(to_rows(number, ranking, library))
-    write_atomically(path, text.getvalue().encode())
+    return text.getvalue()
 
 
 def _to_yes_or_no(flag: bool) -> str:

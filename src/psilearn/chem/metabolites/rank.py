@@ -14,6 +14,7 @@ from psilearn._utils.samples import Index
 from psilearn.chem.metabolites.queries import Query
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Problem, Spectrum
+from psilearn.conformal import p_values
 from psilearn.decoding import PerExampleCandidates, RankedCandidates, SharedCandidates
 from psilearn.metrics import TIES
 
@@ -49,6 +50,10 @@ class Ranking:
         Whether the fingerprint of the molecule is that of a training spectrum.
     set_size : int or None
         The number of molecules in the conformal set. None if the model is not calibrated.
+    p_values : ndarray of shape (k,) or None, default=None
+        The conformal p-value of each molecule: the share of the calibration molecules, this one counted as one of them,
+        whose score was at least as large. A molecule is in the set with coverage c if its p-value is above 1 − c. None
+        if the model is not calibrated.
 
     See Also
     --------
@@ -78,6 +83,7 @@ class Ranking:
     in_set: NDArray[np.bool_]
     trained_on: NDArray[np.bool_]
     set_size: int | None
+    p_values: NDArray[np.float64] | None = None
 
 
 def rank_spectra(
@@ -213,4 +219,5 @@ class Ranker:
             in_set=np.zeros(len(in_library), dtype=bool) if ranked.in_set is None else ranked.in_set,
             trained_on=np.array([self.library.bits[row].tobytes() in training_bits for row in in_library], dtype=bool),
             set_size=ranked.set_size,
+            p_values=p_values(ranked.scores, self.model.calibration_scores_) if ranked.in_set is not None else None,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from psilearn.chem._optional import import_rdkit
@@ -52,4 +53,11 @@ def draw_svg(smiles: str, width: int = 220, height: int = 160) -> str:
     rdMolDraw2D.PrepareAndDrawMolecule(canvas, molecule)
     canvas.FinishDrawing()
     text = str(canvas.GetDrawingText())
-    return text[text.index("<svg") :].replace("#000000", "currentColor")
+    text = text[text.index("<svg") :].replace("#000000", "currentColor")
+    return re.sub(r"\bstyle='([^']*)'", lambda match: _to_attributes(match[1]), text)
+
+
+def _to_attributes(style: str) -> str:
+    """Return CSS declarations as attributes of SVG, because pages with a strict policy ignore inline styles."""
+    pairs = [part.split(":", 1) for part in style.split(";") if ":" in part]
+    return " ".join(f"{name.strip()}='{value.strip()}'" for name, value in pairs)

@@ -1,0 +1,159 @@
+"""Ranked molecules as mzTab-M 2.0, the format in which metabolomics repositories and tools exchange identifications."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from psilearn import __version__
+from psilearn.chem.metabolites.rank import Ranking
+from psilearn.chem.molecules import Adduct, CandidateLibrary, Formula
+
+NULL = "null"
+SUMMARY_COLUMNS = [
+    "SML_ID",
+    "SMF_ID_REFS",
+    "database_identifier",
+    "chemical_formula",
+    "smiles",
+    "inchi",
+    "chemical_name",
+    "uri",
+    "theoretical_neutral_mass",
+    "adduct_ions",
+    "reliability",
+    "best_id_confidence_measure",
+    "best_id_confidence_value",
+    "abundance_assay[1]",
+    "abundance_study_variable[1]",
+    "abundance_variation_study_variable[1]",
+]
+FEATURE_COLUMNS = [
+    "SMF_ID",
+    "SME_ID_REFS",
+    "SME_ID_REF_ambiguity_code",
+    "adduct_ion",
+    "isotopomer",
+    "exp_mass_to_charge",
+    "charge",
+    "retention_time_in_seconds",
+    "retention_time_in_seconds_start",
+    "retention_time_in_seconds_end",
+    "abundance_assay[1]",
+]
+EVIDENCE_COLUMNS = [
+    "SME_ID",
+    "evidence_input_id",
+    "database_identifier",
+    "chemical_formula",
+    "smiles",
+    "inchi",
+    "chemical_name",
+    "uri",
+    "derivatized_form",
+    "adduct_ion",
+    "exp_mass_to_charge",
+    "charge",
+    "theoretical_mass_to_charge",
+    "spectra_ref",
+    "identification_method",
+    "ms_level",
+    "id_confidence_measure[1]",
+    "rank",
+]
+MEASURE = "[, , squared distance in the output space, ]"
+METHOD = f"[, , psilearn, {__version__}]"
+MS_LEVEL = "[MS, MS:1000511, ms level, 2]"
+SEVERAL_MOLECULES = 1  # ambiguity code of mzTab-M
+
+
+def format_mztab(rankings: Sequence[Ranking], library: CandidateLibrary, title: str = "spectra") -> str:
+    """Return rankings as text: one summary and one feature per spectrum, and one evidence per ranked molecule."""
+    sections: dict[str, list[list[Any]]] = {"SML": [], "SMF": [], "SME": []}
+    for number, ranking in enumerate(rankings, 1):
+        evidence = _list_evidence(number, len(sections["SME"]), ranking, library)
+        sections["SME"] += evidence
+        sections["SMF"].append(_make_feature(number, ranking, [row[0] for row in evidence]))
+        sections["SML"].append(_make_summary(number, ranking, evidence))
+    lines = [*_list_metadata(library, title)]
+    headers = {"SML": ("SMH", SUMMARY_COLUMNS), "SMF": ("SFH", FEATURE_COLUMNS), "SME": ("SEH", EVIDENCE_COLUMNS)}
+    for prefix, rows in sections.items():
+        header, columns = headers[prefix]
+        lines += ["", _format_line([header, *columns]), *(_format_line([prefix, *row]) for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _list_metadata(library: CandidateLibrary, title: str) -> list[str]:
+    fields = {
+        "mzTab-version": "2.0.0-M",
+        "mzTab-ID": f"psilearn-{library.hash[:16]}",
+        "title": title,
+        "software[1]": METHOD,
+        "ms_run[1]-location": NULL,
+        "assay[1]": "assay 1",
+        "assay[1]-ms_run_ref": "ms_run[1]",
+        "study_variable[1]": "undefined",
+        "study_variable[1]-description": "undefined",
+        "study_variable[1]-assay_refs": "assay[1]",
+        "cv[1]-label": "MS",
+        "cv[1]-full_name": "PSI-MS controlled vocabulary",
+        "cv[1]-version": "4.1.0",
+        "cv[1]-uri": "https://purl.obolibrary.org/obo/ms.obo",
+        "database[1]": "[, , library of candidate molecules, ]",
+        "database[1]-prefix": "row",
+        "database[1]-version": library.hash,
+        "database[1]-uri": NULL,
+        "small_molecule-quantification_unit": NULL,
+        "small_molecule_feature-quantification_unit": NULL,
+        "small_molecule-identification_reliability": "[MS, MS:1002896, compound identification confidence level, ]",
+        "id_confidence_measure[1]": MEASURE,
+    }
+    return [_format_line(["MTD", name, value]) for name, value in fields.items()]
+
+
+def _list_evidence(number: int, n_before: int, ranking: Ranking, library: CandidateLibrary) -> list[list[Any]]:
+    rows = [int(row) for row in ranking.rows]
+    molecules = zip(rows, library.get_formulas(rows), library.get_smiles(rows), library.get_names(rows), strict=True)
+    spectrum = ranking.spectrum
+    charge = _charge(spectrum.adduct)
+    return [
+        [
+            n_before + i + 1, spectrum.name or number, f"row:{row}", formula, smiles, NULL, name, NULL, NULL,
+            spectrum.adduct, spectrum.precursor_mz, charge, _theoretical_mz(formula, spectrum.adduct),
+            f"ms_run[1]:index={number - 1}", METHOD, MS_LEVEL, f"{ranking.distances[i]:.6f}", i + 1,
+        ]
+        for i, (row, formula, smiles, name) in enumerate(molecules)
+    ]  # fmt: skip
+
+
+def _make_feature(number: int, ranking: Ranking, evidence: Sequence[int]) -> list[Any]:
+    spectrum = ranking.spectrum
+    ambiguity = SEVERAL_MOLECULES if len(evidence) > 1 else NULL
+    references = "|".join(map(str, evidence)) or NULL
+    charge = _charge(spectrum.adduct)
+    return [number, references, ambiguity, spectrum.adduct, NULL, spectrum.precursor_mz, charge, *[NULL] * 4]
+
+
+def _make_summary(number: int, ranking: Ranking, evidence: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return the line of a spectrum, with its nearest molecule."""
+    identifier, formula, smiles, _, name = evidence[0][2:7] if evidence else [NULL] * 5
+    mass = NULL if formula == NULL else f"{Formula.parse(formula).mass:.6f}"
+    value = evidence[0][16] if evidence else NULL
+    adduct = ranking.spectrum.adduct
+    reliability = 3  # a tentative candidate, without a reference standard
+    molecule = [number, number, identifier, formula, smiles, NULL, name, NULL, mass]
+    return [*molecule, adduct, reliability, MEASURE, value, NULL, NULL, NULL]
+
+
+def _charge(adduct: str | None) -> int | str:
+    return NULL if adduct is None else Adduct.parse(adduct).charge
+
+
+def _theoretical_mz(formula: str, adduct: str | None) -> str:
+    return NULL if adduct is None else f"{Adduct.parse(adduct).mz(Formula.parse(formula).mass):.6f}"
+
+
+def _format_line(values: Iterable[Any]) -> str:
+    """Join values by tabs; in texts, tabs and line ends become spaces."""
+    texts = [NULL if value is None or value == "" else " ".join(str(value).split()) for value in values]
+    return "\t".join(text or NULL for text in texts)

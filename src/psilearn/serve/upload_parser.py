@@ -1,0 +1,122 @@
+"""Uploaded files of spectra are read in another process, whose memory and time are limited.
+
+The process starts as a copy of a small server process that has imported the readers. It sends JSON, which is parsed
+without executing anything, so that a file that takes over a reader gains nothing here.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from psilearn.chem.spectra import Problem, Spectrum, SpectrumReadResult, read_spectra
+from psilearn.serve.service_limits import Limits
+
+FIELDS = ("precursor_mz", "adduct", "formula", "smiles", "name")
+PRELOADED = [__name__, "matchms.importing", "pyarrow.parquet"]  # what the readers need
+SUBJECT = "the file"
+MAX_REASON = 300  # characters
+MAX_PROBLEMS = 1000
+
+
+class UploadError(ValueError):
+    """A file cannot be read."""
+
+
+def start_reader_server() -> None:
+    """Start the server process of the readers, so that the first file need not wait for their import."""
+    multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOADED)
+    forkserver.ensure_running()
+
+
+def read_upload(path: Path, adduct: str | None, limits: Limits) -> SpectrumReadResult:
+    """Return the spectra of a file and its records that cannot be used; raise an UploadError if it cannot be read."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_send_spectra, args=(sender, path, adduct, limits), daemon=True)
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(limits.parse_seconds):
+            raise UploadError(f"Reading the file takes more than {limits.parse_seconds} s.")
+        content = json.loads(receiver.recv_bytes(8 * limits.upload_bytes))
+    except (EOFError, OSError) as error:
+        raise UploadError("The file cannot be read: it needs too much memory or time.") from error
+    finally:
+        process.kill()
+        process.join()
+        receiver.close()
+    if "error" in content:
+        raise UploadError(content["error"])
+    return SpectrumReadResult(
+        [Spectrum(**fields) for fields in content["spectra"]], [Problem(*problem) for problem in content["problems"]]
+    )
+
+
+def _send_spectra(connection: Connection, path: Path, adduct: str | None, limits: Limits) -> None:
+    """Read a file in the other process and send its spectra, or the reason why it cannot be read."""
+    _limit_resources(limits)
+    try:
+        content = _encode(read_spectra(path, errors="skip", adduct=adduct), path, limits)
+        message = json.dumps(content).encode()
+    except MemoryError:
+        message = json.dumps({"error": "The file needs more memory than the service allows."}).encode()
+    except (ValueError, OSError, EOFError) as error:
+        message = json.dumps({"error": _describe(str(error), path)}).encode()
+    connection.send_bytes(message)
+
+
+def _encode(result: SpectrumReadResult, path: Path, limits: Limits) -> dict[str, Any]:
+    check_spectra(result.spectra, limits)
+    return {
+        "spectra": [
+            {
+                "mz": spectrum.mz.tolist(),
+                "intensity": spectrum.intensity.tolist(),
+                **{field: getattr(spectrum, field) for field in FIELDS},
+            }
+            for spectrum in result.spectra
+        ],
+        "problems": [
+            (_describe(problem.source, path), _describe(problem.reason, path))
+            for problem in result.problems[:MAX_PROBLEMS]
+        ],
+    }
+
+
+def check_spectra(spectra: Iterable[Spectrum], limits: Limits) -> None:
+    """Raise an UploadError if there are too many spectra, or one has too many peaks."""
+    n_spectra = 0
+    for spectrum in spectra:
+        n_spectra += 1
+        if len(spectrum) > limits.peaks:
+            raise UploadError(f"A spectrum has {len(spectrum):,} peaks; the limit is {limits.peaks:,}.")
+    if n_spectra > limits.spectra:
+        raise UploadError(f"There are {n_spectra:,} spectra; the limit is {limits.spectra:,}.")
+
+
+def _describe(message: str, path: Path) -> str:
+    """Return a message with neither the path on the server nor the name of the stored file."""
+    return message.replace(str(path), SUBJECT).replace(path.name, SUBJECT)[:MAX_REASON]
+
+
+def _limit_resources(limits: Limits) -> None:
+    """Limit the memory of this process to what it has now and ``parse_bytes`` more, and its computing time."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CPU, (limits.parse_seconds, limits.parse_seconds + 1))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # readers write nothing
+        if sys.platform == "linux":
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            size = pages * resource.getpagesize() + limits.parse_bytes
+            resource.setrlimit(resource.RLIMIT_AS, (size, size))
