@@ -41,13 +41,13 @@ def test_all_lists_give_the_exact_answer(problem, kind):
 def test_the_recall_is_measured_on_held_out_queries_and_printed(problem, capsys):
     model, exact, X = problem
     Z = model.embed(X)
-    found = ApproximateCandidates.of(exact, Z, k=7, min_recall=0.5)
+    found = ApproximateCandidates.of(exact, Z, k=7, kind="ivf", min_recall=0.5)
     assert f"recall@7 on 40 held-out queries: {found.recall:.3f} (ivf" in capsys.readouterr().out
     truth = exact.nearest(Z[40:], 7).indices
     assert found.recall == measure_recall(found, Z[40:], truth)
     brute = np.mean([len(set(a) & set(b)) / 7 for a, b in zip(truth, found.nearest(Z[40:], 7).indices, strict=True)])
     assert found.recall == pytest.approx(brute)
-    assert found.effort < ApproximateCandidates.of(exact, Z, k=7, min_recall=1.0, verbose=False).effort
+    assert found.effort < ApproximateCandidates.of(exact, Z, k=7, kind="ivf", min_recall=1.0, verbose=False).effort
 
 
 def test_distances_of_what_is_found_are_exact(problem):
