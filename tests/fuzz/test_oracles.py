@@ -8,7 +8,7 @@ from fuzz.oracles import fits, runner
 from fuzz.oracles.comparison import MAX_TOLERANCE, Comparison, all_equal, compare_models, excess
 from fuzz.oracles.problems import make_problem
 
-SEEDS = range(12)
+SEEDS = range(6)
 
 
 @pytest.fixture(scope="module")
