@@ -42,6 +42,7 @@ PARTS = (
     "memory",
     "cluster",
     "ann",
+    "serve",
 )
 FOLDER = Path(__file__).resolve().parent
 MAX_MESSAGE = 200  # characters of an error in the history

@@ -12,7 +12,7 @@ from psilearn.experiments import digits_demo as demo
 
 @pytest.fixture
 def small_demo(monkeypatch):
-    monkeypatch.setattr(demo, "N_LABELED", 60)
+    monkeypatch.setattr(demo, "N_SEEDS", 2)
     monkeypatch.setattr(demo, "N_UNLABELED", 100)
     monkeypatch.setattr(demo, "SIZES", [4, 16])
 
@@ -26,6 +26,7 @@ def test_demo_compares_the_methods_and_draws_a_picture(small_demo, tmp_path):
     for row in rows:
         loss, error = map(float, row[2].split("±"))
         assert 0 < error < loss < 2
+    assert not rows[0][3].strip() and all(len(row[3].split("±")) == 2 for row in rows[1:])
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 pytest.importorskip("fastapi", reason="the service needs the extra psilearn[serve]")
 
+from psilearn.cli import app as command_line
 from psilearn.serve import Limits, ServedModel, create_app
+from psilearn.tables import TableModel
 from tests.serve.clients import (
     call,
     get,
@@ -149,3 +152,26 @@ def test_the_schema_is_typed(rows):
         answer = operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
         assert schema["components"]["schemas"][body.rsplit("/")[-1]]["additionalProperties"] is False
         assert "model" in schema["components"]["schemas"][answer.rsplit("/")[-1]]["properties"]
+
+
+def test_rows_of_table_models_are_objects_by_column(tmp_path):
+    lines = ["size,color,tags"] + [f"{i % 7},{'red' if i % 2 else 'blue'},{'a;b' if i % 3 else 'c'}" for i in range(30)]
+    (tmp_path / "train.csv").write_text("\n".join(lines) + "\n")
+    arguments = ["fit", str(tmp_path / "train.csv"), "--outputs", "tags", "-o", str(tmp_path / "model")]
+    result = CliRunner().invoke(command_line, arguments)
+    assert result.exit_code == 0, result.output
+    table = TableModel.load(tmp_path / "model")
+    expected = table.predict(tmp_path / "train.csv")["tags"]
+    app = create_app([ServedModel.load(tmp_path / "model")])
+    assert get(app, "/v1/models").json()["models"][0]["columns"] == table.inputs.names
+    rows = [{"size": i % 7, "color": "red" if i % 2 else "blue"} for i in range(30)]
+    outputs = post(app, "/v1/predict", {"inputs": rows}).json()["outputs"]
+    assert [output["tags"] for output in outputs] == expected
+    top = post(app, "/v1/topk", {"inputs": rows[:2], "k": 2}).json()["results"]
+    assert [result["outputs"][0]["tags"] for result in top] == expected[:2]
+    for row, message in [
+        ({"size": 1}, "lacks the column 'color'"),
+        ({"size": "x", "color": "red"}, "inputs[0].size must be a number"),
+    ]:
+        answer = post(app, "/v1/predict", {"inputs": [row]})
+        assert answer.status_code == 422 and message in answer.text

@@ -51,12 +51,22 @@ def main(
 def demo(
     picture: Annotated[Path, typer.Option(help="PNG file to write.")] = Path("psilearn-demo.png"),
     seed: SeedOption = 0,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve a page on which you draw the upper half of a digit.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="Port of the page; 0 for a free one.", min=0, max=65535)] = 8000,
 ) -> None:
     """Complete handwritten digits: predict the lower half from the upper half.
 
-    Compares IOKR, KDE, OEL₀ and OEL on data that scikit-learn includes. Takes less than half a minute, offline.
+    Compares IOKR, KDE, OEL₀ and OEL on data that scikit-learn includes, with few pairs and many lower halves alone.
+    Takes less than 40 seconds, offline.
     """
     with report_errors():
+        if serve:
+            from psilearn.cli.demo_output import serve_demo
+
+            serve_demo(seed, port)
+            return
         check_output_file(picture, "--picture")
         from psilearn.cli.demo_output import run_demo
 

@@ -23,8 +23,9 @@ class SparseRow(StrictModel):
     values: list[FiniteNumber]
 
 
-# A row of numbers, a sparse row, a text, a number, or another object as lists.
-Item = list[FiniteNumber] | SparseRow | StrictStr | FiniteNumber | list[Any]
+# A row of numbers, a sparse row, a row of a table by column, a text, a number, or another object as lists.
+TableRow = dict[Name, StrictStr | FiniteNumber | None]
+Item = list[FiniteNumber] | SparseRow | TableRow | StrictStr | FiniteNumber | list[Any]
 
 
 class InputsRequest(StrictModel):
@@ -100,13 +101,14 @@ class ModelDescription(BaseModel):
 
     name: str
     estimator: str
-    input_kind: Literal["rows", "sparse rows", "texts", "numbers", "objects", "spectra"]
+    input_kind: Literal["rows", "sparse rows", "texts", "numbers", "objects", "spectra", "table rows"]
     input_width: int | None
-    output_kind: Literal["rows", "sparse rows", "texts", "numbers", "objects", "spectra"]
+    output_kind: Literal["rows", "sparse rows", "texts", "numbers", "objects", "spectra", "table rows"]
     output_width: int | None
     n_candidates: int
     n_components: int
     calibrated: bool
+    columns: list[str] | None = Field(None, description="Names of the columns of a table row.")
     image_width: int | None = Field(None, description="Pixels per line, if inputs and outputs are parts of images.")
 
 

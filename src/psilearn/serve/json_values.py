@@ -12,7 +12,7 @@ from scipy import sparse
 from psilearn._utils.files import to_json_value
 from psilearn._utils.samples import Samples
 
-CollectionKind = Literal["rows", "sparse rows", "texts", "numbers", "objects", "spectra"]
+CollectionKind = Literal["rows", "sparse rows", "texts", "numbers", "objects", "spectra", "table rows"]
 
 
 def kind_of(collection: Samples) -> CollectionKind:

@@ -31,6 +31,9 @@ def serve_models(
         list[str] | None, typer.Option(help="Further name by which clients call the service; can be repeated.")
     ] = None,
     workers: Annotated[int, typer.Option(help="Number of processes.", min=1, max=64)] = 1,
+    block_rows: Annotated[
+        int, typer.Option(help="Inputs of concurrent requests that are predicted together; 1 for each alone.", min=1)
+    ] = 256,
     device: Annotated[
         str | None, typer.Option(help="Device of torch, cpu or cuda. By default, that of the saved model.")
     ] = None,
@@ -43,9 +46,13 @@ def serve_models(
         with explain_missing(MISSING):
             from psilearn.serve.request_guard import Access
             from psilearn.serve.server_process import ServiceSettings, bind_socket, run_service
+            from psilearn.serve.service_limits import Limits
 
         token = read_token(token_file)
-        settings = ServiceSettings(tuple(models), host, port, token, tuple(allow_host or ()), device, candidates, jobs)
+        limits = Limits(block_rows=block_rows)
+        settings = ServiceSettings(
+            tuple(models), host, port, token, tuple(allow_host or ()), device, candidates, jobs, limits
+        )
         Access.of(host, token)  # before the models are loaded
         app = settings()
         listener = bind_socket(host, port)

@@ -12,7 +12,10 @@ from psilearn import load_model
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.io import read_notes
 from psilearn.serve.json_values import CollectionKind, kind_of, to_collection, to_json_items, to_json_numbers
+from psilearn.serve.table_rows import to_inputs, to_outputs
+from psilearn.tables import TableModel
 
+TABLE_KIND = "psilearn.tables"  # in the notes of table models
 MAX_NAME = 100  # characters
 
 
@@ -29,6 +32,8 @@ class ServedModel:
     notes : dict, default={}
         Its notes, as :func:`psilearn.io.read_notes` returns them. With ``{"image_width": w}``, the page shows inputs
         and outputs as parts of an image with w pixels per line.
+    table : TableModel, default=None
+        The table model to which the model belongs: its inputs and outputs are then rows by the names of columns.
 
     See Also
     --------
@@ -48,6 +53,7 @@ class ServedModel:
     name: str
     model: Any
     notes: dict[str, Any] = field(default_factory=dict)
+    table: TableModel | None = None
 
     @classmethod
     def load(cls, path: str | Path, device: str | None = None) -> ServedModel:
@@ -74,10 +80,12 @@ class ServedModel:
         >>> from psilearn.serve import ServedModel
         >>> ServedModel.load("model")  # doctest: +SKIP
         """
-        model = load_model(path)
+        notes = read_notes(path)
+        table = TableModel.load(path) if notes.get("kind") == TABLE_KIND else None
+        model = load_model(path) if table is None else table.model
         if device is not None:
             model.set_params(device=device)
-        return cls(Path(path).resolve().name[:MAX_NAME], model, read_notes(path))
+        return cls(Path(path).resolve().name[:MAX_NAME], model, notes, table)
 
     @property
     def inputs(self) -> Samples:
@@ -87,12 +95,12 @@ class ServedModel:
     @property
     def input_kind(self) -> CollectionKind:
         """The kind of its inputs."""
-        return kind_of(self.inputs)
+        return kind_of(self.inputs) if self.table is None else "table rows"
 
     @property
     def output_kind(self) -> CollectionKind:
         """The kind of its outputs."""
-        return kind_of(self.model.candidates_.outputs)
+        return kind_of(self.model.candidates_.outputs) if self.table is None else "table rows"
 
     @property
     def is_calibrated(self) -> bool:
@@ -132,6 +140,7 @@ class ServedModel:
             "n_components": int(self.model.n_components_),
             "calibrated": self.is_calibrated,
             "image_width": _image_width(self.notes),
+            "columns": None if self.table is None else list(self.table.inputs.names),
         }
 
 
@@ -151,25 +160,32 @@ class Operation:
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """Return one JSON value per input."""
         model = self.served.model
-        X = to_collection(values, self.served.inputs, "inputs")
+        table = self.served.table
+        X = to_collection(values, self.served.inputs, "inputs") if table is None else to_inputs(values, table)
         if self.name == "embed":
             return [to_json_numbers(row) for row in model.embed(X)]
         candidates = self.candidates
+        if candidates is None and table is not None:
+            candidates = table.candidates
         if self.listed is not None:
             candidates = to_collection(self.listed, model.candidates_.outputs, "candidates")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the size of a set says the same
             return PREDICTIONS[self.name](model, X, self, candidates)
 
+    def encode(self, outputs: Samples) -> list[Any]:
+        """Return outputs as JSON values."""
+        return to_json_items(outputs) if self.served.table is None else to_outputs(outputs, self.served.table)
+
 
 def _predict(model: Any, X: Samples, operation: Operation, candidates: Any) -> list[Any]:
-    return to_json_items(model.predict(X, candidates))
+    return operation.encode(model.predict(X, candidates))
 
 
 def _predict_topk(model: Any, X: Samples, operation: Operation, candidates: Any) -> list[Any]:
     top = model.predict_topk(X, int(operation.number), candidates)
     return [
-        {"outputs": to_json_items(outputs), "distances": to_json_numbers(distances[: n_samples(outputs)])}
+        {"outputs": operation.encode(outputs), "distances": to_json_numbers(distances[: n_samples(outputs)])}
         for outputs, distances in zip(top.outputs, top.distances, strict=True)
     ]
 
@@ -178,7 +194,7 @@ def _predict_sets(model: Any, X: Samples, operation: Operation, candidates: Any)
     sets = model.predict_set(X, float(operation.number), candidates)
     first = slice(0, operation.limit)
     return [
-        {"size": int(size), "outputs": to_json_items(outputs[first]), "distances": to_json_numbers(distances[first])}
+        {"size": int(size), "outputs": operation.encode(outputs[first]), "distances": to_json_numbers(distances[first])}
         for size, outputs, distances in zip(sets.sizes, sets.outputs, sets.distances, strict=True)
     ]
 

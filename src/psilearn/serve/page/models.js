@@ -6,6 +6,7 @@ const HELP = {
   "sparse rows": (model) => `JSON: {"indices": […], "values": […]} with indices below ${model.input_width}, or a list of all numbers`,
   texts: () => "A text",
   numbers: () => "A number",
+  "table rows": (model) => `JSON object with the columns ${model.columns.slice(0, 12).join(", ")}`,
   objects: () => "An object as JSON",
 };
 

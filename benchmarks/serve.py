@@ -1,0 +1,167 @@
+"""The HTTP service on the loopback address: predictions per second, latency, memory, and 1000 hostile requests.
+
+A model of 64 numbers and 1000 pairs is served by one process. Clients in another process send one row per request over
+connections that stay open, with and without micro-batching; the same rows are predicted by the library in a loop. Then
+requests that try to harm the service are sent, and the latency is measured again.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from benchmarks.hostile_requests import send_hostile
+from benchmarks.http_client import HTTPClient
+from benchmarks.measurement import Figures, Run
+from psilearn import OEL, save_model
+from psilearn.kernels import Gaussian
+
+START = "import sys; from psilearn.cli import app; app(sys.argv[1:])"
+WIDTH = 64
+FULL: dict[str, Any] = {"n": 1000, "seconds": 4.0, "clients": (1, 8, 64), "growth": 100_000, "hostile": 1000}
+QUICK: dict[str, Any] = {"n": 100, "seconds": 0.5, "clients": (1, 8), "growth": 300, "hostile": 50}
+
+
+def measure(run: Run) -> Figures:
+    """Measure the service; see the module."""
+    sizes = run.select(FULL, QUICK)
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((sizes["n"], WIDTH)), rng.random((sizes["n"], 32))
+    model = OEL(Gaussian(0.05), Gaussian(0.1), alpha=1e-3, n_components=50).fit(X, Y)
+    figures: Figures = {"library": measure_library(model, X, sizes["seconds"])}
+    rows = [["library in a loop", *figures["library"].values()]]
+    with tempfile.TemporaryDirectory() as folder:
+        save_model(model, Path(folder, "model"))
+        for block_rows in (256, 1):
+            with service(Path(folder, "model"), block_rows) as (port, pid):
+                for clients in sizes["clients"]:
+                    name = f"{clients} clients, {'batched' if block_rows > 1 else 'not batched'}"
+                    figures[name] = asyncio.run(measure_load(port, X, clients, sizes["seconds"]))
+                    rows.append([name, *figures[name].values()])
+                if block_rows > 1:
+                    figures["hostile"] = asyncio.run(measure_hostile(port, X, sizes["hostile"], sizes["seconds"]))
+                    figures["growth"] = asyncio.run(measure_growth(port, pid, X, sizes["growth"]))
+    run.show_table("Single-row predictions", ["", "per second", "p50 (ms)", "p99 (ms)"], rows)
+    _check_claims(run, figures, sizes)
+    return figures
+
+
+def _check_claims(run: Run, figures: Figures, sizes: dict[str, Any]) -> None:
+    growth, hostile = figures["growth"], figures["hostile"]
+    run.check_claim(
+        f"memory grows by less than 20 MB over {sizes['growth']:,} requests",
+        growth["growth_mb"] < 20,
+        f"{growth['growth_mb']:.1f} MB",
+    )
+    run.check_claim(
+        f"after {sizes['hostile']} hostile requests the service answers within twice its p99",
+        hostile["after_ms"] < 2 * hostile["before_ms"],
+        f"p99 {hostile['before_ms']:.1f} ms before, {hostile['after_ms']:.1f} ms after; answers {hostile['statuses']}",
+    )
+
+
+@contextmanager
+def service(model: Path, block_rows: int) -> Iterator[tuple[int, int]]:
+    """Run ``psilearn serve`` on a free port of the loopback address; yield the port and the process number."""
+    command = [sys.executable, "-c", START, "serve", str(model), "--port", "0", "--block-rows", str(block_rows)]
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        )
+        assert process.stderr is not None
+        port = int(process.stderr.readline().rsplit(":", 1)[1])
+        drain = subprocess.Popen(["cat"], stdin=process.stderr, stdout=log)
+        try:
+            asyncio.run(_wait_until_ready(port))
+            yield port, process.pid
+        finally:
+            process.terminate()
+            process.wait(60)
+            drain.wait(60)
+
+
+async def _wait_until_ready(port: int) -> None:
+    for _ in range(600):
+        try:
+            async with HTTPClient(port) as client:
+                if (await client.get("/healthz"))[0] == 200:
+                    return
+        except OSError:
+            await asyncio.sleep(0.1)
+    raise TimeoutError("the service does not answer")
+
+
+def measure_library(model: OEL, X: Any, seconds: float) -> dict[str, float]:
+    """Predict one row at a time in a loop."""
+    times = []
+    stop = perf_counter() + seconds
+    while perf_counter() < stop:
+        start = perf_counter()
+        model.predict(X[len(times) % len(X)][None])
+        times.append(perf_counter() - start)
+    return summarize(times, sum(times))
+
+
+async def measure_load(port: int, X: Any, n_clients: int, seconds: float) -> dict[str, float]:
+    """Send one row per request from several clients at the same time."""
+    times: list[float] = []
+    stop = perf_counter() + seconds
+
+    async def send(first: int) -> None:
+        async with HTTPClient(port) as client:
+            number = first
+            while perf_counter() < stop:
+                body = json.dumps({"inputs": [X[number % len(X)].tolist()]}).encode()
+                start = perf_counter()
+                status, _ = await client.post("/v1/predict", body)
+                times.append(perf_counter() - start)
+                assert status == 200, status
+                number += 1
+
+    start = perf_counter()
+    await asyncio.gather(*(send(31 * i) for i in range(n_clients)))
+    return summarize(times, perf_counter() - start)
+
+
+def summarize(times: list[float], seconds: float) -> dict[str, float]:
+    """Return the rate and the latency."""
+    p50, p99 = np.percentile(times, [50, 99])
+    return {"per_second": len(times) / seconds, "p50_ms": 1000 * p50, "p99_ms": 1000 * p99}
+
+
+async def measure_growth(port: int, pid: int, X: Any, n_requests: int) -> dict[str, float]:
+    """Return how much memory the service holds after many requests, compared with a tenth of them."""
+    body = json.dumps({"inputs": [X[0].tolist()]}).encode()
+
+    async def send(count: int) -> None:
+        async with HTTPClient(port) as client:
+            for _ in range(count):
+                await client.post("/v1/predict", body)
+
+    await asyncio.gather(*(send(n_requests // 80) for _ in range(8)))
+    before = resident_mb(pid)
+    await asyncio.gather(*(send(9 * n_requests // 80) for _ in range(8)))
+    return {"before_mb": before, "growth_mb": resident_mb(pid) - before}
+
+
+def resident_mb(pid: int) -> float:
+    """Return the memory of a process (Linux)."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+async def measure_hostile(port: int, X: Any, n_requests: int, seconds: float) -> dict[str, Any]:
+    """Return the p99 latency of one client before and after hostile requests, and their answers."""
+    before = await measure_load(port, X, 1, seconds)
+    statuses = await send_hostile(port, n_requests)
+    after = await measure_load(port, X, 1, seconds)
+    return {"before_ms": before["p99_ms"], "after_ms": after["p99_ms"], "statuses": statuses}

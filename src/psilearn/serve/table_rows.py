@@ -1,0 +1,56 @@
+"""Rows of a table model as JSON objects: one value per column, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from psilearn._utils.samples import Samples
+from psilearn.serve.json_values import describe
+from psilearn.tables import Table, TableModel
+
+Row = dict[str, str | float | None]
+
+
+def to_inputs(values: Sequence[Any], model: TableModel) -> Samples:
+    """Return rows as inputs of the estimator; raise a ValueError that names a wrong or missing value."""
+    number_names, text_names = tuple(model.inputs.numbers.names), tuple(model.inputs.text_names)
+    for i, value in enumerate(values):
+        if not isinstance(value, dict):
+            raise ValueError(f"inputs[{i}] must be an object with one value per column; got {describe(value)}.")
+        missing = [name for name in (*number_names, *text_names) if name not in value]
+        if missing:
+            raise ValueError(f"inputs[{i}] lacks the column {missing[0]!r}.")
+    numbers = [[_to_number(value[name], i, name) for name in number_names] for i, value in enumerate(values)]
+    texts = {name: [_to_text(value[name], i, name) for i, value in enumerate(values)] for name in text_names}
+    places = np.arange(len(values), dtype=np.int64)
+    shape = (len(values), len(number_names))
+    matrix = np.array(numbers, dtype=np.float64).reshape(shape)
+    return model.inputs.transform(
+        Table(Path("inputs"), (*number_names, *text_names), number_names, matrix, texts, places, "row")
+    )
+
+
+def to_outputs(outputs: Samples, model: TableModel) -> list[Any]:
+    """Return outputs of the estimator as rows, in the form of the training table."""
+    columns = model.outputs.decode(outputs)
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+
+def _to_number(value: Any, i: int, name: str) -> float:
+    if value is None:
+        return float("nan")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"inputs[{i}].{name} must be a number or null; got {describe(value)}.")
+    return float(value)
+
+
+def _to_text(value: Any, i: int, name: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"inputs[{i}].{name} must be text or null; got {describe(value)}.")
+    return value
