@@ -167,6 +167,7 @@ def test_an_unexpected_error_is_answered_and_logged_without_its_message(model, c
     class Broken:
         regression_ = model.regression_
         candidates_ = model.candidates_
+        n_components_ = model.n_components_
 
         def predict(self, *_):
             raise RuntimeError(secret)
