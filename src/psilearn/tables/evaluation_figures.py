@@ -42,20 +42,23 @@ def draw_outputs(evaluation: Evaluation) -> str:
     return _to_svg(draw, height=1 + 0.18 * len(rows))
 
 
-def draw_distances(evaluation: Evaluation) -> str:
-    """Return the histogram of the distances of predictions, correct and wrong ones."""
+def draw_distances(evaluation: Evaluation, *, by_correctness: bool) -> str:
+    """Return the histogram of the distances of predictions, where correct and wrong ones may have different colors."""
     from matplotlib.ticker import MaxNLocator
 
     edges = np.histogram_bin_edges(evaluation.distances, bins=30).tolist()
     correct = evaluation.is_correct
+    parts = [evaluation.distances[correct], evaluation.distances[~correct]] if by_correctness else evaluation.distances
 
     def draw(ax: Axes) -> None:
-        parts = [evaluation.distances[correct], evaluation.distances[~correct]]
-        ax.hist(parts, bins=edges, stacked=True, color=[GREEN, GRAY], label=["exactly correct", "other"])
+        if by_correctness:
+            ax.hist(parts, bins=edges, stacked=True, color=[GREEN, GRAY], label=["exactly correct", "other"])
+            ax.legend()
+        else:
+            ax.hist(parts, bins=edges, color=GREEN)
         ax.set_xlabel("squared distance of the prediction")
         ax.set_ylabel("rows")
         ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.legend()
 
     return _to_svg(draw)
 

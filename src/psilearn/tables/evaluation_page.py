@@ -53,13 +53,13 @@ def render_page(model: TableModel, evaluation: Evaluation, test_name: str) -> st
 <header>
 <p class="eyebrow">psilearn {escape(__version__)}</p>
 <h1>Evaluation on {escape(test_name)}</h1>
-<p>{evaluation.n_rows:,} rows. Outputs: {escape(model.outputs.describe())}.
+<p>{"1 row" if evaluation.n_rows == 1 else f"{evaluation.n_rows:,} rows"}. Outputs: {escape(model.outputs.describe())}.
 Inputs: {escape(model.inputs.describe())}.</p>
 </header>
 <main>
 {body}
 </main>
-<footer><p>± is followed by the standard error of the mean over the rows.</p></footer>
+<footer><p>The number after ± is the standard error of the mean over the rows.</p></footer>
 </body>
 </html>
 """
@@ -71,31 +71,38 @@ def _sections(model: TableModel, evaluation: Evaluation) -> Iterator[str]:
         (m.name, f"{float(m.value):.4f} ± {m.value.standard_error:.4f}", m.direction) for m in evaluation.metrics
     ]
     yield _table(("metric", "value", ""), metrics)
-    yield (
-        f'<p class="note">The true output of {evaluation.known_share:.1%} of the rows is a known output of the model; '
-        f"{evaluation.is_correct.mean():.1%} of the predictions are exactly correct.</p>"
-    )
+    is_numbers = model.outputs.kind == "numbers"  # which are hardly ever equal, and which every row has
+    if not is_numbers:
+        yield _describe_correct(evaluation)
     is_drawn = has_matplotlib()
     if is_drawn:
-        yield _figure(
-            draw_distances(evaluation),
-            "Distances of predictions: a measure of confidence if small distances are correct more often.",
-        )
+        meaning = "" if is_numbers else ": a measure of confidence if small distances are correct more often"
+        figure = draw_distances(evaluation, by_correctness=not is_numbers)
+        yield _figure(figure, f"Distances of predictions{meaning}.")
     if evaluation.outputs:
-        yield from _outputs(evaluation, is_drawn)
+        caption = "" if is_numbers else "The most frequent outputs, with the number of rows that have them."
+        yield from _outputs(evaluation, is_drawn, caption)
     yield from _training(model.training, is_drawn)
     if not is_drawn:
         yield '<p class="note">For figures, install matplotlib: <code>pip install "psilearn[plot]"</code>.</p>'
 
 
-def _outputs(evaluation: Evaluation, is_drawn: bool) -> Iterator[str]:
+def _describe_correct(evaluation: Evaluation) -> str:
+    """Return the shares of known outputs and of exactly correct predictions."""
+    return (
+        f'<p class="note">The true output of {evaluation.known_share:.1%} of the rows is a known output of the model; '
+        f"{evaluation.is_correct.mean():.1%} of the predictions are exactly correct.</p>"
+    )
+
+
+def _outputs(evaluation: Evaluation, is_drawn: bool, caption: str) -> Iterator[str]:
     yield f"<h2>{escape(evaluation.output_metric)} of each output</h2>"
     if is_drawn:
-        yield _figure(draw_outputs(evaluation), "The most frequent outputs, with the number of rows that have them.")
+        yield _figure(draw_outputs(evaluation), caption)
     rows = [(row.name, f"{row.count:,}", f"{row.value:.4f}") for row in evaluation.outputs[:MAX_ROWS]]
     yield _table(("output", "rows", evaluation.output_metric), rows)
     if len(evaluation.outputs) > MAX_ROWS:
-        yield f'<p class="note">The {MAX_ROWS} most frequent of {len(evaluation.outputs):,} outputs.</p>'
+        yield f'<p class="note">The first {MAX_ROWS} of {len(evaluation.outputs):,} outputs.</p>'
 
 
 def _training(training: Mapping[str, Any], is_drawn: bool) -> Iterator[str]:
@@ -136,7 +143,8 @@ def _cells(cells: Sequence[str], kind: str) -> str:
 
 
 def _figure(svg: str, caption: str) -> str:
-    return f"<figure>\n{svg}<figcaption>{escape(caption)}</figcaption>\n</figure>"
+    text = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    return f"<figure>\n{svg}{text}\n</figure>"
 
 
 def _format(value: object) -> str:
