@@ -236,7 +236,7 @@ def test_missing_values_and_unknown_values(tmp_path):
     assert model.inputs.categories[0].categories == ("", "blue", "red")
     write_csv(tmp_path / "new.csv", {"color": ["", "green"], "x": ["", "3"], "tags": ["a;new", "b"]})
     result = run("predict", tmp_path / "m", tmp_path / "new.csv")
-    assert "1 cells have a category that the training rows did not have" in result.output
+    assert "1 cell has a category that the training rows did not have" in result.output
     assert "F1 of label sets" in run("evaluate", tmp_path / "m", tmp_path / "new.csv").output
 
 
@@ -318,7 +318,7 @@ def test_a_failed_prediction_keeps_the_previous_file(files, monkeypatch):
     monkeypatch.setattr(delimited_text, "CHUNK_CELLS", 20)
     with (folder / "new.csv").open("a") as file:
         file.write("1,2\n")
-    result = run("predict", folder / "model", folder / "new.csv", "-o", folder / "out.csv", status=2)
+    result = run("predict", folder / "model", folder / "new.csv", "-o", folder / "out.csv", "--overwrite", status=2)
     assert "line 62: 2 cells for 9 columns" in result.output
     assert (folder / "out.csv").read_text() == "previous"
     assert not list(folder.glob(".out.csv*"))

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from psilearn._utils.command_errors import report_errors
-from psilearn._utils.output_files import check_output_file
 from psilearn.cli.table_options import (
     FORMATS,
     LEARNING,
@@ -30,6 +29,7 @@ from psilearn.cli.table_options import (
     OutputsOption,
     OverwriteOption,
     PageOption,
+    ReplaceOption,
     ScaleOption,
     SeedOption,
     SeparatorOption,
@@ -42,7 +42,8 @@ from psilearn.cli.table_options import (
     split_candidates,
     split_numbers,
 )
-from psilearn.cli.table_reports import print_status, print_warnings, report, train_and_save
+from psilearn.cli.table_outputs import check_result_file
+from psilearn.cli.table_reports import count_rows, print_status, print_warnings, report, train_and_save
 
 
 def fit(
@@ -196,6 +197,7 @@ def predict(
     distances: Annotated[
         bool, typer.Option("--distances", help="Add the squared distance of each prediction.")
     ] = False,
+    overwrite: ReplaceOption = False,
 ) -> None:
     """Predict the outputs of the rows of a table, in the form of the training table."""
     with report_errors(), print_warnings():
@@ -203,21 +205,23 @@ def predict(
         from psilearn.tables.table_model import TableModel
 
         if output is not None:
-            check_output_file(output, "--output")
+            check_result_file(output, "--output", [table], model, overwrite)
         kept = [name for entry in keep or () for name in entry.split(",")]
         options = PredictionOptions(top, coverage, kept, distances)
         start = perf_counter()
         n_rows, n_unknown = predict_file(TableModel.load(model), table, output, options)
         if n_unknown:
-            print_status(f"Note: {n_unknown} cells have a category that the training rows did not have.")
+            cells = "1 cell has" if n_unknown == 1 else f"{n_unknown:,} cells have"
+            print_status(f"Note: {cells} a category that the training rows did not have.")
         if output is not None:
-            print_status(f"{output}: {n_rows:,} rows predicted in {perf_counter() - start:.1f} s.")
+            print_status(f"{output}: {count_rows(n_rows)} predicted in {perf_counter() - start:.1f} s.")
 
 
 def evaluate(
     model: ModelArgument,
     table: Annotated[Path, typer.Argument(help=f"Table with the input and output columns: {FORMATS}.")],
     page: PageOption = None,
+    overwrite: ReplaceOption = False,
 ) -> None:
     """Compare the predictions of a model with the outputs of a table that it was not trained on."""
     with report_errors(), print_warnings():
@@ -226,8 +230,13 @@ def evaluate(
         from psilearn.tables.table_model import TableModel
 
         if page is not None:
-            check_output_file(page, "--html")
+            check_result_file(page, "--html", [table], model, overwrite)
         loaded = TableModel.load(model)
+        if loaded.was_trained_on(table):
+            print_status(
+                f"Note: {table} is the training file: these rows were used for training, so that the metrics are too "
+                f"optimistic. Evaluate on rows that were held out."
+            )
         result = evaluate_model(loaded, read_table(table, loaded.text_columns))
         report(loaded, result, table.name, page)
 

@@ -83,7 +83,11 @@ CalibrationOption = Annotated[
 SeedOption = Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)]
 PageOption = Annotated[Path | None, typer.Option("--html", help="HTML report to write.")]
 OverwriteOption = Annotated[
-    bool, typer.Option("--overwrite", help="Replace a model in the folder, once the new one is complete.")
+    bool,
+    typer.Option("--overwrite", help="Replace a model in the folder and the report, once the new ones are complete."),
+]
+ReplaceOption = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a file that exists, once the new one is complete.")
 ]
 MethodOption = Annotated[str, typer.Option(help="oel, kde or iokr.", rich_help_panel=LEARNING)]
 LandmarksOption = Annotated[

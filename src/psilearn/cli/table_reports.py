@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from psilearn._utils.output_files import check_output_file
+from psilearn.cli.table_outputs import check_result_file
 
 if TYPE_CHECKING:
     from psilearn._utils.folder_writer import FolderWriter
@@ -46,7 +46,8 @@ def train_and_save(
     from psilearn.tables.table_training import train
 
     if page is not None:
-        check_output_file(page, "--html")
+        tables = [path, *(Path(entry) for entry in columns.outputs), *([unlabeled] if unlabeled else [])]
+        check_result_file(page, "--html", tables, output, overwrite)
         if not splits.test_size:
             raise ValueError("--html reports on rows that are held out: give --test-size 0.2, for example.")
     with _claim_model_folder(output, overwrite) as folder:
@@ -100,12 +101,12 @@ def _describe_training(model: TableModel, output: Path, seconds: float) -> None:
     chosen = ", ".join(f"{name} = {_format(value)}" for name, value in training["parameters"].items())
     candidates = f", candidates = {model.candidates}" if model.candidates else ""
     print_status(f"{training['method']}: {chosen}{candidates}")
-    print_status(f"{output}: model of {training['rows']:,} rows, {seconds:.1f} s.")
+    print_status(f"{output}: model of {count_rows(training['rows'])}, {seconds:.1f} s.")
 
 
 def report(model: TableModel, evaluation: Evaluation, name: str, page: Path | None) -> None:
     """Print the metrics, and write the page."""
-    typer.echo(f"{name}: {evaluation.n_rows:,} rows")
+    typer.echo(f"{name}: {count_rows(evaluation.n_rows)}")
     width = max(len(metric.name) for metric in evaluation.metrics)
     for metric in evaluation.metrics:
         value = f"{float(metric.value):.4f} ± {metric.value.standard_error:.4f}"
@@ -115,6 +116,11 @@ def report(model: TableModel, evaluation: Evaluation, name: str, page: Path | No
 
         write_page(model, evaluation, name, page)
         print_status(f"report: {page}")
+
+
+def count_rows(n: int) -> str:
+    """Return a number of rows in words."""
+    return "1 row" if n == 1 else f"{n:,} rows"
 
 
 def _format(value: object) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 from psilearn import IOKR, KDE, OEL
 from psilearn._utils import validation
+from psilearn._utils.folder_files import compute_sha256
+from psilearn._utils.reading import convert_read_errors, require_regular_file
 from psilearn.decoding.as_candidates import CANDIDATE_NAMES
 from psilearn.io import load_model, read_notes
 from psilearn.io.saved_models import EncodedModel, claim_model_folder, encode_model
@@ -87,6 +89,32 @@ class TableModel:
             table = read_table(validation.check_path(table, "table"), self.text_columns)
         X = self.inputs.transform(table)
         return self.outputs.decode(self.model.predict(X, self.candidates))
+
+    def was_trained_on(self, path: str | Path) -> bool:
+        """Return whether a file has the contents of the training file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        bool
+            Whether the contents are equal. False for models that were saved without the SHA-256 of the training file.
+
+        See Also
+        --------
+        predict : Predict the outputs of the rows.
+
+        Examples
+        --------
+        >>> from psilearn.tables import TableModel
+        >>> TableModel.load("model").was_trained_on("train.csv")  # doctest: +SKIP
+        True
+        """
+        recorded = self.training.get("file_sha256")
+        return recorded is not None and recorded == file_sha256(validation.check_path(path, "path"))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Save the model in a folder, as :func:`psilearn.save_model` does.
@@ -190,3 +218,10 @@ class TableModel:
         if getattr(model, "n_features_in_", None) != inputs.width or shape[1:] != (outputs.width,):
             raise ValueError("its columns do not fit its estimator")
         return cls(model, inputs, outputs, candidates, training)
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a table file in hexadecimal digits."""
+    require_regular_file(path, "a table")
+    with convert_read_errors(path, "a table"), path.open("rb") as stream:
+        return compute_sha256(stream)

@@ -19,7 +19,7 @@ from psilearn.tables.column_choice import ColumnOptions, fit_inputs, fit_outputs
 from psilearn.tables.output_forms import OutputForm
 from psilearn.tables.table import Table
 from psilearn.tables.table_formats import read_table
-from psilearn.tables.table_model import TableModel
+from psilearn.tables.table_model import TableModel, file_sha256
 
 METHODS: dict[str, tuple[type[Any], type[Any]]] = {"oel": (OEL, OELCV), "kde": (KDE, KDECV), "iokr": (IOKR, IOKRCV)}
 DEFAULT_SCORINGS = {
@@ -177,6 +177,7 @@ def train(
     Everything is learned from the training rows: vocabularies, means, categories, kernel widths and the estimator.
     """
     table, columns = read_training_table(path, options)
+    digest = file_sha256(path)
     split = splits.split(len(table))
     rows = table.take(split.train)
     inputs, outputs = fit_inputs(rows, columns, options), fit_outputs(rows, columns, options)
@@ -191,6 +192,7 @@ def train(
         _calibrate(learned, inputs.transform(held), outputs.encode(held), outputs)
     record = {
         "file": path.name,
+        "file_sha256": digest,
         "rows": len(split.train),
         "calibration_rows": len(split.calibration),
         "test_rows": len(split.test),
