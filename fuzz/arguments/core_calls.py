@@ -132,6 +132,9 @@ def _compute(**parameters: Any) -> Any:
 
 def _candidate_calls() -> Iterator[Call]:
     arguments: dict[str, Any]
+    yield Call(
+        "psilearn.conformal.p_values", conformal.p_values, {"scores": NUMBERS, "calibration_scores": np.sort(NUMBERS)}
+    )
     yield Call("psilearn.conformal.threshold", conformal.threshold, {"scores": NUMBERS, "coverage": 0.5})
     Z = fitted("psilearn.IOKR").embed(X_NEW)
     arguments = {"Z": Z, "limit": 1.0, "coverage": 0.5}

@@ -75,6 +75,10 @@ LEFT_OUT: dict[str, str] = {
         ],
         "takes no arguments",
     ),
+    **dict.fromkeys(
+        ["Limits", "ServedIdentifier", "ServedModel", "create_app"],
+        "the service; hostile requests are sent to it instead",
+    ),
     "TIES": "a constant",
     "rank_spectra": "calls MetaboliteIdentifier.rank",
     "train": "takes seconds; its parameters are those of MetaboliteIdentifier",

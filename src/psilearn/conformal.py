@@ -146,10 +146,13 @@ def p_values(scores: Array, calibration_scores: Array) -> Array:
     >>> p_values(np.array([0.0, 2.0, 9.0]), np.array([0.0, 1.0, 3.0]))
     array([1.  , 0.5 , 0.25])
     """
-    scores = np.asarray(scores, dtype=np.float64)
+    scores = validation.check_array_of_numbers(scores, "scores", ndim=1, allow_infinite=True)
+    known = validation.check_array_of_numbers(calibration_scores, "calibration_scores", ndim=1, allow_infinite=True)
+    if (known[1:] < known[:-1]).any():
+        raise ValueError("calibration_scores must be in ascending order: pass np.sort(calibration_scores).")
     allowed = scores - LIMIT_ROUNDING * (1 + scores)  # rounding counts as in the sets
-    n = len(calibration_scores)
-    return (1 + n - np.searchsorted(calibration_scores, allowed, side="left")) / (n + 1)
+    n = len(known)
+    return (1 + n - np.searchsorted(known, allowed, side="left")) / (n + 1)
 
 
 def scores_of_truth(Z: Array, truth: Samples, candidates: Candidates, compute: Compute) -> Array:

@@ -54,6 +54,12 @@ def script(tmp_path_factory):
 
 def start(script, command, **options):
     arguments = [sys.executable, str(script), command]
+
+    def restore():  # a job in the background or under nohup ignores these, and so would the command
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+
+    options = {"preexec_fn": restore, **options}
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 

@@ -10,6 +10,7 @@ from psilearn._backend.budget import block_rows, iter_blocks, iter_slices, worki
 from psilearn._backend.compute import NUMPY, Compute, computing, current_compute, find_device, resolve_compute
 from psilearn._backend.device_arrays import (
     device_of,
+    gpu_names,
     is_tensor,
     like_input,
     take_rows,
@@ -29,6 +30,7 @@ __all__ = [
     "current_compute",
     "device_of",
     "find_device",
+    "gpu_names",
     "halve_if_needed",
     "host_available_bytes",
     "is_tensor",

@@ -63,3 +63,10 @@ def take_rows(array: Any, index: Any) -> Any:
 def device_of(*arrays: Any) -> Any:
     """Return the device of the first tensor among the arguments, or None if there is no tensor."""
     return next((array.device for array in arrays if is_tensor(array)), None)
+
+
+def gpu_names() -> list[str]:
+    """Return the names of the GPUs that torch can compute on; torch must be installed."""
+    import torch
+
+    return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from psilearn import __version__
+from psilearn._backend import gpu_names
 
 CORE = ("numpy", "scipy", "scikit-learn", "joblib", "typer", "rich")
 EXTRAS = {  # the packages that each extra installs, by the names under which they are imported
@@ -50,13 +51,8 @@ def _describe_devices() -> str:
     """Return the devices that torch can compute on."""
     if find_spec("torch") is None:
         return "NumPy on the CPU (GPUs need the extra psilearn[torch])"
-    import torch
-
-    gpus = (
-        [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
-    )
-    listed = ", ".join(f"cuda:{i} ({name})" for i, name in enumerate(gpus))
-    return f"NumPy on the CPU, torch {torch.__version__} on cpu{f', {listed}' if listed else '; no GPU was found'}"
+    listed = ", ".join(f"cuda:{i} ({name})" for i, name in enumerate(gpu_names()))
+    return f"NumPy on the CPU, torch {version('torch')} on cpu{f', {listed}' if listed else '; no GPU was found'}"
 
 
 def _describe_extra(extra: str, packages: tuple[str, ...]) -> str:
