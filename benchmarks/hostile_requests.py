@@ -9,6 +9,7 @@ from itertools import cycle, islice
 from benchmarks.http_client import HTTPClient
 
 PATIENCE = 5.0  # seconds that a client waits for an answer
+CONCURRENT = 20  # requests at the same time
 OPEN_CONNECTIONS = 50  # that stay open with an unfinished request
 
 
@@ -69,16 +70,19 @@ async def send_hostile(port: int, count: int) -> dict[str, int]:
     waiting = [await asyncio.open_connection("127.0.0.1", port) for _ in range(min(OPEN_CONNECTIONS, count))]
     for (_, writer), part in zip(waiting, cycle(UNFINISHED), strict=False):
         writer.write(part)
-    answers = Counter([await _send(port, request) for request in islice(cycle(REQUESTS), count)])
+    turns = asyncio.Semaphore(CONCURRENT)
+    answers = Counter(
+        await asyncio.gather(*(_send(port, request, turns) for request in islice(cycle(REQUESTS), count)))
+    )
     for _, writer in waiting:
         writer.close()
     return {str(answer): number for answer, number in sorted(answers.items())}
 
 
-async def _send(port: int, request: bytes) -> str:
+async def _send(port: int, request: bytes, turns: asyncio.Semaphore) -> str:
     """Return the status of the answer; "closed" if the service ends the connection, "none" if it does not answer."""
     try:
-        async with asyncio.timeout(PATIENCE), HTTPClient(port) as client:
+        async with turns, asyncio.timeout(PATIENCE), HTTPClient(port) as client:
             return str((await client.exchange(request))[0])
     except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         return "closed"

@@ -91,7 +91,7 @@ class TimedProtocol(H11Protocol):
 def bind_socket(host: str, port: int) -> socket.socket:
     """Return a listening socket; port 0 takes a free one. Raise an OSError that names the address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio then sets TCP_NODELAY
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
