@@ -150,7 +150,7 @@ def p_values(scores: Array, calibration_scores: Array) -> Array:
     known = validation.check_array_of_numbers(calibration_scores, "calibration_scores", ndim=1, allow_infinite=True)
     if (known[1:] < known[:-1]).any():
         raise ValueError("calibration_scores must be in ascending order: pass np.sort(calibration_scores).")
-    allowed = scores - LIMIT_ROUNDING * (1 + scores)  # rounding counts as in the sets
+    allowed = (1 - LIMIT_ROUNDING) * scores - LIMIT_ROUNDING  # rounding counts as in the sets; scores may be infinite
     n = len(known)
     return (1 + n - np.searchsorted(known, allowed, side="left")) / (n + 1)
 
