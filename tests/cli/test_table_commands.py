@@ -228,7 +228,9 @@ def test_missing_values_and_unknown_values(tmp_path):
     columns["x"][5] = columns["color"][7] = ""
     write_csv(tmp_path / "t.csv", columns)
     fit = ("fit", tmp_path / "t.csv", "--label-column", "tags", "-o", tmp_path / "m")
-    assert "t.csv, line 7: the value of 'x' is missing; fill it in, or use --impute." in run(*fit, status=2).output
+    assert (
+        "t.csv, line 7: the value of 'x' is missing; fill it in, or train with --impute." in run(*fit, status=2).output
+    )
     assert not (tmp_path / "m").exists()
     run(*fit, "--impute")
     model = TableModel.load(tmp_path / "m")
@@ -265,6 +267,14 @@ def test_missing_values_and_unknown_values(tmp_path):
         ((*FIT, "--candidates", "best"), "--candidates must be known, near, all"),
         ((*FIT, "--candidates", "known,all"), "one name; psilearn search compares"),
         ((*FIT, "--test-size", "1"), "--test-size must be a share of the rows"),
+        ((*FIT, "--test-size", "0.999"), "--test-size 0.999 leaves 1 of 60 rows for training; at least 2 are required"),
+        ((*FIT, "--calibration", "0.99"), "--calibration 0.99 leaves 1 of 60 rows for training"),
+        (
+            (*FIT, "--test-size", "0.5", "--calibration", "0.99"),
+            "--test-size 0.5 and --calibration 0.99 leave 1 of 60 rows for training",
+        ),
+        (("fit", "y.csv", "--outputs", "tag_z"), "y.csv: all columns are outputs"),
+        (("fit", "one.csv", "--outputs", "y"), "The training table has 1 row; at least 2 are required."),
         ((*FIT, "--html", "r.html"), "give --test-size 0.2"),
         ((*FIT, "--alpha", "-1"), "alpha must be a finite number > 0"),
         (("fit", "missing.csv", "--outputs", "tag_*"), "missing.csv cannot be read"),
@@ -279,6 +289,7 @@ def test_bad_arguments_are_one_line_and_leave_nothing(files, monkeypatch, argume
     monkeypatch.chdir(folder)
     write_csv(folder / "ids.csv", {"name": [f"n{i}" for i in range(60)], "y": [i % 2 for i in range(60)]})
     write_csv(folder / "y.csv", {"tag_z": [1]})
+    write_csv(folder / "one.csv", {"x": [1], "y": [1]})
     result = run(*arguments, "-o", "model", status=2)
     assert message in result.output
     assert len(result.output.splitlines()) == 1
@@ -289,7 +300,7 @@ def test_bad_arguments_are_one_line_and_leave_nothing(files, monkeypatch, argume
     ("arguments", "message"),
     [
         (("predict", "model", "short.csv"), "short.csv: there is no column 'x2', 'x3', 'x4'; the columns are x1"),
-        (("predict", "model", "words.csv"), "words.csv, line 2: the value of 'x4' is 'many', which is not a number"),
+        (("predict", "model", "words.csv"), "words.csv, line 2: 'many' in column 'x4' is not a number."),
         (("predict", "model", "new.csv", "--coverage", "0.9"), "train it with --calibration"),
         (("predict", "model", "new.csv", "--coverage", "2"), "--coverage must be between 0 and 1"),
         (("predict", "model", "new.csv", "--top", "2", "--coverage", "0.9"), "cannot be combined"),

@@ -28,7 +28,7 @@ class ClassColumns:
         for name in names:
             cells = table.get_texts(name)
             if "" in cells:
-                raise row_error(table, cells.index(""), f"the class {name!r} is missing; fill it in or remove the row.")
+                raise row_error(table, cells.index(""), f"the class {name!r} is missing; fill it in or delete the row.")
         classes = tuple(tuple(sorted(set(table.get_texts(name)), key=sort_key)) for name in names)
         return cls(tuple(names), classes)
 

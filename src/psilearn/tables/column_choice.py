@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from psilearn.datasets import read_mulan
+from psilearn.tables.cell_checks import check_almost_labels, check_almost_numbers, warn_about_constants
 from psilearn.tables.class_form import ClassColumns
 from psilearn.tables.input_columns import (
     MAX_CATEGORIES,
@@ -89,9 +90,11 @@ def read_training_table(path: Path, options: ColumnOptions) -> tuple[Table, Colu
 def fit_inputs(table: Table, columns: Columns, options: ColumnOptions) -> InputColumns:
     """Learn from training rows how columns become inputs."""
     others = [name for name in columns.inputs if name in table.texts and name not in columns.text]
-    for name in others:
-        if name not in columns.categorical:
-            _check_few_categories(table, name)
+    unnamed = [name for name in others if name not in columns.categorical]
+    check_almost_numbers(table, unnamed, "correct it, or use --categorical {name} or --drop {name}")
+    for name in unnamed:
+        _check_few_categories(table, name)
+    warn_about_constants(table, columns.inputs)
     numbers = [name for name in columns.inputs if name not in table.texts]
     return InputColumns(
         NumberColumns.fit(table, numbers, options.scale, options.impute),
@@ -130,6 +133,7 @@ def _find_kind(table: Table, names: Sequence[str], options: ColumnOptions) -> st
         return "labels"
     if len(names) == 1 and is_text[0] and all(">" in cell for cell in table.texts[names[0]]):
         return "orders"
+    check_almost_numbers(table, names, "correct it, or use --kind classes")
     if all(is_text):
         return "classes"
     if any(is_text):
@@ -137,7 +141,10 @@ def _find_kind(table: Table, names: Sequence[str], options: ColumnOptions) -> st
         raise ValueError(
             f"{table.path}: some outputs are numbers, but not {listed[:300]}; --kind classes reads all as words."
         )
-    return "ranks" if len(names) > 1 and _are_permutations(table, names) else "numbers"
+    if len(names) > 1 and _are_permutations(table, names):
+        return "ranks"
+    check_almost_labels(table, names)
+    return "numbers"
 
 
 def _warn_about_classes(table: Table, names: Sequence[str]) -> None:

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn.datasets.sparse_rows import line_error, read_lines
-from psilearn.tables.table import Table, is_number
+from psilearn.tables.table import MISSING, Table, is_number
 
 CHUNK_CELLS = 200_000  # cells that are in memory as texts at once: about 25 MB
-MISSING = frozenset(("", "?", "na", "n/a", "nan", "null"))  # of a column of numbers, in lower case
 SHARED_LENGTH = 40  # equal texts up to this length are kept once
 MAX_SHARED = 100_000  # texts per column
 
@@ -54,8 +53,12 @@ def iter_delimited(path: Path, text_columns: Collection[str]) -> Iterator[Table]
 
 def _iter_records(path: Path) -> Iterator[Record]:
     """Yield the rows, the header first; empty lines are skipped."""
+    if path.is_file() and not path.stat().st_size:
+        raise ValueError(f"{path}: the file is empty.")
     lines = read_lines(path)
     _number, first = next(lines)
+    if "\r" in first:
+        raise line_error(path, 1, "the lines end with CR, as on old Macs: save it with LF or CRLF line ends.")
     delimiter = _find_delimiter(path, first)
 
     def texts() -> Iterator[str]:
@@ -71,7 +74,9 @@ def _iter_records(path: Path) -> Iterator[Record]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise line_error(path, line, f"the row that begins here cannot be read ({error}).") from error
+            is_open = "unexpected end of data" in str(error)
+            reason = 'a cell begins with " but has no closing "' if is_open else str(error)
+            raise line_error(path, line, f"the row that begins here cannot be read: {reason}.") from error
         if cells:
             yield Record(line, [cell.strip() for cell in cells])
 
@@ -86,10 +91,15 @@ def _find_delimiter(path: Path, header: str) -> str:
 def _check_header(path: Path, header: Record) -> None:
     """Raise an error for a repeated or missing name; the first column may have none, as row numbers of pandas."""
     if "" in header.cells[1:]:
-        raise line_error(path, header.line, f"column {header.cells.index('', 1) + 1} has no name.")
+        message = f"column {header.cells.index('', 1) + 1} has no name: the first line must name all columns."
+        raise line_error(path, header.line, message)
     repeated = [name for name, count in Counter(header.cells).items() if count > 1]
+    if all(map(is_number, header.cells)) and (repeated or not all(name.isdecimal() for name in header.cells)):
+        message = "the header is missing: the first line must name the columns, but it consists of numbers."
+        raise line_error(path, header.line, message)
     if repeated:
-        raise line_error(path, header.line, f"several columns are named {', '.join(map(repr, repeated[:5]))}.")
+        message = f"several columns are named {', '.join(map(repr, repeated[:5]))}: rename or remove all but one."
+        raise line_error(path, header.line, message)
     if header.cells == [""]:
         raise line_error(path, header.line, "the only column has no name.")
 
@@ -97,8 +107,14 @@ def _check_header(path: Path, header: Record) -> None:
 def _check_widths(path: Path, chunk: Sequence[Record], width: int) -> None:
     for record in chunk:
         if len(record.cells) != width:
-            message = f"{len(record.cells)} cells for {width} columns; a cell with a separator must be quoted."
-            raise line_error(path, record.line, message)
+            n_cells = len(record.cells)
+            advice = (
+                "add the missing cells, which may be empty"
+                if n_cells < width
+                else "a cell that contains the separator must be quoted"
+            )
+            count = "1 cell" if n_cells == 1 else f"{n_cells} cells"
+            raise line_error(path, record.line, f"{count} for {width} columns; {advice}.")
 
 
 def _make_table(

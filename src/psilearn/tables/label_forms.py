@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from psilearn.kernels import Dice, Kernel
-from psilearn.tables.output_cells import check_names, sort_key, to_dense
+from psilearn.tables.output_cells import check_names, get_output_numbers, sort_key, to_dense
 from psilearn.tables.table import Table, row_error
 
 TRUTH_WORDS = (("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
@@ -50,8 +50,9 @@ class LabelColumns:
 
     def encode(self, table: Table) -> Any:
         """Return the labels (n, L) as int8, CSR if the numbers of the table are."""
-        if all(words == ("0", "1") for words in self.words):
-            matrix = table.get_numbers(self.names)
+        is_numbers = not any(name in table.texts for name in self.names)
+        if is_numbers and all(words == ("0", "1") for words in self.words):
+            matrix = get_output_numbers(table, self.names)
             values = matrix.data if sparse.issparse(matrix) else matrix
             if not ((values == 0) | (values == 1)).all():
                 self._raise_for_value(table)
@@ -184,6 +185,7 @@ def _truth_words(table: Table, name: str) -> tuple[str, ...]:
     if name not in table.texts:
         return TRUTH_WORDS[0]
     spelled = {cell.lower(): cell for cell in table.texts[name]}
-    pair = next((pair for pair in TRUTH_WORDS[1:] if set(spelled) <= set(pair)), ("no", "yes"))
+    cells = [cell.lower() for cell in table.texts[name]]
+    pair = max(TRUTH_WORDS, key=lambda pair: sum(cell in pair for cell in cells))
     is_title = any(word.istitle() for word in spelled.values())
     return tuple(spelled.get(word, word.title() if is_title else word) for word in pair)

@@ -10,7 +10,7 @@ import numpy as np
 
 from psilearn.kernels import Gaussian, Kernel
 from psilearn.tables.input_columns import SPARSE_SHARE, apply_scale, find_scale, zero_share
-from psilearn.tables.output_cells import check_names, to_dense
+from psilearn.tables.output_cells import check_names, get_output_numbers, to_dense
 from psilearn.tables.table import Table, format_number
 
 
@@ -26,7 +26,7 @@ class NumberOutputs:
     @classmethod
     def fit(cls, table: Table, names: Sequence[str], scale: str) -> NumberOutputs:
         """Learn means and standard deviations."""
-        matrix = to_dense(table.get_numbers(names))
+        matrix = to_dense(get_output_numbers(table, names))
         if scale == "none" or (scale == "auto" and zero_share(matrix) >= SPARSE_SHARE):
             return cls(tuple(names), (0.0,) * len(names), (1.0,) * len(names))
         return cls(tuple(names), *find_scale(matrix))
@@ -52,7 +52,7 @@ class NumberOutputs:
 
     def encode(self, table: Table) -> Any:
         """Return the scaled numbers (n, d)."""
-        return apply_scale(to_dense(table.get_numbers(self.names)), self.centers, self.scales)
+        return apply_scale(to_dense(get_output_numbers(table, self.names)), self.centers, self.scales)
 
     def decode(self, Y: Any) -> dict[str, list[str]]:
         """Return columns of numbers with 12 significant digits."""

@@ -11,7 +11,7 @@ import numpy as np
 from psilearn._utils.rank_checks import check_ranks
 from psilearn.kernels import Kemeny, Kernel
 from psilearn.rankings import from_orders, to_orders
-from psilearn.tables.output_cells import check_names, to_dense
+from psilearn.tables.output_cells import check_names, get_output_numbers, to_dense
 from psilearn.tables.table import Table, row_error
 
 
@@ -96,7 +96,7 @@ class RankColumns:
 
     def encode(self, table: Table) -> Any:
         """Return the ranks (n, K)."""
-        ranks = to_dense(table.get_numbers(self.names))
+        ranks = to_dense(get_output_numbers(table, self.names))
         for row in np.flatnonzero((np.sort(ranks, axis=1) != np.arange(1, ranks.shape[1] + 1)).any(axis=1))[:1]:
             try:
                 check_ranks(ranks[row : row + 1], "the ranking", False)

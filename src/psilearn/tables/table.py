@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 MAX_LISTED = 300  # characters of a list of columns in messages
+MISSING = frozenset(("", "?", "na", "n/a", "nan", "null"))  # of a column of numbers, in lower case
+DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -185,10 +188,7 @@ class Table:
             require_columns(self, names)
         for name in names:
             if name in self.texts:
-                row = next((i for i, cell in enumerate(self.texts[name]) if not is_number(cell)), 0)
-                raise row_error(
-                    self, row, f"the value of {name!r} is {self.texts[name][row][:60]!r}, which is not a number."
-                )
+                raise non_number_error(self, find_non_number(self.texts[name]) or 0, name)
 
     def _add_zero_columns(self, found: Any, known: Sequence[str], names: Sequence[str]) -> Any:
         """Return a CSR matrix with a column of zeros for each name that a file in a sparse format does not have."""
@@ -204,7 +204,9 @@ class Table:
         if wrong.any():
             row, column = (int(i) for i in np.argwhere(wrong)[0])
             if np.isnan(matrix[row, column]):
-                raise row_error(self, row, f"the value of {names[column]!r} is missing; fill it in, or use --impute.")
+                raise row_error(
+                    self, row, f"the value of {names[column]!r} is missing; fill it in, or train with --impute."
+                )
             raise row_error(self, row, f"the value of {names[column]!r} is infinite; numbers must be finite.")
 
 
@@ -226,6 +228,20 @@ def list_names(table: Table) -> str:
 def row_error(table: Table, row: int, message: str) -> ValueError:
     """Return an error that names the file and the place of a row."""
     return ValueError(f"{table.path}, {table.unit} {table.places[row]}: {message}")
+
+
+def find_non_number(cells: Sequence[str]) -> int | None:
+    """Return the first row whose cell is neither a number nor missing."""
+    return next((i for i, cell in enumerate(cells) if not is_number(cell) and cell.lower() not in MISSING), None)
+
+
+def non_number_error(table: Table, row: int, name: str, advice: str = "") -> ValueError:
+    """Return an error about a cell that is not a number, with a hint for decimal commas."""
+    cell = table.texts[name][row]
+    if DECIMAL_COMMA.fullmatch(cell):
+        advice = f"write decimals with a point: {cell[:60].replace(',', '.')}"
+    message = f"{cell[:60]!r} in column {name!r} is not a number{f'; {advice}' if advice else ''}."
+    return row_error(table, row, message)
 
 
 def format_number(value: float) -> str:

@@ -30,6 +30,7 @@ DEFAULT_SCORINGS = {
     "ranks": "kendall_tau",
     "numbers": "loss",
 }
+MIN_ROWS = 2  # of a training
 LOSSES = ("mse", "loss", "hamming")  # scores of a search that are minus a loss
 
 Learner = Callable[[Any, Any, Any, OutputForm], "Learned"]
@@ -67,11 +68,24 @@ class SplitOptions:
             if not 0 <= share < 1:
                 raise ValueError(f"{name} must be a share of the rows, at least 0 and below 1; got {share}.")
         rows, empty = np.arange(n), np.array([], dtype=np.intp)
-        rows, test = hold_out(n, self.test_size, self.seed) if self.test_size else (rows, empty)
-        if not self.calibration:
-            return Split(np.sort(rows), empty, np.sort(test))
+        rows, test = hold_out(n, self.test_size, self.seed) if self.test_size and n > 1 else (rows, empty)
+        if not self.calibration or len(rows) < 2:
+            return self._check_split(Split(np.sort(rows), empty, np.sort(test)), n)
         kept, held = hold_out(len(rows), self.calibration, self.seed)
-        return Split(np.sort(rows[kept]), np.sort(rows[held]), np.sort(test))
+        return self._check_split(Split(np.sort(rows[kept]), np.sort(rows[held]), np.sort(test)), n)
+
+    def _check_split(self, split: Split, n: int) -> Split:
+        """Return the split if enough rows are left for training."""
+        if len(split.train) >= MIN_ROWS:
+            return split
+        if n < MIN_ROWS:
+            raise ValueError(f"The training table has {n} row; at least {MIN_ROWS} are required.")
+        shares = {"--test-size": self.test_size, "--calibration": self.calibration}
+        used = [f"{option} {share:g}" for option, share in shares.items() if share]
+        raise ValueError(
+            f"{' and '.join(used)} leave{'s' if len(used) == 1 else ''} {len(split.train)} of {n:,} rows for training; "
+            f"at least {MIN_ROWS} are required: hold out fewer."
+        )
 
 
 @dataclass(frozen=True)
@@ -208,6 +222,11 @@ def _calibrate(learned: Learned, X: Any, Y: Any, form: OutputForm) -> None:
     """Calibrate conformal sets; rows with tags that no training row has are left out."""
     if Y.shape[1] > form.width:
         known = np.asarray(Y[:, form.width :].sum(axis=1)).ravel() == 0
+        if not known.any():
+            raise ValueError(
+                f"--calibration: each of the {len(known)} rows that were held out has tags that no training row has; "
+                f"hold out more rows, or use another --seed."
+            )
         X, Y = X[known], Y[known][:, : form.width]
     learned.model.calibrate(X, Y, learned.candidates)
 
