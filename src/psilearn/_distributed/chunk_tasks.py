@@ -32,10 +32,13 @@ class ChunkJob:
     budget: int  # bytes of a block
 
 
-def run_chunk(job: ChunkJob, number: int, own: tuple[Any, ...], *blocks: Any) -> Any:
-    """Call the function of a job with the chunks, the arguments of this chunk and the common ones."""
+def run_chunk(job: ChunkJob, places: tuple[tuple[int, int], ...], own: tuple[Any, ...], *blocks: Any) -> Any:
+    """Call the function of a job with the chunks, the arguments of this chunk and the common ones.
+
+    ``places`` are the number and the declared size of the chunk in each collection.
+    """
     with config_context(working_memory=job.budget / 2**20):
-        chunks = [rows.prepare(block, number) for rows, block in zip(job.templates, blocks, strict=True)]
+        chunks = [rows.prepare(block, *place) for rows, block, place in zip(job.templates, blocks, places, strict=True)]
         return job.function(*chunks, *own, *job.common)
 
 
@@ -99,7 +102,7 @@ def chunk_tasks(
     """Return one delayed call of the function per chunk, or per selected chunk."""
     from dask.delayed import delayed
 
-    templates = tuple(ChunkedRows((), (), rows.width, rows.dtype, rows.steps) for rows in collections)
+    templates = tuple(rows.without_blocks() for rows in collections)
     job = delayed(ChunkJob(function, templates, common, block_budget()), traverse=False)
     run = delayed(run_chunk, pure=False)
     name = f"psilearn-{_name_of(function)}-{uuid4().hex}"
@@ -107,7 +110,8 @@ def chunk_tasks(
     for number in range(len(collections[0].blocks)) if selection is None else selection:
         own = () if selection is None else (selection[number],)
         blocks = [rows.blocks[number] for rows in collections]
-        tasks.append(run(job, number, own, *blocks, dask_key_name=(name, number)))
+        places = tuple((rows.numbers[number], rows.sizes[number]) for rows in collections)
+        tasks.append(run(job, places, own, *blocks, dask_key_name=(name, number)))
     return tasks
 
 

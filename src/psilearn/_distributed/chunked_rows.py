@@ -9,8 +9,10 @@ from math import isnan
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from psilearn._utils.samples import Index, Samples, concat, n_samples, rows_by_part, take
+from psilearn._distributed.chunk_layout import BlockSummary, ChunkLayout, common_layout, summarize_block
+from psilearn._utils.samples import Index, Samples, concat, rows_by_part, take
 
 Step = Callable[[Any, int], Any]  # what is done with a chunk, given with its number, before it is used
 
@@ -29,10 +31,25 @@ class ChunkedRows:
 
     blocks: tuple[Any, ...]  # delayed collections, none of them empty
     sizes: tuple[int, ...]
-    width: int | None = None  # None if the objects are not rows
-    dtype: Any = None
+    numbers: tuple[int, ...]  # of the chunks in the collection of the user, which may have empty chunks
+    layout: ChunkLayout
+    kind: str = "array"  # "array", "frame" or "bag"
     steps: tuple[Step, ...] = ()
-    header: Any = None  # an empty data frame with the columns, if the chunks are data frames
+
+    @property
+    def width(self) -> int | None:
+        """The number of columns; None if the objects are not rows."""
+        return self.layout.width
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of all chunks; None if it is not known."""
+        return self.layout.dtype
+
+    @property
+    def header(self) -> Any:
+        """An empty data frame with the columns, if the chunks are data frames."""
+        return self.layout.header
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -60,8 +77,13 @@ class ChunkedRows:
         """Return the collection with one more step before a chunk is used."""
         return replace(self, steps=(*self.steps, step))
 
-    def prepare(self, block: Any, number: int) -> Samples:
-        """Return a chunk after all steps; called inside of tasks."""
+    def without_blocks(self) -> ChunkedRows:
+        """Return the layout and the steps alone, for the tasks."""
+        return replace(self, blocks=(), sizes=(), numbers=())
+
+    def prepare(self, block: Any, number: int, size: int) -> Samples:
+        """Return a chunk, given with its number and declared size, after all steps; called inside of tasks."""
+        block = self.layout.conform(block, number, size)
         for step in self.steps:
             block = step(block, number)
         return block
@@ -100,8 +122,11 @@ def as_chunks(A: Any, name: str) -> ChunkedRows:
     if hasattr(A, "chunks"):
         return _chunks_of_array(A, name)
     if not hasattr(A, "columns"):
-        return _drop_empty(A.to_delayed(), None, None, None, name)
-    return replace(_drop_empty(A.to_delayed(), None, len(A.columns), None, name), header=A._meta)
+        return _drop_empty(A.to_delayed(), None, None, name, "bag")
+    if A.ndim == 1:
+        return _drop_empty(A.to_delayed(), None, ChunkLayout(name, None, A.dtype, "dense"), name, "frame")
+    layout = ChunkLayout(name, len(A.columns), None, "frame", A._meta)
+    return _drop_empty(A.to_delayed(), None, layout, name, "frame")
 
 
 def check_aligned(A: ChunkedRows, name: str, B: ChunkedRows, other: str) -> None:
@@ -125,21 +150,34 @@ def _chunks_of_array(A: Any, name: str) -> ChunkedRows:
             f"{name}.rechunk({{1: -1}})"
         )
     sizes = None if any(isnan(size) for size in A.chunks[0]) else [int(size) for size in A.chunks[0]]
-    return _drop_empty(A.to_delayed().ravel(), sizes, int(A.shape[1]) if A.ndim == 2 else None, A.dtype, name)
+    form = "csr" if sparse.issparse(A._meta) else "dense"
+    layout = ChunkLayout(name, int(A.shape[1]) if A.ndim == 2 else None, A.dtype, form)
+    return _drop_empty(A.to_delayed().ravel(), sizes, layout, name, "array")
 
 
-def _drop_empty(blocks: Any, sizes: list[int] | None, width: int | None, dtype: Any, name: str) -> ChunkedRows:
-    """Return the chunks that have rows; raise if there is none."""
-    if sizes is None:
-        from dask.delayed import delayed
-
-        from psilearn._distributed.scheduling import run_tasks
-
-        sizes = run_tasks([delayed(n_samples)(block) for block in blocks])
-    kept = [(block, size) for block, size in zip(blocks, sizes, strict=True) if size]
+def _drop_empty(blocks: Any, sizes: list[int] | None, layout: ChunkLayout | None, name: str, kind: str) -> ChunkedRows:
+    """Return the chunks that have rows; raise if there is none. Sizes and a layout that are None are computed."""
+    summaries = _summarize(blocks) if sizes is None else [BlockSummary(size, "objects") for size in sizes]
+    kept = [number for number, summary in enumerate(summaries) if summary.n]
     if not kept:
         raise ValueError(f"{name} is empty: at least one object is needed.")
-    return ChunkedRows(tuple(block for block, _ in kept), tuple(size for _, size in kept), width, dtype)
+    if layout is None:
+        layout = common_layout([summaries[number] for number in kept], name)
+    return ChunkedRows(
+        tuple(blocks[number] for number in kept),
+        tuple(summaries[number].n for number in kept),
+        tuple(kept),
+        layout,
+        kind,
+    )
+
+
+def _summarize(blocks: Any) -> list[BlockSummary]:
+    from dask.delayed import delayed
+
+    from psilearn._distributed.scheduling import run_tasks
+
+    return run_tasks([delayed(summarize_block)(block) for block in blocks])
 
 
 def _describe(sizes: tuple[int, ...]) -> str:
