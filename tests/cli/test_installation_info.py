@@ -1,6 +1,8 @@
 """``psilearn info`` and shell completion."""
 
 import importlib.util
+import tomllib
+from pathlib import Path
 
 import numpy
 import pytest
@@ -8,6 +10,8 @@ from typer.testing import CliRunner
 
 import psilearn
 from psilearn.cli import app, installation_info
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_info_shows_versions_libraries_extras_and_folders(monkeypatch, tmp_path):
@@ -17,6 +21,16 @@ def test_info_shows_versions_libraries_extras_and_folders(monkeypatch, tmp_path)
     assert values["psilearn"] == psilearn.__version__ and values["numpy"] == numpy.__version__
     assert "threads" in values["blas"] and "NumPy on the CPU" in values["devices"]
     assert values["data home"].startswith(f"{tmp_path} (exists")
+
+
+def test_all_extras_for_users_are_listed():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].keys() - {"docs", "test"}
+    guide = (ROOT / "docs" / "getting_started.md").read_text(encoding="utf-8")
+    output = CliRunner().invoke(app, ["info"]).output
+    assert extras == installation_info.EXTRAS.keys()
+    for extra in extras:
+        assert f"psilearn[{extra}]" in output and f"`pip install 'psilearn[{extra}]'`" in guide
 
 
 def test_info_names_the_extra_of_a_missing_package(monkeypatch):

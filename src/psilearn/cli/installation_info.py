@@ -17,9 +17,13 @@ EXTRAS = {  # the packages that each extra installs, by the names under which th
     "plot": ("matplotlib",),
     "data": ("h5py", "pooch"),
     "parquet": ("pyarrow",),
-    "chem": ("rdkit", "matchms", "pyarrow"),
+    "chem": ("rdkit", "matchms", "psims", "pyarrow"),
     "torch": ("torch",),
+    "dask": ("dask", "distributed"),
+    "ann": ("faiss",),
+    "serve": ("fastapi", "uvicorn"),
 }
+DISTRIBUTIONS = {"faiss": "faiss-cpu"}  # packages that are installed under another name
 
 
 def describe_installation() -> Iterator[tuple[str, str]]:
@@ -64,7 +68,7 @@ def _describe_extra(extra: str, packages: tuple[str, ...]) -> str:
 
 def _version_of(package: str) -> str:
     try:
-        return version(package)
+        return version(DISTRIBUTIONS.get(package, package))
     except PackageNotFoundError:
         return "(unknown version)"
 
