@@ -17,6 +17,7 @@ from psilearn.tables import TableModel, delimited_text
 from tests.tables.example_tables import NAMES, TAGS, label_columns, make_problem, read_csv, tag_texts, write_csv
 
 FIT = ("fit", "train.csv", "--outputs", "tag_*")
+SEARCH = ("search", *FIT[1:])
 
 
 def run(*arguments, status=0):
@@ -276,12 +277,34 @@ def test_missing_values_and_unknown_values(tmp_path):
         (("fit", "y.csv", "--outputs", "tag_z"), "y.csv: all columns are outputs"),
         (("fit", "one.csv", "--outputs", "y"), "The training table has 1 row; at least 2 are required."),
         ((*FIT, "--html", "r.html"), "give --test-size 0.2"),
-        ((*FIT, "--alpha", "-1"), "alpha must be a finite number > 0"),
+        ((*FIT, "--alpha", "-1"), "Error: --alpha must be a finite number > 0; got -1.0."),
+        ((*FIT, "--supervision", "3"), "Error: --supervision must be a number in [0, 1]; got 3.0."),
+        ((*FIT, "--device", "tpu"), "Error: --device must be 'cpu' or 'cuda' (or 'cuda:1', …); got 'tpu'."),
         (("fit", "missing.csv", "--outputs", "tag_*"), "missing.csv cannot be read"),
         (("fit", "ids.csv", "--outputs", "y"), "the column 'name' has 60 different texts, such as 'n0'"),
         (("fit", "train.csv", "--outputs", "y.csv"), "train.csv has 60 rows, but y.csv has 1"),
         (("search", "train.csv", "--outputs", "tag_*", "--alpha", "1,x"), "--alpha must be numbers with commas"),
-        (("search", "train.csv", "--outputs", "tag_*", "--scoring", "nothing"), "scoring"),
+        (
+            ("search", "train.csv", "--outputs", "tag_*", "--scoring", "nothing"),
+            'Error: --scoring must be one of "mse", "loss"',
+        ),
+        (
+            (*SEARCH, "--scoring", "kendall_tau"),
+            "--scoring kendall_tau is not defined for labels; use one of f1, jaccard",
+        ),
+        (
+            (*SEARCH, "--kind", "numbers", "--scoring", "f1"),
+            "--scoring f1 is not defined for numbers; use one of subset_",
+        ),
+        ((*SEARCH, "--folds", "61"), "Error: --folds must be at most the number of training rows, 60; got 61."),
+        ((*SEARCH, "--alpha", "-1"), "Error: each value of --alpha must be a finite number > 0; got -1.0."),
+        ((*SEARCH, "--components", "0"), "Error: each value of --components must be an integer ≥ 1; got 0."),
+        ((*SEARCH, "--supervision", "2"), "Error: each value of --supervision must be a number in [0, 1]; got 2.0."),
+        ((*SEARCH, "--jobs", "0"), "Error: --jobs must be an integer other than 0"),
+        (
+            (*SEARCH, "--output-kernel", "dice,tanimoto", "--scoring", "mse"),
+            "Error: --scoring mse is measured in the space of the output kernel",
+        ),
     ],
 )
 def test_bad_arguments_are_one_line_and_leave_nothing(files, monkeypatch, arguments, message):
@@ -307,7 +330,7 @@ def test_bad_arguments_are_one_line_and_leave_nothing(files, monkeypatch, argume
         (("predict", "model", "new.csv", "--keep", "tag_a"), "'tag_a' is a column of the predictions"),
         (("predict", "model", "new.csv", "--keep", "no"), "there is no column 'no' (--keep)"),
         (("predict", "model", "new.csv", "-o", "no/out.csv"), "--output: the folder"),
-        (("predict", "nothing", "new.csv"), "nothing does not exist"),
+        (("predict", "nothing", "new.csv"), "The folder nothing of the model does not exist; check the path."),
         (("evaluate", "model", "short.csv"), "short.csv: there is no column 'tag_a'"),
         (("evaluate", "model", "new.csv", "--html", "no/r.html"), "--html: the folder"),
         ((*FIT, "-o", "model"), "use --overwrite to replace it"),
@@ -363,5 +386,5 @@ def test_too_little_memory_names_the_options(files, monkeypatch):
 
     monkeypatch.setattr("psilearn.tables.table_training.train", train)
     result = run("fit", folder / "train.csv", "--outputs", "tag_*", "-o", folder / "model", status=2)
-    assert result.output == "Error: Use --landmarks 500 and use --output-landmarks 200: 1,000 bytes.\n"
+    assert result.output == "Error: Set --landmarks 500 and lower --output-landmarks to 200: 1,000 bytes.\n"
     assert not (folder / "model").exists()

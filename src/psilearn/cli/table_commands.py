@@ -43,7 +43,7 @@ from psilearn.cli.table_options import (
     split_numbers,
 )
 from psilearn.cli.table_outputs import check_result_file
-from psilearn.cli.table_reports import count_rows, print_status, print_warnings, report, train_and_save
+from psilearn.cli.table_reports import count_rows, load_model, print_status, print_warnings, report, train_and_save
 
 
 def fit(
@@ -202,14 +202,13 @@ def predict(
     """Predict the outputs of the rows of a table, in the form of the training table."""
     with report_errors(), print_warnings():
         from psilearn.tables.prediction_files import PredictionOptions, predict_file
-        from psilearn.tables.table_model import TableModel
 
         if output is not None:
             check_result_file(output, "--output", [table], model, overwrite)
         kept = [name for entry in keep or () for name in entry.split(",")]
         options = PredictionOptions(top, coverage, kept, distances)
         start = perf_counter()
-        n_rows, n_unknown = predict_file(TableModel.load(model), table, output, options)
+        n_rows, n_unknown = predict_file(load_model(model), table, output, options)
         if n_unknown:
             cells = "1 cell has" if n_unknown == 1 else f"{n_unknown:,} cells have"
             print_status(f"Note: {cells} a category that the training rows did not have.")
@@ -227,11 +226,10 @@ def evaluate(
     with report_errors(), print_warnings():
         from psilearn.tables.table_evaluation import evaluate as evaluate_model
         from psilearn.tables.table_formats import read_table
-        from psilearn.tables.table_model import TableModel
 
         if page is not None:
             check_result_file(page, "--html", [table], model, overwrite)
-        loaded = TableModel.load(model)
+        loaded = load_model(model)
         if loaded.was_trained_on(table):
             print_status(
                 f"Note: {table} is the training file: these rows were used for training, so that the metrics are too "

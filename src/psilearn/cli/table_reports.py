@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from psilearn.cli.option_names import options_in_errors, word_note
 from psilearn.cli.table_outputs import check_result_file
 
 if TYPE_CHECKING:
@@ -20,16 +21,6 @@ if TYPE_CHECKING:
     from psilearn.tables.table_evaluation import Evaluation
     from psilearn.tables.table_model import TableModel
     from psilearn.tables.table_training import Learner, SplitOptions
-
-MEMORY_OPTIONS = {
-    "set input_landmarks=": "use --landmarks ",
-    "set output_landmarks=": "use --output-landmarks ",
-    "lower input_landmarks to": "use --landmarks",
-    "lower output_landmarks to": "use --output-landmarks",
-    "Set input_landmarks=": "Use --landmarks ",
-    "Set output_landmarks=": "Use --output-landmarks ",
-    'set dtype="float32"': 'in Python, set dtype="float32"',
-}
 
 
 def train_and_save(
@@ -52,7 +43,7 @@ def train_and_save(
             raise ValueError("--html reports on rows that are held out: give --test-size 0.2, for example.")
     with _claim_model_folder(output, overwrite) as folder:
         start = perf_counter()
-        with _name_options():
+        with options_in_errors():
             model, test = train(path, columns, splits, learner, unlabeled)
         model.encode().write(folder)
     _describe_training(model, output, perf_counter() - start)
@@ -60,22 +51,19 @@ def train_and_save(
         report(model, _evaluate(model, test), f"held-out rows of {path.name}", page)
 
 
-@contextmanager
-def _name_options() -> Iterator[None]:
-    """Replace parameters by options in the message about a training that needs too much memory."""
-    try:
-        yield
-    except MemoryError as error:
-        message = str(error)
-        for parameter, option in MEMORY_OPTIONS.items():
-            message = message.replace(parameter, option)
-        raise MemoryError(message) from error
-
-
 def _evaluate(model: TableModel, table: Table) -> Evaluation:
     from psilearn.tables.table_evaluation import evaluate as evaluate_model
 
     return evaluate_model(model, table)
+
+
+def load_model(path: Path) -> TableModel:
+    """Load a model of tables."""
+    from psilearn.tables.table_model import TableModel
+
+    if not path.exists():
+        raise FileNotFoundError(f"The folder {path} of the model does not exist; check the path.")
+    return TableModel.load(path)
 
 
 def _claim_model_folder(path: Path, overwrite: bool) -> FolderWriter:
@@ -135,8 +123,8 @@ def print_warnings() -> Iterator[None]:
         seen: set[str] = set()
 
         def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-            text = " ".join(str(message).split())
-            if issubclass(category, UserWarning) and text not in seen:
+            text = word_note(" ".join(str(message).split()))
+            if issubclass(category, UserWarning) and text is not None and text not in seen:
                 seen.add(text)
                 print_status(f"Note: {text}")
 

@@ -31,6 +31,13 @@ DEFAULT_SCORINGS = {
     "numbers": "loss",
 }
 MIN_ROWS = 2  # of a training
+SET_SCORINGS = ("f1", "jaccard")
+RANKING_SCORINGS = ("kendall_tau", "spearman_rho", "pairwise_accuracy")
+SCORINGS: dict[str, tuple[str, ...]] = {  # that are defined for a kind of outputs only
+    **dict.fromkeys(("labels", "tags", "classes"), SET_SCORINGS),
+    **dict.fromkeys(("orders", "ranks"), RANKING_SCORINGS),
+    "numbers": (),
+}
 LOSSES = ("mse", "loss", "hamming")  # scores of a search that are minus a loss
 
 Learner = Callable[[Any, Any, Any, OutputForm], "Learned"]
@@ -164,6 +171,9 @@ def make_search(
     def learn(X: Any, Y: Any, unlabeled: Any, form: OutputForm) -> Learned:
         _, cls = METHODS[method.name]
         name = scoring or DEFAULT_SCORINGS[form.kind]
+        check_scoring(name, form.kind)
+        if folds is not None and folds > X.shape[0]:
+            raise ValueError(f"--folds must be at most the number of training rows, {X.shape[0]}; got {folds}.")
         search = cls(
             input_kernels,
             [form.default_kernel()] if output_kernels is None else output_kernels,
@@ -181,6 +191,13 @@ def make_search(
         return Learned(search.best_estimator_, best, record)
 
     return learn
+
+
+def check_scoring(name: str, kind: str) -> None:
+    """Raise an error for a metric of another kind of outputs."""
+    if name in (*SET_SCORINGS, *RANKING_SCORINGS) and name not in SCORINGS[kind]:
+        allowed = ", ".join((*SCORINGS[kind], "subset_accuracy", "hamming", "loss", "mse"))
+        raise ValueError(f"--scoring {name} is not defined for {kind}; use one of {allowed} or top_1.")
 
 
 def train(
