@@ -22,6 +22,7 @@ LEFT_OUT: dict[str, str] = {
     **dict.fromkeys(
         [
             "Algorithm1",
+            "ClusterLostError",
             "Bound",
             "Choice",
             "Decay",

@@ -11,8 +11,10 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from psilearn import OEL, OELCV
+from psilearn._distributed import as_chunks, lazy_rows
 from psilearn._distributed.scheduling import ClusterLostError, block_budget
 from psilearn.kernels import Gaussian
 from tests.dask_data import to_dask
@@ -119,6 +121,30 @@ def test_a_lost_scheduler_is_a_clear_error(tmp_path):
         thread.join(60)
     assert len(errors) == 1 and isinstance(errors[0], ClusterLostError), errors
     assert "went away" in str(errors[0])
+
+
+def test_a_timeout_of_a_chunk_is_not_a_lost_scheduler(client):
+    broken = _generated(6).map_blocks(_time_out, dtype=float, meta=np.empty((0, 6)))
+    with pytest.raises(TimeoutError, match="of the data base") as raised:
+        clone(MODEL).fit(broken, _generated(3))
+    assert not isinstance(raised.value, ClusterLostError)
+
+
+def _time_out(block):
+    raise TimeoutError("of the data base")
+
+
+def test_blas_has_one_thread_in_tasks_and_its_own_number_afterwards():
+    def count():
+        return max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
+
+    with threadpool_limits(2, "blas"):
+        before = count()
+        chunks = as_chunks(da.ones((6, 2), chunks=(1, 2)), "A")
+        function = lazy_rows(lambda chunk: (np.full((1, 1), count()),), chunks, (np.empty((0, 1)),))[0]
+        with dask.config.set(scheduler="threads", num_workers=3):
+            assert function.compute().max() == 1
+        assert count() == before
 
 
 @pytest.mark.parametrize("landmarks", [None, 10])

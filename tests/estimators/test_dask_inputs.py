@@ -183,6 +183,43 @@ def test_candidates_of_single_examples_are_refused():
     )
 
 
+def test_methods_that_would_gather_a_collection_are_refused():
+    problem = make("vectors")
+    model = estimators()["OEL"].fit(problem.X, problem.Y).calibrate(problem.X, problem.Y)
+    X, Y = dask_of(problem.X), dask_of(problem.Y)
+    for method, arguments in (
+        ("truth_positions", (X, problem.Y)),
+        ("rank_candidates", (X,)),
+        ("calibrate", (X, problem.Y)),
+        ("predict_set", (X,)),
+        ("score", (X, problem.Y)),
+    ):
+        with pytest.raises(TypeError, match=rf"{method} takes X in memory.*give X\.compute\(\)"):
+            getattr(model, method)(*arguments)
+        if len(arguments) == 2:
+            with pytest.raises(TypeError, match=rf"{method} takes y in memory.*give y\.compute\(\)"):
+                getattr(model, method)(problem.X, Y)
+    for inputs in (problem.X, X):
+        with pytest.raises(TypeError, match=r"use candidate_set\(candidates, path\)"):
+            model.predict(inputs, Y)
+
+
+def test_an_index_is_not_sent_to_workers(monkeypatch):
+    pytest.importorskip("faiss")
+    from psilearn.decoding import ApproximateCandidates
+    from psilearn.estimators import lazy_prediction
+
+    problem = make("vectors")
+    model = estimators()["OEL"].fit(problem.X, problem.Y)
+    candidates = ApproximateCandidates.of(model.candidate_set(problem.Y), model.embed(problem.X), verbose=False)
+    X = dask_of(problem.X_test)
+    np.testing.assert_array_equal(model.predict(X, candidates).compute(), model.predict(problem.X_test, candidates))
+    monkeypatch.setattr(lazy_prediction, "runs_on_cluster", lambda: True)
+    for method in (model.predict, model.predict_topk):
+        with pytest.raises(TypeError, match="index of faiss, which cannot be sent to the workers"):
+            method(X, candidates=candidates)
+
+
 def test_without_landmarks_the_bytes_are_stated():
     problem = make("vectors")
     X, Y, U = dask_of(problem.X), dask_of(problem.Y), dask_of(problem.unlabeled)

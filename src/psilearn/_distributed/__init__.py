@@ -8,10 +8,11 @@ once for a collection in memory and once per chunk for a chunked one. Dask is im
 from psilearn._distributed.chunk_tasks import concat_chunks, map_chunks, map_items, reduce_chunks, sum_chunks
 from psilearn._distributed.chunked_rows import ChunkedRows, as_chunks, check_aligned, is_dask
 from psilearn._distributed.lazy_rows import as_rows, lazy_rows
-from psilearn._distributed.scheduling import runs_on_cluster
+from psilearn._distributed.scheduling import ClusterLostError, runs_on_cluster
 
 __all__ = [
     "ChunkedRows",
+    "ClusterLostError",
     "as_chunks",
     "as_rows",
     "check_aligned",

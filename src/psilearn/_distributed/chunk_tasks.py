@@ -17,7 +17,7 @@ import numpy as np
 from sklearn import config_context
 
 from psilearn._distributed.chunked_rows import ChunkedRows
-from psilearn._distributed.scheduling import block_budget, run_tasks
+from psilearn._distributed.scheduling import block_budget, run_tasks, single_blas_thread
 
 BRANCHES = 4  # results that one task of a reduction merges
 
@@ -37,7 +37,7 @@ def run_chunk(job: ChunkJob, places: tuple[tuple[int, int], ...], own: tuple[Any
 
     ``places`` are the number and the declared size of the chunk in each collection.
     """
-    with config_context(working_memory=job.budget / 2**20):
+    with single_blas_thread(), config_context(working_memory=job.budget / 2**20):
         chunks = [rows.prepare(block, *place) for rows, block, place in zip(job.templates, blocks, places, strict=True)]
         return job.function(*chunks, *own, *job.common)
 

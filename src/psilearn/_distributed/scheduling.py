@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
+from threading import Lock
 from typing import Any
 
 from threadpoolctl import threadpool_limits
@@ -15,20 +16,67 @@ from psilearn._backend import working_bytes
 
 WORKER_SHARE = 4  # a block of a task uses at most this part of the memory that its worker has per thread
 
+CONNECTION_ERRORS = ("CommClosedError", "ClosedClientError", "TimeoutError")
+COMMUNICATION = "distributed.comm"
+
 
 class ClusterLostError(ConnectionError):
-    """The scheduler, or too many workers in a row, went away while tasks were running."""
+    """The scheduler, or too many workers in a row, went away while tasks were running.
+
+    Nothing is fitted then. Connect a new client and call again; shards of candidates that were complete are kept.
+
+    See Also
+    --------
+    psilearn.decoding.ShardedCandidates : Candidates whose build resumes after an interruption.
+
+    Examples
+    --------
+    >>> from psilearn.estimators import ClusterLostError
+    >>> issubclass(ClusterLostError, ConnectionError)
+    True
+    """
 
 
 def run_tasks(tasks: Sequence[Any]) -> list[Any]:
-    """Compute delayed objects together; BLAS uses one thread per task, so that results do not depend on the threads."""
+    """Compute delayed objects together, on the default client or in threads."""
     from dask.base import compute
 
     client = default_client()
-    limits = threadpool_limits(1, "blas") if client is None else nullcontext()
+    limits = single_blas_thread() if client is None else nullcontext()
     with limits, warnings.catch_warnings(), _convert_lost_cluster(client):
         warnings.filterwarnings("ignore", "Sending large graph")  # landmarks are inputs of the tasks on purpose
         return list(compute(*tasks))
+
+
+class _RunningTasks:
+    """How many tasks run in this process, and the limit of BLAS threads that they share."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.n = 0
+        self.limits: Any = None
+
+
+_RUNNING = _RunningTasks()
+
+
+@contextmanager
+def single_blas_thread() -> Iterator[None]:
+    """Let BLAS use one thread while a task of this process runs, so that sums do not depend on the number of threads.
+
+    The limit is one of the process: the first of the tasks that run at the same time sets it, the last one removes it.
+    """
+    with _RUNNING.lock:
+        if _RUNNING.n == 0:
+            _RUNNING.limits = threadpool_limits(1, "blas")
+        _RUNNING.n += 1
+    try:
+        yield
+    finally:
+        with _RUNNING.lock:
+            _RUNNING.n -= 1
+            if _RUNNING.n == 0:
+                _RUNNING.limits.restore_original_limits()
 
 
 def default_client() -> Any:
@@ -76,14 +124,15 @@ def _convert_lost_cluster(client: Any) -> Iterator[None]:
         yield
     except Exception as error:
         module, name = type(error).__module__, type(error).__name__
-        if name == "KilledWorker":
+        if name == "KilledWorker" and module.startswith("distributed"):
             raise ClusterLostError(
                 f"Several workers were lost while they computed the same task; most often their memory does not "
                 f"suffice. Use smaller chunks, such as X.rechunk({{0: 10_000}}), or workers with more memory. Dask: "
                 f"{error}"
             ) from error
-        is_lost = isinstance(error, CancelledError) or name in ("CommClosedError", "ClosedClientError", "TimeoutError")
-        if client is None or not (is_lost or module.startswith("distributed.comm")):
+        may_be_lost = isinstance(error, CancelledError) or name in CONNECTION_ERRORS or module.startswith(COMMUNICATION)
+        is_raised_by_dask = module.split(".")[0] == "distributed"  # and not by a function of the user
+        if client is None or not (may_be_lost and (is_raised_by_dask or client.status != "running")):
             raise
         address = getattr(getattr(client, "scheduler", None), "address", "")
         raise ClusterLostError(

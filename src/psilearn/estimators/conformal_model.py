@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from psilearn._utils.fitted_state import fitted_snapshot, publish
 from psilearn._utils.samples import Samples
 from psilearn.conformal import PredictionSets, prediction_sets, scores_of_truth, threshold
+from psilearn.estimators.dask_inputs import require_memory
 from psilearn.estimators.fitted_model import FittedModel
 
 
@@ -51,6 +52,7 @@ class ConformalModel(FittedModel):
         >>> model.calibrate(X[1::2], Y[1::2], candidates=Y).calibration_scores_.shape
         (20,)
         """
+        require_memory("calibrate", X=X, y=y)
         model = fitted_snapshot(self)
         with model._computing(X) as compute:
             Z, Y = model._embed_pairs(X, y, compute)
@@ -98,6 +100,7 @@ class ConformalModel(FittedModel):
         >>> len(model.predict_set(X[:3], coverage=0.8, candidates=Y).outputs)
         3
         """
+        require_memory("predict_set", X=X)
         model = fitted_snapshot(self)
         limit = model._threshold(coverage)
         if np.isinf(limit) and np.isinf(model.calibration_scores_[-1]):

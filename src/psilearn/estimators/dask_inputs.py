@@ -23,6 +23,25 @@ def convert_dask(X: Any, y: Any, unlabeled: Any) -> tuple[Any, Any, Any]:
     return X, y, as_chunks(unlabeled, "unlabeled") if is_dask(unlabeled) else unlabeled
 
 
+def require_memory(method: str, **arguments: Any) -> None:
+    """Raise if an argument of a method is a Dask collection, which the method would have to gather."""
+    for name, value in arguments.items():
+        if is_dask(value):
+            raise TypeError(
+                f"{method} takes {name} in memory, but it is a Dask collection: give {name}.compute() if it fits, or "
+                f"call {method} for each partition."
+            )
+
+
+def require_embedded(candidates: Any) -> None:
+    """Raise if candidates are a Dask collection, which would have to be gathered."""
+    if is_dask(candidates):
+        raise TypeError(
+            "candidates is a Dask collection: use candidate_set(candidates, path), which embeds its chunks on the "
+            "workers and stores them, or give candidates.compute() if they fit into memory."
+        )
+
+
 def require_landmarks(
     X: Any, unlabeled: Any, input_landmarks: Landmarks | None, output_landmarks: Landmarks | None, regressor: Any
 ) -> None:

@@ -20,6 +20,7 @@ from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Samples, n_columns, n_samples
 from psilearn.decoding import Candidates, ShardedCandidates, SharedCandidates, as_candidates
 from psilearn.embedding import Embedding
+from psilearn.estimators.dask_inputs import require_embedded
 from psilearn.estimators.lazy_prediction import lazy_embeddings
 from psilearn.kernels import Kernel
 from psilearn.regression.kernel_regression import Regression
@@ -181,6 +182,7 @@ class FittedModel(BaseEstimator):
         return Y
 
     def _candidates(self, candidates: Any, n_examples: int) -> Candidates:
+        require_embedded(candidates)
         return as_candidates(candidates, self.candidates_, self._check_outputs, n_examples)
 
     def __sklearn_tags__(self) -> Any:

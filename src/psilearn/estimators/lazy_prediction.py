@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._distributed import as_chunks, as_rows, lazy_rows
+from psilearn._distributed import as_chunks, as_rows, lazy_rows, runs_on_cluster
 from psilearn._utils.samples import Samples
-from psilearn.decoding import Candidates, PerExampleCandidates, SharedCandidates, TopK
+from psilearn.decoding import ApproximateCandidates, Candidates, PerExampleCandidates, SharedCandidates, TopK
 
 
 def lazy_embeddings(model: Any, method: str, A: Any, name: str) -> Any:
@@ -50,6 +50,11 @@ def _prepare_candidates(model: Any, candidates: Any, n: int) -> Candidates:
         raise TypeError(
             "A Dask collection of inputs requires one set of candidates for all inputs, or None: for one set per "
             "input, predict each partition on its own."
+        )
+    if isinstance(prepared, ApproximateCandidates) and runs_on_cluster():
+        raise TypeError(
+            "ApproximateCandidates hold an index of faiss, which cannot be sent to the workers of the default client. "
+            "Give model.candidate_set(C, path) as candidates, or predict with X.compute()."
         )
     return prepared
 

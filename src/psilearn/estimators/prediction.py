@@ -15,6 +15,7 @@ from psilearn._utils.fitted_state import fitted_snapshot
 from psilearn._utils.samples import Samples, check_collection, n_samples
 from psilearn.decoding import RankedCandidates, TopK, ranked_candidates
 from psilearn.estimators.conformal_model import ConformalModel
+from psilearn.estimators.dask_inputs import require_memory
 from psilearn.estimators.lazy_prediction import lazy_predictions, lazy_top_k
 from psilearn.metrics import TruthPositions, kernel_loss
 
@@ -149,6 +150,7 @@ class OutputKernelPredictor(ConformalModel):
         >>> next(model.rank_candidates([[0.0]], [[1.0, 1.0], [0.0, 0.0]])).indices
         array([1, 0])
         """
+        require_memory("rank_candidates", X=X)
         model = fitted_snapshot(self)
         limit = None if coverage is None else model._threshold(coverage)
         with model._computing(X) as compute:
@@ -187,6 +189,7 @@ class OutputKernelPredictor(ConformalModel):
         >>> OEL(alpha=1e-8, n_components=6).fit(X, Y).truth_positions(X[:1], Y[:1]).nearer
         array([0.])
         """
+        require_memory("truth_positions", X=X, y=y)
         model = fitted_snapshot(self)
         with model._computing(X) as compute:
             Z, Y = model._embed_pairs(X, y, compute)
@@ -228,6 +231,7 @@ class OutputKernelPredictor(ConformalModel):
         >>> bool(OEL(n_components=3).fit(X, np.hstack([X, X**2])).score(X, np.hstack([X, X**2])) > -0.1)
         True
         """
+        require_memory("score", X=X, y=y)
         model = fitted_snapshot(self)
         truth = model._check_outputs(y, "y")
         n_inputs = check_collection(X, "X")
