@@ -161,6 +161,9 @@ def _candidate_calls() -> Iterator[Call]:
     arguments = {"outputs": LABELS, "path": Fresh(new_path), "keep_outputs": True}
     build = partial(decoding.SharedCandidates.build, embedding=shared.embedding)
     yield Call("psilearn.decoding.SharedCandidates.build", build, arguments, not_attacked={"path": ("text",)})
+    arguments = {"queries": Z, "k": 2, "kind": "hnsw", "min_recall": 0.9, "random_state": 0}
+    yield Call("psilearn.decoding.ApproximateCandidates.of", _approximate, arguments)
+    yield Call("psilearn.decoding.ShardedCandidates.open", _open_shards, {"path": _saved_shards()})
     arguments = {"candidates": LABELS, "n_examples": 4}
     yield Call("psilearn.decoding.as_candidates", _as_candidates, arguments)
     yield Call("psilearn.decoding.has_all_rankings", decoding.has_all_rankings, {"kernel": kernels.Kemeny()})
@@ -185,6 +188,23 @@ def _ranked(**arguments: Any) -> Any:
 
 def _predict_among(make: Callable[..., Any], **arguments: Any) -> Any:
     return fitted("psilearn.IOKR").predict(X_NEW, make(**arguments))
+
+
+def _approximate(**arguments: Any) -> Any:
+    return decoding.ApproximateCandidates.of(fitted("psilearn.IOKR").candidates_, verbose=False, **arguments).recall
+
+
+def _saved_shards() -> Path:
+    """Return the folder of candidates in two shards."""
+    import dask.array as da
+
+    path = new_path()
+    fitted("psilearn.IOKR").candidate_set(da.from_array(LABELS, chunks=(N // 2, -1)), path)
+    return path
+
+
+def _open_shards(path: Any) -> Any:
+    return decoding.ShardedCandidates.open(path, fitted("psilearn.IOKR").embedding_).points()
 
 
 def _as_candidates(**arguments: Any) -> Any:

@@ -67,8 +67,10 @@ def test_bad_arguments(problem):
     model, exact, X = problem
     with pytest.raises(TypeError, match="must be embedded"):
         ApproximateCandidates.of(SharedCandidates(exact.outputs), model.embed(X))
-    with pytest.raises(ValueError, match="at least two embeddings of 2 components"):
+    with pytest.raises(ValueError, match=r"queries must have shape \(q, 2\)"):
         ApproximateCandidates.of(exact, np.ones((3, 5)))
+    with pytest.raises(ValueError, match="queries must be at least two embeddings"):
+        ApproximateCandidates.of(exact, np.ones((1, 2)))
     with pytest.raises(ValueError, match="kind"):
         ApproximateCandidates.of(exact, model.embed(X), kind="flat")
     with pytest.raises(TypeError, match="build it again"):

@@ -90,6 +90,24 @@ def test_landmarks_are_those_of_one_machine(method):
     assert_equal_models(expected, model.fit(dask_of(problem.X), dask_of(problem.Y)), problem.X_test)
 
 
+@pytest.mark.parametrize(("method", "n_passes"), [("uniform", 2), ("pivoted", 3), ("leverage", 5), ("kmeans++", 16)])
+def test_the_data_are_read_as_often_as_the_documentation_states(method, n_passes):
+    rng = np.random.default_rng(0)
+    read = {"X": 0, "y": 0}
+
+    def counted(name, columns):
+        def count(block):
+            read[name] += len(block)
+            return block
+
+        rows = da.from_array(rng.standard_normal((1000, columns)), chunks=(100, -1))
+        return rows.map_blocks(count, dtype=float, meta=np.empty((0, columns)))
+
+    model = OEL(Gaussian(0.1), Gaussian(0.3), n_components=5, output_landmarks=30)
+    model.set_params(input_landmarks=Landmarks(50, method)).fit(counted("X", 5), counted("y", 3))
+    assert read["X"] <= n_passes * 1000 and read["X"] > 0.8 * n_passes * 1000 and read["y"] <= 5000
+
+
 def test_sparse_inputs():
     rng = np.random.default_rng(0)
     X = sparse.csr_matrix((rng.random((40, 30)) < 0.2) * rng.standard_normal((40, 30)))

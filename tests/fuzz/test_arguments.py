@@ -6,6 +6,8 @@ import pytest
 pytest.importorskip("torch", reason="networks need the extra psilearn[torch]")
 pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 pytest.importorskip("pyarrow", reason="tables need the extra psilearn[chem]")
+pytest.importorskip("dask", reason="candidates in shards need the extra psilearn[dask]")
+pytest.importorskip("faiss", reason="approximate search needs the extra psilearn[ann]")
 
 from fuzz.arguments.__main__ import run, selected_attempts
 from fuzz.arguments.attempts import Call, attempt

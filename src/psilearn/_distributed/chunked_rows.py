@@ -33,7 +33,7 @@ class ChunkedRows:
     sizes: tuple[int, ...]
     numbers: tuple[int, ...]  # of the chunks in the collection of the user, which may have empty chunks
     layout: ChunkLayout
-    kind: str = "array"  # "array", "frame" or "bag"
+    kind: str = "array"  # "array", "unknown sizes" (an array), "frame" or "bag"
     steps: tuple[Step, ...] = ()
 
     @property
@@ -129,18 +129,6 @@ def as_chunks(A: Any, name: str) -> ChunkedRows:
     return _drop_empty(A.to_delayed(), None, layout, name, "frame")
 
 
-def check_aligned(A: ChunkedRows, name: str, B: ChunkedRows, other: str) -> None:
-    """Raise unless two collections have the same row chunks; the error states the line that aligns them."""
-    if A.sizes == B.sizes:
-        return
-    if len(A) != len(B):
-        raise ValueError(f"{name} and {other} must have one row per example: {name} has {len(A)}, {other} {len(B)}.")
-    raise ValueError(
-        f"{name} and {other} must have the same row chunks: {name} has {_describe(A.sizes)}, {other} has "
-        f"{_describe(B.sizes)}. Type: {other} = {other}.rechunk({{0: {name}.chunks[0]}})"
-    )
-
-
 def _chunks_of_array(A: Any, name: str) -> ChunkedRows:
     if A.ndim not in (1, 2):
         raise ValueError(f"{name} must have one or two dimensions, one row per object; got shape {A.shape}.")
@@ -152,7 +140,7 @@ def _chunks_of_array(A: Any, name: str) -> ChunkedRows:
     sizes = None if any(isnan(size) for size in A.chunks[0]) else [int(size) for size in A.chunks[0]]
     form = "csr" if sparse.issparse(A._meta) else "dense"
     layout = ChunkLayout(name, int(A.shape[1]) if A.ndim == 2 else None, A.dtype, form)
-    return _drop_empty(A.to_delayed().ravel(), sizes, layout, name, "array")
+    return _drop_empty(A.to_delayed().ravel(), sizes, layout, name, "unknown sizes" if sizes is None else "array")
 
 
 def _drop_empty(blocks: Any, sizes: list[int] | None, layout: ChunkLayout | None, name: str, kind: str) -> ChunkedRows:
@@ -178,8 +166,3 @@ def _summarize(blocks: Any) -> list[BlockSummary]:
     from psilearn._distributed.scheduling import run_tasks
 
     return run_tasks([delayed(summarize_block)(block) for block in blocks])
-
-
-def _describe(sizes: tuple[int, ...]) -> str:
-    shown = ", ".join(map(str, sizes[:4]))
-    return f"{len(sizes)} chunks of {shown}{', …' if len(sizes) > 4 else ''} rows"

@@ -127,12 +127,7 @@ class ApproximateCandidates(SharedCandidates):
         k = min(validation.check_count(k, "k"), len(candidates))
         validation.check_option(kind, KINDS, "kind")
         min_recall = validation.check_fraction(min_recall, "min_recall")
-        Z = to_numpy(queries)
-        if Z.ndim != 2 or Z.shape[1] != candidates.g.shape[1] or len(Z) < 2:
-            raise ValueError(
-                f"queries must be at least two embeddings of {candidates.g.shape[1]} components, model.embed(X); got "
-                f"shape {Z.shape}."
-            )
+        Z = _as_queries(candidates, queries)
         index, max_effort = _build_index(candidates, kind, random_state)
         make = _maker(cls, candidates, index)
         tuning, held_out = Z[: len(Z) // 2], Z[len(Z) // 2 :]
@@ -184,6 +179,18 @@ def measure_recall(candidates: SharedCandidates, Z: Array, truth: Index) -> floa
     """Return the share of the true nearest candidates (q, k) that a search finds; ties count as they are decided."""
     found = candidates.nearest(Z, truth.shape[1], current_compute()).indices
     return float(np.mean([np.isin(expected, row).mean() for expected, row in zip(truth, found, strict=True)]))
+
+
+def _as_queries(candidates: SharedCandidates, queries: Any) -> Any:
+    """Return at least two validated queries as a NumPy array."""
+    try:
+        Z = to_numpy(queries)
+    except ValueError as error:
+        raise TypeError(f"queries must be an array, model.embed(X): {error}") from error
+    candidates._check_queries(Z, "queries")
+    if len(Z) < 2:
+        raise ValueError(f"queries must be at least two embeddings, model.embed(X); got {len(Z)}.")
+    return Z
 
 
 def _maker(

@@ -262,17 +262,17 @@ class Candidates(CandidateCollection):
         self._check_queries(Z)
         return Z if compute.device is None and isinstance(Z, np.ndarray) else compute.asarray(Z)
 
-    def _check_queries(self, Z: Any) -> None:
+    def _check_queries(self, Z: Any, name: str = "Z") -> None:
         """Raise if the queries are not rows of finite numbers with as many columns as the embedding."""
         p = self._known_embedding().basis.shape[1]
         is_plain = isinstance(Z, np.ndarray) and not np.ma.isMaskedArray(Z) and Z.dtype.kind in "biuf"
         if not is_tensor(Z) and (not is_plain or Z.dtype in (np.float16, np.longdouble)):
-            raise TypeError(f"Z must be an array of numbers, one predicted embedding per row; got {Z!r:.80}.")
+            raise TypeError(f"{name} must be an array of numbers, one predicted embedding per row; got {Z!r:.80}.")
         if Z.ndim != 2 or Z.shape[1] != p:
-            raise ValueError(f"Z must have shape (q, {p}), one predicted embedding per row; got {tuple(Z.shape)}.")
+            raise ValueError(f"{name} must have shape (q, {p}), one predicted embedding per row; got {tuple(Z.shape)}.")
         largest = MAX_QUERY if Z.dtype.itemsize == 8 else MAX_FLOAT32_QUERY
         if 0 not in Z.shape and not (bool(Z.max() <= largest) and bool(Z.min() >= -largest)):
-            raise ValueError(f"Z must be finite, at most {largest:g}; the shape of Z is {tuple(Z.shape)}.")
+            raise ValueError(f"{name} must be finite, at most {largest:g}; its shape is {tuple(Z.shape)}.")
 
     def _check_truth(self, truth: Any, n_queries: int) -> Index:
         """Return the indices of true candidates as an array; raise if they are not indices of candidates."""

@@ -95,8 +95,8 @@ class PerExampleCandidates(Candidates):
                 results[id(part)] = function(i, part)
         return self._of_sets([results[id(part)] for part in self._sets], embedding)
 
-    def _check_queries(self, Z: Any) -> None:
-        super()._check_queries(Z)
+    def _check_queries(self, Z: Any, name: str = "Z") -> None:
+        super()._check_queries(Z, name)
         if len(Z) != len(self):
             raise ValueError(
                 f"Z has {len(Z)} rows, but there are {len(self)} sets of candidates: one per row is needed."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from psilearn._distributed import ChunkedRows, as_chunks, check_aligned, is_dask
+from psilearn._distributed import ChunkedRows, as_chunks, check_aligned, is_dask, line_from_memory
 from psilearn._utils.samples import n_samples
 from psilearn.landmarks.selection import Landmarks
 
@@ -12,10 +12,11 @@ from psilearn.landmarks.selection import Landmarks
 def convert_dask(X: Any, y: Any, unlabeled: Any) -> tuple[Any, Any, Any]:
     """Return the arguments of ``fit`` with Dask collections in row chunks; X and y must be aligned."""
     if is_dask(X) != is_dask(y):
-        given, other = ("X", "y") if is_dask(X) else ("y", "X")
+        (given, name), (value, other) = ((X, "X"), (y, "y")) if is_dask(X) else ((y, "y"), (X, "X"))
+        line = line_from_memory(as_chunks(given, name), name, value, other)
         raise TypeError(
-            f"{given} is a Dask collection but {other} is not. Type: {other} = dask.array.from_array({other}, "
-            f"chunks=({given}.chunks[0], -1)), or {given} = {given}.compute() if it fits into memory."
+            f"{name} is a Dask collection but {other} is not. Type: {line}, or {name} = {name}.compute() if it fits "
+            f"into memory."
         )
     if is_dask(X):
         X, y = as_chunks(X, "X"), as_chunks(y, "y")
