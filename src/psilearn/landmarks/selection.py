@@ -237,7 +237,8 @@ def _sample_pivots(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomStat
     scale = float(rest.max())
     if scale <= 0:
         return np.zeros(1, dtype=np.intp)  # every object has length zero: one represents all
-    rest = rest / scale
+    with np.errstate(over="ignore"):  # NumPy 1.26 reports an overflow for a tiny scale, although rest ≤ scale
+        rest = rest / scale
     F = compute.zeros((n_samples(A), n), np.float32)
     chosen: list[int] = []
     while len(chosen) < n and np.any(rest > PIVOT_FLOOR):
