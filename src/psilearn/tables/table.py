@@ -56,7 +56,7 @@ class Table:
     >>> from psilearn.tables import read_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "toy.csv")
-    ...     _ = path.write_text("size,color,tag\\n1.5,red,0\\n2,blue,1\\n")
+    ...     _ = path.write_text("size,color,tag\n1.5,red,0\n2,blue,1\n")
     ...     table = read_table(path)
     >>> len(table), table.number_names, table.texts
     (2, ('size', 'tag'), {'color': ['red', 'blue']})
@@ -101,7 +101,7 @@ class Table:
         >>> from psilearn.tables import read_table
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "toy.csv")
-        ...     _ = path.write_text("a,b\\n1,2\\n3,4\\n")
+        ...     _ = path.write_text("a,b\n1,2\n3,4\n")
         ...     read_table(path).take([1]).numbers
         array([[3., 4.]])
         """
@@ -135,7 +135,7 @@ class Table:
         >>> from psilearn.tables import read_table
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "toy.csv")
-        ...     _ = path.write_text("a,b\\n1,2\\n3,4\\n")
+        ...     _ = path.write_text("a,b\n1,2\n3,4\n")
         ...     read_table(path).get_numbers(["b"])
         array([[2.],
                [4.]])
@@ -172,7 +172,7 @@ class Table:
         >>> from psilearn.tables import read_table
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "toy.csv")
-        ...     _ = path.write_text("a,b\\n1,2.50\\n3,4\\n")
+        ...     _ = path.write_text("a,b\n1,2.50\n3,4\n")
         ...     read_table(path).get_texts("b")
         ['2.5', '4']
         """
