@@ -45,7 +45,7 @@ def test_predictions_scale_with_the_outputs() -> None:
 
 @pytest.mark.parametrize("model", [NeuralRegressor(**SMALL), NN(**SMALL), SPEN(energy_hidden=3, **SMALL)])
 def test_predictions_shift_with_the_outputs(model: object) -> None:
-    X, Y = waves(200, 0)
+    X, Y = waves(80, 0)
     centered, shifted = (clone(model).fit(X, offset + Y).predict(X) - offset for offset in (0.0, 1e5))
     assert np.allclose(centered, shifted, atol=1e-3)
 
