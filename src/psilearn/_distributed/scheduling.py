@@ -65,6 +65,7 @@ def single_blas_thread() -> Iterator[None]:
     """Let BLAS use one thread while a task of this process runs, so that sums do not depend on the number of threads.
 
     The limit is one of the process: the first of the tasks that run at the same time sets it, the last one removes it.
+    Some builds of OpenBLAS ignore a limit that is not set by the main thread; workers of Dask have OMP_NUM_THREADS=1.
     """
     with _RUNNING.lock:
         if _RUNNING.n == 0:
