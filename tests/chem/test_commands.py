@@ -112,6 +112,18 @@ def test_all_candidates_in_a_window_of_masses_are_ranked(folder):
     assert rows[0]["found_by"].startswith("mass ")
 
 
+def test_spectra_of_one_ion_are_merged(folder, spectra):
+    twice = [replace(s, smiles=None) for s in spectra[80:83] for _ in range(2)]
+    write_parquet(twice, folder / "twice.parquet")
+    assert rank(folder, "--merge", "name", spectra="twice.parquet").exit_code == 0
+    merged = table(folder)
+    assert len({row["query"] for row in merged}) == 3
+    write_parquet(twice[::2], folder / "once.parquet")
+    assert rank(folder, spectra="once.parquet").exit_code == 0
+    assert [row["smiles"] for row in merged] == [row["smiles"] for row in table(folder)]
+    assert rank(folder, "--merge", "energy").exit_code == 2
+
+
 def test_ranking_on_a_device_writes_the_same_table(folder):
     pytest.importorskip("torch")
     tables = []

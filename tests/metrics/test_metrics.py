@@ -24,6 +24,7 @@ from psilearn.metrics import (
     jaccard_score,
     kendall_tau,
     kernel_loss,
+    mean_reciprocal_rank,
     pairwise_accuracy,
     spearman_rho,
     subset_accuracy,
@@ -280,6 +281,31 @@ def test_the_accuracy_grows_with_k(ties):
 def test_a_truth_that_is_not_a_candidate_is_never_hit(ties):
     positions = TruthPositions(nearer=np.array([np.inf, 0.0]), tied=np.array([0.0, 1.0]))
     assert top_k_accuracy(positions, 1000, ties).values.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("k", [1, 7, 25, None])
+def test_the_reciprocal_rank_is_a_sum_of_accuracies(ties, k):
+    """Summation by parts: MRR@k = Σ_{j<k} (1/j − 1/(j+1)) top-j + top-k/k."""
+    rng = np.random.default_rng(1)
+    positions = TruthPositions(rng.integers(0, 30, 60).astype(float), rng.integers(1, 6, 60).astype(float))
+    positions.nearer[0], positions.tied[0] = np.inf, 0
+    last = 40 if k is None else k  # no position is beyond 40
+    weights = [1 / (j * (j + 1)) for j in range(1, last)]
+    expected = sum(w * top_k_accuracy(positions, j, ties).values for j, w in enumerate(weights, 1))
+    expected = expected + top_k_accuracy(positions, last, ties).values * (1 / last)
+    values = mean_reciprocal_rank(positions, k, ties).values
+    np.testing.assert_allclose(values, expected, atol=1e-12)
+    assert values[0] == 0
+
+
+def test_the_reciprocal_rank_needs_positions_and_a_count():
+    with pytest.raises(TypeError, match="TruthPositions"):
+        mean_reciprocal_rank([1.0, 2.0])
+    with pytest.raises(ValueError, match="k"):
+        mean_reciprocal_rank(TruthPositions(np.zeros(1), np.ones(1)), 0)
+    with pytest.raises(ValueError, match="ties"):
+        mean_reciprocal_rank(TruthPositions(np.zeros(1), np.ones(1)), ties="random")
 
 
 # Bad input

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
         MoleculeList,
         read_molecules,
     )
-    from psilearn.chem.spectra import Cleaning, Problem, Spectrum, SpectrumReadResult, read_spectra, write_parquet
+    from psilearn.chem.spectra import (
+        Cleaning,
+        Problem,
+        Spectrum,
+        SpectrumReadResult,
+        group_spectra,
+        merge_spectra,
+        read_spectra,
+        write_parquet,
+    )
     from psilearn.chem.spectrum_kernels import PrecursorMass, ProbabilityProduct, spectrum_kernel
 
 __all__ = [
@@ -39,7 +48,9 @@ __all__ = [
     "Ranking",
     "Spectrum",
     "SpectrumReadResult",
+    "group_spectra",
     "load_metabolites",
+    "merge_spectra",
     "metabolites",
     "molecules",
     "rank_spectra",
@@ -68,6 +79,8 @@ _NAMES_BY_MODULE = {
         "Problem",
         "Spectrum",
         "SpectrumReadResult",
+        "group_spectra",
+        "merge_spectra",
         "read_spectra",
         "write_parquet",
     ),

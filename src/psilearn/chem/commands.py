@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from psilearn._utils.folder_writer import FolderWriter
     from psilearn.chem.metabolites import MetaboliteIdentifier, Ranking
     from psilearn.chem.molecules import CandidateLibrary
-    from psilearn.chem.spectra import Problem
+    from psilearn.chem.spectra import Problem, Spectrum
 
 candidates_app = typer.Typer(help="Build and search libraries of candidate molecules.", no_args_is_help=True)
 metabolites_app = typer.Typer(help="Identify molecules from tandem mass spectra.", no_args_is_help=True)
@@ -34,6 +34,10 @@ DeviceOption = Annotated[
 SchedulerOption = Annotated[
     str | None,
     typer.Option(help="Address of a Dask scheduler whose workers share this disk, such as tcp://host:8786; or local."),
+]
+MergeOption = Annotated[
+    str | None,
+    typer.Option(help="Merge spectra of one ion, which share: feature (feature id, else name), name or molecule."),
 ]
 AdductOption = Annotated[
     str | None, typer.Option(help="Adduct of spectra for which the file states none, such as '[M+H]+'.")
@@ -131,6 +135,7 @@ def train_model(
         float, typer.Option(help="Fraction of the molecules that is held out to calibrate conformal sets.")
     ] = 0.1,
     adduct: AdductOption = None,
+    merge: MergeOption = None,
     seed: Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)] = 0,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a model in the folder, once the new one is complete.")
@@ -154,7 +159,7 @@ def train_model(
             problems += read.problems
             start = perf_counter()
             identifier = train(
-                read.spectra,
+                _merge(read.spectra, merge),
                 library,
                 method=method,
                 unlabeled=unlabeled,
@@ -184,6 +189,7 @@ def rank_candidates(
         float, typer.Option(help="Half the width of the window of masses, in ppm of the mass of the molecule.")
     ] = 10.0,
     adduct: AdductOption = None,
+    merge: MergeOption = None,
     any_adduct: Annotated[
         bool, typer.Option("--any-adduct", help="Also accept adducts on which the model was not trained.")
     ] = False,
@@ -215,7 +221,7 @@ def rank_candidates(
         query = Query(by, ppm, () if any_adduct else identifier.adducts_)
         start = perf_counter()
         for result in rank_spectra(
-            identifier, read.spectra, library, k=top or None, query=query, coverage=coverage, ties=ties
+            identifier, _merge(read.spectra, merge), library, k=top or None, query=query, coverage=coverage, ties=ties
         ):
             if isinstance(result, Problem):
                 problems.append(result)
@@ -248,6 +254,13 @@ def _compute_on(device: str | None) -> Iterator[None]:
 
     with computing("float64", device):
         yield
+
+
+def _merge(spectra: Sequence[Spectrum], by: str | None) -> Sequence[Spectrum]:
+    """Return one spectrum per group of spectra of the same ion; without a rule, the spectra themselves."""
+    from psilearn.chem.spectra.merging import merge_groups
+
+    return spectra if by is None else merge_groups(spectra, by)
 
 
 def _print_status(text: str) -> None:

@@ -4,7 +4,7 @@ Each function returns a :class:`Mean`, a float that also carries its standard er
 ``sklearn.metrics.make_scorer`` and prints as ``0.7360 ± 0.0110``.
 """
 
-from psilearn.metrics.candidate_metrics import TIES, TruthPositions, top_k_accuracy
+from psilearn.metrics.candidate_metrics import TIES, TruthPositions, mean_reciprocal_rank, top_k_accuracy
 from psilearn.metrics.kernel_metrics import kernel_loss
 from psilearn.metrics.label_metrics import f1_score, hamming_loss, jaccard_score, subset_accuracy
 from psilearn.metrics.mean import Mean
@@ -19,6 +19,7 @@ __all__ = [
     "jaccard_score",
     "kendall_tau",
     "kernel_loss",
+    "mean_reciprocal_rank",
     "pairwise_accuracy",
     "spearman_rho",
     "subset_accuracy",

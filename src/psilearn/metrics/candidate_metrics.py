@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import digamma
 
 from psilearn._linalg import Array
 from psilearn._utils import validation
@@ -65,6 +66,7 @@ def top_k_accuracy(positions: TruthPositions, k: int, ties: str = "expected") ->
     See Also
     --------
     TruthPositions : The positions that are counted.
+    mean_reciprocal_rank : The mean of 1/position.
 
     Examples
     --------
@@ -77,10 +79,64 @@ def top_k_accuracy(positions: TruthPositions, k: int, ties: str = "expected") ->
     [0.5, 1.0, 0.0]
     """
     validation.check_count(k, "k")
+    _check_positions(positions, ties)
+    return Mean(hits(positions, k, ties))
+
+
+def mean_reciprocal_rank(positions: TruthPositions, k: int | None = 25, ties: str = "expected") -> Mean:
+    """Return the mean of 1/position of the true outputs, where positions beyond k count 0.
+
+    Parameters
+    ----------
+    positions : TruthPositions
+        The positions of the true outputs, as returned by ``model.truth_positions(X, y, candidates)``.
+    k : int or None, default=25
+        The last position that counts: MRR@k. None counts all positions.
+    ties : {"expected", "optimistic", "pessimistic"}, default="expected"
+        How candidates at the same distance as the true output are ordered: at random, where the mean of 1/position is
+        counted ("expected"), all behind the true output ("optimistic"), or all before it ("pessimistic").
+
+    Returns
+    -------
+    Mean
+        The mean reciprocal rank, with its standard error.
+
+    See Also
+    --------
+    top_k_accuracy : How often the true output is among the first k candidates.
+
+    Examples
+    --------
+    The first true output is nearest, and the second shares the positions 2 and 3 with one other candidate:
+
+    >>> import numpy as np
+    >>> from psilearn.metrics import TruthPositions, mean_reciprocal_rank
+    >>> positions = TruthPositions(nearer=np.array([0.0, 1.0]), tied=np.array([1.0, 2.0]))
+    >>> round(float(mean_reciprocal_rank(positions)), 4)
+    0.7083
+    """
+    _check_positions(positions, ties)
+    limit = np.inf if k is None else validation.check_count(k, "k")
+    tied = np.maximum(positions.tied, 1)  # 0 only if the truth is not a candidate, and then nearer = ∞
+    if ties != "expected":
+        place = positions.nearer + (1 if ties == "optimistic" else tied)
+        return Mean(np.where(place <= limit, 1 / place, 0.0))
+    last = np.minimum(positions.nearer + tied, limit)
+    counted = positions.nearer < last  # and therefore finite
+    sums = np.zeros(len(positions.nearer))
+    sums[counted] = _harmonic(last[counted]) - _harmonic(positions.nearer[counted])
+    return Mean(sums / tied)
+
+
+def _harmonic(n: Array) -> Array:
+    """Return 1 + 1/2 + … + 1/n."""
+    return np.asarray(digamma(n + 1) + np.euler_gamma)
+
+
+def _check_positions(positions: TruthPositions, ties: str) -> None:
     if not isinstance(positions, TruthPositions):
         raise TypeError(f"positions must be TruthPositions(nearer, tied); got {type(positions).__name__}.")
     validation.check_option(ties, TIES, "ties")
-    return Mean(hits(positions, k, ties))
 
 
 def hits(positions: TruthPositions, k: int, ties: str = "expected") -> Array:

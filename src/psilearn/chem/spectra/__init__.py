@@ -1,8 +1,18 @@
 """Tandem mass spectra: the data structure, cleaning, and files."""
 
 from psilearn.chem.spectra.cleaning import Cleaning
+from psilearn.chem.spectra.merging import group_spectra, merge_spectra
 from psilearn.chem.spectra.spectrum import Spectrum
 from psilearn.chem.spectra.spectrum_files import Problem, SpectrumReadResult, read_spectra
 from psilearn.chem.spectra.spectrum_table import write_parquet
 
-__all__ = ["Cleaning", "Problem", "Spectrum", "SpectrumReadResult", "read_spectra", "write_parquet"]
+__all__ = [
+    "Cleaning",
+    "Problem",
+    "Spectrum",
+    "SpectrumReadResult",
+    "group_spectra",
+    "merge_spectra",
+    "read_spectra",
+    "write_parquet",
+]
