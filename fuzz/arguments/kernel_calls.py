@@ -15,6 +15,7 @@ from psilearn import kernels
 from psilearn.kernels import Dice, Gaussian, Linear
 
 K = kernels.Gaussian(0.5).gram(X)
+WORDS = ["ab", "abc", "ca", "bb", "cab"]
 
 
 def _flat_numbers(item: Any) -> str:
@@ -33,6 +34,10 @@ KERNEL_PARAMETERS: dict[str, tuple[dict[str, Any], Any]] = {
     "Dice": ({"packed": False}, LABELS),
     "Tanimoto": ({"packed": False}, LABELS),
     "GaussianTanimoto": ({"gamma": 0.5, "packed": False}, LABELS),
+    "GappySubstrings": (
+        {"length": 2, "max_span": 3, "decay": 0.5, "alphabet": None, "n_features": 64, "normalize": True, "base": None},
+        WORDS,
+    ),
     "Gaussian": ({"gamma": 0.5, "base": Linear()}, X),
     "Laplacian": ({"gamma": 0.5}, X),
     "Linear": ({}, X),
@@ -40,11 +45,19 @@ KERNEL_PARAMETERS: dict[str, tuple[dict[str, Any], Any]] = {
     "Kemeny": ({"partial": False, "items": None}, RANKS),
     "Hamming": ({"partial": False, "items": None}, RANKS),
     "Lehmer": ({"partial": False, "items": None}, RANKS),
+    "MismatchSubstrings": (
+        {"alphabet": "abc", "length": 2, "mismatches": 1, "n_features": None, "normalize": True, "base": Linear()},
+        WORDS,
+    ),
     "Normalized": ({"kernel": Linear()}, X),
     "Pairwise": ({"function": _same_text}, X),
     "Precomputed": ({"matrix": K}, np.arange(5)),
     "Product": ({"left": Linear(), "right": Gaussian(0.5)}, X),
     "Scaled": ({"kernel": Linear(), "scale": 2.0}, X),
+    "Substrings": (
+        {"max_length": 2, "min_length": 1, "alphabet": None, "n_features": None, "idf": True, "normalize": True},
+        WORDS,
+    ),
     "Sum": ({"left": Linear(), "right": Gaussian(0.5)}, X),
     "Aligned": ({"kernels": [Linear(), Gaussian(0.5)], "output_kernel": Linear()}, X),
 }

@@ -40,7 +40,7 @@ LEFT_OUT: dict[str, str] = {
         ],
         RECORD,
     ),
-    **dict.fromkeys(["Baseline", "Candidates", "Kernel", "RankingKernel", "RowKernel"], ABSTRACT),
+    **dict.fromkeys(["Baseline", "Candidates", "FeatureKernel", "Kernel", "RankingKernel", "RowKernel"], ABSTRACT),
     **dict.fromkeys(
         [
             "AllLabelSets",

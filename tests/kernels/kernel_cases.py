@@ -14,6 +14,7 @@ from psilearn.chem import PrecursorMass, ProbabilityProduct, spectrum_kernel
 from psilearn.chem.spectra import Spectrum
 from psilearn.kernels import (
     Dice,
+    GappySubstrings,
     Gaussian,
     GaussianTanimoto,
     Hamming,
@@ -22,12 +23,14 @@ from psilearn.kernels import (
     Laplacian,
     Lehmer,
     Linear,
+    MismatchSubstrings,
     Normalized,
     Pairwise,
     Polynomial,
     Precomputed,
     Product,
     Scaled,
+    Substrings,
     Sum,
     Tanimoto,
 )
@@ -66,6 +69,7 @@ permutations = st.integers(2, 5).flatmap(
 )
 packed_sets = sets.map(lambda A: np.packbits(A.astype(bool), axis=1))
 words = st.lists(st.text("abc", max_size=4), min_size=2, max_size=9)
+strings = st.lists(st.text("abc", min_size=1, max_size=4), min_size=2, max_size=9)
 _peak = st.tuples(st.integers(0, 60).map(lambda i: 50 + i / 50), st.floats(0.01, 1.0))  # close to each other
 spectra = st.lists(
     st.builds(
@@ -119,6 +123,10 @@ CASES = [
     Case("lehmer partial", Lehmer(partial=True), rankings),
     Case("precomputed", Precomputed(MATRIX), places),
     Case("pairwise", Pairwise(shared_letters), words),
+    Case("substrings", Substrings(2, min_length=1, normalize=False), strings),
+    Case("rare substrings", Substrings(2, idf=True, base=Gaussian()), strings),
+    Case("gappy substrings", GappySubstrings(2, 4, alphabet="abc"), strings),
+    Case("gaussian over mismatches", Gaussian(gamma=0.3, base=MismatchSubstrings("abc", 2)), strings),
     Case("peaks", ProbabilityProduct(width=0.02), spectra),
     Case("losses", ProbabilityProduct("losses", width=0.02), spectra),
     Case("peaks in ppm", ProbabilityProduct(width=300.0, unit="ppm", power=1.0), spectra),

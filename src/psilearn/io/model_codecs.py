@@ -5,12 +5,12 @@ from psilearn._utils.encoding import register_class
 from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding
 from psilearn.estimators import IOKR, KDE, OEL
-from psilearn.kernels import Kernel, Pairwise, RankingKernel, RowKernel
+from psilearn.kernels import FeatureKernel, Kernel, Pairwise, RankingKernel, RowKernel
 from psilearn.landmarks import Landmarks
 from psilearn.regression import KernelRegression
 
 ESTIMATORS = (IOKR, KDE, OEL)
-NOT_SAVED = (Kernel, RankingKernel, RowKernel, Pairwise)  # abstract classes, and a kernel that contains a function
+NOT_SAVED = (Kernel, FeatureKernel, RankingKernel, RowKernel, Pairwise)  # abstract, or contains a function
 
 for _name in kernels.__all__:
     _cls = getattr(kernels, _name)

@@ -7,6 +7,7 @@ cloned, inspected and searched like any scikit-learn estimator.
 from psilearn.kernels.binary import Dice, GaussianTanimoto, Tanimoto
 from psilearn.kernels.combine import Aligned, alignf, centered_alignment, uniform, weighted
 from psilearn.kernels.conversion import as_kernel, as_output_kernel
+from psilearn.kernels.feature_kernel import FeatureKernel
 from psilearn.kernels.gaussian import Gaussian, Laplacian
 from psilearn.kernels.kernel import Kernel, Normalized, Product, Scaled, Sum
 from psilearn.kernels.linear import Linear, Polynomial
@@ -14,10 +15,13 @@ from psilearn.kernels.objects import Pairwise, Precomputed
 from psilearn.kernels.ranking_kernel import RankingKernel
 from psilearn.kernels.ranking_kernels import Hamming, Kemeny, Lehmer
 from psilearn.kernels.row_kernel import RowKernel
+from psilearn.kernels.string import GappySubstrings, MismatchSubstrings, Substrings
 
 __all__ = [
     "Aligned",
     "Dice",
+    "FeatureKernel",
+    "GappySubstrings",
     "Gaussian",
     "GaussianTanimoto",
     "Hamming",
@@ -26,6 +30,7 @@ __all__ = [
     "Laplacian",
     "Lehmer",
     "Linear",
+    "MismatchSubstrings",
     "Normalized",
     "Pairwise",
     "Polynomial",
@@ -34,6 +39,7 @@ __all__ = [
     "RankingKernel",
     "RowKernel",
     "Scaled",
+    "Substrings",
     "Sum",
     "Tanimoto",
     "alignf",
