@@ -61,6 +61,8 @@ def _molecule_calls() -> Iterator[Call]:
     adduct = chem.Adduct.parse("[M+H]+")
     yield Call("psilearn.chem.Adduct.mz", adduct.mz, {"mass": 46.04})
     yield Call("psilearn.chem.Adduct.mass", adduct.mass, {"mz": 47.05})
+    formula = chem.Formula.parse("C2H6O")
+    yield Call("psilearn.chem.Adduct.ion_formula", adduct.ion_formula, {"formula": formula})
     yield Call("psilearn.chem.Fingerprints", _fingerprints, {"kinds": ("morgan", "maccs")})
     arguments = {"smiles": SMILES, "cache": None, "n_jobs": None}
     skipped = {**STARTS_PROCESSES, "cache": ("text",)}
@@ -93,6 +95,16 @@ def _spectrum_calls() -> Iterator[Call]:
     arguments = {"of": "peaks", "width": 0.005, "unit": "Da", "power": 0.5}
     yield Call("psilearn.chem.ProbabilityProduct", partial(_evaluate, chem.ProbabilityProduct), arguments)
     yield Call("psilearn.chem.PrecursorMass", partial(_evaluate, chem.PrecursorMass), {"width": 50.0})
+    arguments = {"of": "losses", "power": 0.5, "ppm": 10.0, "floor": 0.002}
+    yield Call("psilearn.chem.SubformulaKernel", partial(_evaluate, chem.SubformulaKernel), arguments)
+    features = chem.SubformulaFeatures
+    yield Call("psilearn.chem.SubformulaFeatures", partial(_fit_features, features), arguments)
+    yield Call("psilearn.chem.SubformulaFeatures.fit", features().fit, {"X": make_spectra()})
+    yield Call("psilearn.chem.SubformulaFeatures.transform", _fit_features(features).transform, {"X": make_spectra()})
+
+
+def _fit_features(make: Any, **parameters: Any) -> Any:
+    return make(**parameters).fit(make_spectra())
 
 
 def _clean(**parameters: Any) -> Any:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         write_parquet,
     )
     from psilearn.chem.spectrum_kernels import PrecursorMass, ProbabilityProduct, spectrum_kernel
+    from psilearn.chem.subformula_features import SubformulaFeatures
+    from psilearn.chem.subformula_kernels import SubformulaKernel
 
 __all__ = [
     "Adduct",
@@ -48,6 +50,8 @@ __all__ = [
     "Ranking",
     "Spectrum",
     "SpectrumReadResult",
+    "SubformulaFeatures",
+    "SubformulaKernel",
     "group_spectra",
     "load_metabolites",
     "merge_spectra",
@@ -85,6 +89,8 @@ _NAMES_BY_MODULE = {
         "write_parquet",
     ),
     "psilearn.chem.spectrum_kernels": ("PrecursorMass", "ProbabilityProduct", "spectrum_kernel"),
+    "psilearn.chem.subformula_features": ("SubformulaFeatures",),
+    "psilearn.chem.subformula_kernels": ("SubformulaKernel",),
 }
 _MODULE_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 

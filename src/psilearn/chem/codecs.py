@@ -15,6 +15,7 @@ from psilearn._utils.codec_registry import Codec
 from psilearn._utils.encoding import Decoder, Encoder, register, register_class
 from psilearn.chem.spectra.spectrum import Spectrum
 from psilearn.chem.spectrum_kernels import PrecursorMass, ProbabilityProduct
+from psilearn.chem.subformula_kernels import SubformulaKernel
 
 PER_SPECTRUM = ("precursor_mz", "adduct", "formula", "smiles", "name")
 
@@ -42,3 +43,4 @@ def _decode_spectra(data: dict[str, Any], decoder: Decoder) -> list[Spectrum]:
 register(Codec("psilearn.chem.spectra", (Spectrum,), _encode_spectra, _decode_spectra, lists=True))
 register_class("psilearn.chem.PrecursorMass", PrecursorMass)
 register_class("psilearn.chem.ProbabilityProduct", ProbabilityProduct)
+register_class("psilearn.chem.SubformulaKernel", SubformulaKernel)

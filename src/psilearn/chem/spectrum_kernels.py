@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from psilearn._utils import validation
 from psilearn._utils.samples import Index, Samples, n_samples, take
+from psilearn.chem.base_spectrum_kernel import SpectrumKernel
 from psilearn.chem.spectra.spectrum import Spectrum
 from psilearn.kernels import Gaussian, Kernel, uniform
 from psilearn.kernels.inner_products import each_thread, n_threads
@@ -37,30 +38,7 @@ class _Peaks(NamedTuple):
     owner: Index  # (N,)  number of the spectrum that has the peak
 
 
-class _SpectrumKernel(Kernel):
-    """A kernel on lists of :class:`~psilearn.chem.spectra.Spectrum`."""
-
-    _returns_new_block = True
-    _needs_precursor = False
-
-    def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
-        """Return the spectra, or raise an error if one is not a spectrum or lacks a precursor that is needed."""
-        A = super()._check(A, name, allow_1d)
-        for i, spectrum in enumerate(A):
-            if not isinstance(spectrum, Spectrum):
-                raise TypeError(
-                    f"{type(self).__name__} compares objects of psilearn.chem.spectra.Spectrum; {name}[{i}] is of type "
-                    f"{type(spectrum).__name__}. psilearn.chem.spectra.read_spectra reads them from files."
-                )
-            if self._needs_precursor and spectrum.precursor_mz is None:
-                raise ValueError(
-                    f"{type(self).__name__} needs the precursor of each spectrum, but {name}[{i}] "
-                    f"({spectrum.name!r}) has no precursor_mz."
-                )
-        return A
-
-
-class ProbabilityProduct(_SpectrumKernel):
+class ProbabilityProduct(SpectrumKernel):
     """Probability product kernel of the peaks, or of the neutral losses, of two spectra.
 
     Each peak is a Gaussian of unit length at its m/z, weighted by its intensity to a power. Two spectra are compared by
@@ -182,7 +160,7 @@ class ProbabilityProduct(_SpectrumKernel):
         return _Peaks(position[order], weight[order], width[order], owner[order])
 
 
-class PrecursorMass(_SpectrumKernel):
+class PrecursorMass(SpectrumKernel):
     """Gaussian kernel of the precursor m/z of two spectra, k(a, b) = exp(−(m − m')²/2w²).
 
     Parameters

@@ -9,6 +9,7 @@ from rdkit.Chem.Descriptors import ExactMolWt
 from rdkit.Chem.rdMolDescriptors import CalcMolFormula
 
 from psilearn.chem.molecules import Adduct, Formula
+from psilearn.chem.molecules.formulas import ELECTRON_MASS
 
 SMILES = ["CCO", "c1ccccc1O", "CC(=O)Oc1ccccc1C(=O)O", "C[N+](C)(C)CCO", "OCC1OC(O)C(O)C(O)C1O"]
 
@@ -91,3 +92,33 @@ def test_alternative_spellings_of_adducts(loose, strict):
 def test_invalid_adducts_are_rejected(bad):
     with pytest.raises(ValueError, match="not a"):
         Adduct.parse(bad)
+
+
+@pytest.mark.parametrize(
+    ("adduct", "ion"),
+    [
+        ("[M+H]+", "C2H7O+"),
+        ("[M-H]-", "C2H5O-"),
+        ("[M+HCOO]-", "C3H7O3-"),
+        ("[M+CH3COO]-", "C4H9O3-"),
+        ("[M+Na]+", "C2H6NaO+"),
+        ("[M+NH4]+", "C2H10NO+"),
+        ("[M-H2O+H]+", "C2H5+"),
+        ("[M+Cl]-", "C2H6ClO-"),
+        ("[2M+K]+", "C4H12KO2+"),
+        ("[M+2H]2+", "C2H8O+2"),
+        ("[M+FA-H]-", "C3H7O3-"),
+        ("[M]+*", "C2H6O+"),
+    ],
+)
+def test_the_formula_of_an_ion_has_its_mass(adduct, ion):
+    molecule, parsed = Formula.parse("C2H6O"), Adduct.parse(adduct)
+    formula = parsed.ion_formula(molecule)
+    assert str(formula) == ion
+    mz = (formula.mass - formula.charge * ELECTRON_MASS) / abs(formula.charge)
+    assert mz == pytest.approx(parsed.mz(molecule.mass), abs=1e-9)
+
+
+def test_a_molecule_without_the_atoms_that_an_adduct_loses_has_no_ion():
+    with pytest.raises(ValueError, match=r"C2H6 has no ion .* lacks atoms"):
+        Adduct.parse("[M-H2O+H]+").ion_formula(Formula.parse("C2H6"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from psilearn._utils import validation
@@ -266,13 +266,55 @@ class Adduct:
         mz = validation.check_real(mz, "mz")
         return (mz * abs(self.charge) + self.charge * ELECTRON_MASS - self.mass_shift) / self.n_molecules
 
+    def ion_formula(self, formula: Formula) -> Formula:
+        """Return the formula of the ion of a molecule.
+
+        Parameters
+        ----------
+        formula : Formula
+            Formula of the molecule.
+
+        Returns
+        -------
+        Formula
+            All atoms of the ion, with its charge.
+
+        Raises
+        ------
+        ValueError
+            If the molecule lacks atoms that the adduct loses.
+
+        See Also
+        --------
+        mz : Return the mass-to-charge ratio of the ion.
+
+        Examples
+        --------
+        >>> from psilearn.chem.molecules import Adduct, Formula
+        >>> str(Adduct.parse("[M+HCOO]-").ion_formula(Formula.parse("C6H12O6")))
+        'C7H13O8-'
+        """
+        if not isinstance(formula, Formula):
+            raise TypeError(f"formula must be a Formula, such as Formula.parse('C2H6O'); got {formula!r:.80}.")
+        counts = Counter({symbol: self.n_molecules * number for symbol, number in formula.counts})
+        for sign, number, group in _ADDUCT_GROUP.findall(self.text):
+            for symbol, n_atoms in _group_formula(group).counts:
+                counts[symbol] += _sign(sign) * int(number or 1) * n_atoms
+        if min(counts.values()) < 0:
+            raise ValueError(f"{formula} has no ion {self}: it lacks atoms that the adduct loses")
+        return replace(Formula.parse("".join(f"{symbol}{n}" for symbol, n in counts.items() if n)), charge=self.charge)
+
     def __str__(self) -> str:
         return self.text
 
 
+def _group_formula(group: str) -> Formula:
+    return Formula.parse(ABBREVIATIONS.get(group.lower(), group))
+
+
 def _group_mass(group: str, adduct: str) -> float:
     """Return the mass of a group of atoms that an adduct adds or loses."""
-    formula = Formula.parse(ABBREVIATIONS.get(group.lower(), group))
+    formula = _group_formula(group)
     if not {symbol for symbol, _ in formula.counts} <= ADDUCT_ELEMENTS:
         raise ValueError(f"{adduct!r} is not an adduct: {group} is not expected in one")
     return formula.mass

@@ -1,0 +1,36 @@
+"""What all kernels on tandem mass spectra share: the validation of spectra."""
+
+from __future__ import annotations
+
+from psilearn._utils.samples import Samples
+from psilearn.chem.spectra.spectrum import Spectrum
+from psilearn.kernels import Kernel
+
+
+class SpectrumKernel(Kernel):
+    """A kernel on lists of :class:`~psilearn.chem.spectra.Spectrum`."""
+
+    _returns_new_block = True
+    _needs_precursor = False
+    _needs_formula = False
+
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
+        """Return the spectra, or raise an error if one is not a spectrum or lacks a field that is needed."""
+        A = super()._check(A, name, allow_1d)
+        for i, spectrum in enumerate(A):
+            if not isinstance(spectrum, Spectrum):
+                raise TypeError(
+                    f"{type(self).__name__} compares objects of psilearn.chem.spectra.Spectrum; {name}[{i}] is of type "
+                    f"{type(spectrum).__name__}. psilearn.chem.spectra.read_spectra reads them from files."
+                )
+            if self._needs_precursor and spectrum.precursor_mz is None:
+                raise ValueError(
+                    f"{type(self).__name__} needs the precursor of each spectrum, but {name}[{i}] "
+                    f"({spectrum.name!r}) has no precursor_mz."
+                )
+            if self._needs_formula and spectrum.formula is None:
+                raise ValueError(
+                    f"{type(self).__name__} needs the molecular formula of each spectrum, but {name}[{i}] "
+                    f"({spectrum.name!r}) has none: dataclasses.replace(spectrum, formula=...) states one."
+                )
+        return A
