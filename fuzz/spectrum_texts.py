@@ -39,6 +39,73 @@ PRECURSORMZ: 195.0877
 Num Peaks: 2
 70.1 5; 80.1 6
 """
+GNPS = """BEGIN IONS
+FEATURE_ID=7
+PEPMASS=181.0707
+SCANS=7
+RTINSECONDS=61.5
+CHARGE=1+
+MSLEVEL=1
+181.0707 100
+182.074 6
+END IONS
+
+BEGIN IONS
+FEATURE_ID=7
+PEPMASS=181.0707
+SCANS=7
+RTINSECONDS=61.5
+CHARGE=1+
+MSLEVEL=2
+IONMODE=Positive
+NAME=Glucose M+H
+60.02 100
+85.03 50
+END IONS
+"""
+ANNOTATED_MSP = """NAME: first
+PRECURSORMZ: 181.0707
+PRECURSORTYPE: [M+H]⁺
+RETENTIONTIME: 1.025
+IONMODE: Positive
+Num Peaks: 3
+60.02\t100\t"C2H4O2+: 1.2 ppm; loss: C4H9O4"
+70.5 20 999
+85.03\t50\tC4H5O2+
+
+NAME: second
+PRECURSORMZ: 195.0877
+Ion_mode: N
+Num Peaks: 2
+70.1 5 a; 80.1 6 y2-H2O;
+"""
+SIRIUS = """>compound first
+>parentmass 181.0707
+>formula C6H12O6
+>ionization [M + H]+
+>rt 61.5s
+>feature_id 7
+# a comment
+
+>ms1
+181.0707 100
+182.074 6
+
+>collision 20
+60.02 100
+85.03 50
+
+>collision 40
+41.03 100
+60.02 80
+
+>compound second
+>parentmass 195.0877
+>ionization [M + ?]-
+>ms2
+70.1 5
+80.1 6
+"""
 MASSBANK = """ACCESSION: MSBNK-test-1
 RECORD_TITLE: glucose
 LICENSE: CC0

@@ -88,6 +88,7 @@ def _spectrum_calls() -> Iterator[Call]:
     yield Call("psilearn.chem.Cleaning.__call__", chem.Cleaning(), {"spectrum": make_spectra()[0]})
     arguments = {"path": file_with(MGF, ".mgf"), "errors": "raise", "adduct": None, "cleaning": None}
     yield Call("psilearn.chem.read_spectra", chem.read_spectra, arguments)
+    yield Call("psilearn.chem.iter_spectra", lambda **given: list(chem.iter_spectra(**given)), arguments)
     arguments = {"spectra": make_spectra(), "path": Fresh(lambda: new_path().with_suffix(".parquet"))}
     yield Call("psilearn.chem.write_parquet", chem.write_parquet, arguments, not_attacked={"path": ("text",)})
     evaluate = partial(_evaluate, chem.spectrum_kernel)

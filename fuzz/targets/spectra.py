@@ -12,7 +12,7 @@ import pyarrow
 import pyteomics.xml
 from pyarrow import parquet
 
-from fuzz.spectrum_texts import MASSBANK, MGF, MSP, format_mzml
+from fuzz.spectrum_texts import ANNOTATED_MSP, GNPS, MASSBANK, MGF, MSP, SIRIUS, format_mzml
 from fuzz.target import Target
 from fuzz.targets.seeds import new_seed, texts
 from psilearn.chem.spectra import Spectrum, read_spectra, write_parquet
@@ -66,12 +66,21 @@ assert matchms.importing  # imported before the process is forked
 TARGETS = (
     Target(
         "spectra-mgf",
-        texts("spectra.mgf", MGF),
+        texts("spectra.mgf", MGF, GNPS),
         partial(_read, "spectra.mgf"),
         tokens=(b"BEGIN IONS\n", b"END IONS\n", b"="),
     ),
     Target(
-        "spectra-msp", texts("spectra.msp", MSP), partial(_read, "spectra.msp"), tokens=(b"NAME:", b"Num Peaks: ", b";")
+        "spectra-msp",
+        texts("spectra.msp", MSP, ANNOTATED_MSP),
+        partial(_read, "spectra.msp"),
+        tokens=(b"NAME:", b"Num Peaks: ", b";"),
+    ),
+    Target(
+        "spectra-sirius",
+        texts("spectra.ms", SIRIUS),
+        partial(_read, "spectra.ms"),
+        tokens=(b">compound ", b">ms2\n", b">collision ", b">"),
     ),
     Target(
         "spectra-massbank",

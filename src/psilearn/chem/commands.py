@@ -124,7 +124,7 @@ def show_library(
 
 @metabolites_app.command("train")
 def train_model(
-    spectra: Annotated[Path, typer.Argument(help="Spectra with SMILES: .parquet, .mgf, .msp, .mzml or MassBank .txt.")],
+    spectra: Annotated[Path, typer.Argument(help="Spectra with SMILES, in the formats that `rank` reads.")],
     candidates: LibraryOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the model, to create.")],
     method: Annotated[str, typer.Option(help="oel, oel0 (without unlabeled molecules) or iokr.")] = "oel",
@@ -176,7 +176,7 @@ def train_model(
 
 @metabolites_app.command("rank")
 def rank_candidates(
-    spectra: Annotated[Path, typer.Argument(help="Spectra: .mgf, .msp, .mzml, MassBank .txt or .parquet.")],
+    spectra: Annotated[Path, typer.Argument(help="Spectra: .mgf, .msp, .mzml, SIRIUS .ms, MassBank .txt or .parquet.")],
     model: ModelOption,
     candidates: LibraryOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="CSV file to write.")] = Path("ranks.csv"),

@@ -34,7 +34,7 @@ def test_all_formats_are_read(tmp_path):
         ("a.smi", "# nothing\n", "contains no molecule"),
         ("a.mol2", "x", "molecules are read from"),
         ("a.parquet", "x", "not a Parquet file"),
-        ("a.csv", "smiles\n" + "C" * 200_000, "not a text file in UTF-8"),
+        ("a.csv", "smiles\n" + "C" * 200_000, "not a text file that can be read"),
     ],
 )
 def test_unusable_files_are_rejected(tmp_path, name, text, message):
@@ -43,3 +43,9 @@ def test_unusable_files_are_rejected(tmp_path, name, text, message):
         read_molecules(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         read_molecules(tmp_path / "absent.smi")
+
+
+def test_names_in_latin_1(tmp_path):
+    for name, text in (("a.csv", "smiles,name\nCCO,café\n"), ("a.smi", "CCO café\n")):
+        (tmp_path / name).write_bytes(text.encode("latin-1"))
+        assert read_molecules(tmp_path / name) == (["CCO"], ["café"])

@@ -130,7 +130,8 @@ def test_incomplete_records_of_mgf_are_reported(tmp_path, text, position, reason
         ("Num Peaks: 2\n60.02", "Num Peaks: 0\n60.02", "Num Peaks is 0, but the record has 2"),
         ("Num Peaks: 2\n60.02", "60.02", "Num Peaks is None"),
         ("85.03 50", "85.03 fifty", "neither a field nor peaks"),
-        ("85.03 50", "85.03", "Wrong peak format"),
+        ("85.03 50", "85.03", "neither a field nor peaks"),
+        ("85.03 50", "85.03 50; C3", "neither a field nor peaks"),
     ],
 )
 def test_malformed_records_of_msp_are_reported(tmp_path, old, new, reason):
@@ -152,7 +153,7 @@ def test_an_empty_record_of_msp_does_not_affect_the_next(tmp_path):
     [
         ("PK$NUM_PEAK: 2", "PK$NUM_PEAK: 5", "PK$NUM_PEAK is 5, but the record has 2"),
         ("ACCESSION: MSBNK-test-1\n", "", "not a MassBank record"),
-        ("MS_TYPE MS2", "MS_TYPE MS", "not MS2"),
+        ("MS_TYPE MS2", "MS_TYPE MS3", "not MS2"),
         ("  85.03 50 499", "  85.03", "no intensity"),
         ("  85.03 50 499", "  85.03 x 499", "numbers"),
         ("//\n", "", "cut off"),

@@ -9,11 +9,11 @@ from functools import cache
 
 from psilearn._utils import validation
 from psilearn.chem._optional import import_rdkit
+from psilearn.chem.adduct_spelling import normalize_adduct
 
 ELECTRON_MASS = 0.000548579909  # Da
 METALS = ("Li", "Na", "K", "Rb", "Cs", "Mg", "Ca", "Fe", "Cu", "Zn", "Ag")
 ADDUCT_ELEMENTS = frozenset(("H", "B", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Br", "I", *METALS))
-IMPLIED_CHARGES = {"M+H": "+", "M+Na": "+", "M+K": "+", "M+NH4": "+", "M-H": "-"}
 ABBREVIATIONS = {
     "fa": "HCOOH",
     "hac": "CH3COOH",
@@ -28,7 +28,7 @@ _FORMULA = re.compile(r"((?:[A-Z][a-z]?\d*)+)(?:([+-])(\d*))?")
 _ELEMENT = re.compile(r"([A-Z][a-z]?)(\d*)")
 _ADDUCT = re.compile(
     r"\[(?P<molecules>[1-9]?)M(?P<groups>(?:[+-][1-9]?[A-Za-z][A-Za-z0-9]*)*)\]"
-    r"(?:(?P<charge>[1-9]?[+-]|[+-][1-9])|(?P<signs>\+{2,}|-{2,}))[*.•]?"
+    r"(?P<charge>[1-9]?[+-])\*?"
 )
 _ADDUCT_GROUP = re.compile(r"([+-])([1-9]?)([A-Za-z][A-Za-z0-9]*)")
 
@@ -146,7 +146,7 @@ class Adduct:
     charge : int
         Charge z of the ion.
     text : str
-        The adduct as it is written, such as ``"[M+H]+"``.
+        The adduct in its usual spelling, such as ``"[M+H]+"``.
 
     See Also
     --------
@@ -173,8 +173,9 @@ class Adduct:
         Parameters
         ----------
         text : str
-            An adduct such as ``"[M+H]+"``, ``"[2M+Na]+"``, ``"[M+HCOO]-"``, ``"[M+2H]2+"`` or ``"[M]+*"``. The charge
-            may be left out for M+H, M+Na, M+K, M+NH4 and M-H.
+            An adduct such as ``"[M+H]+"``, ``"[2M+Na]+"``, ``"[M+HCOO]-"``, ``"[M+2H]2+"`` or ``"[M]+*"``. Brackets
+            may be round or left out, charges may be superscripts, and the charge may be left out where the usual
+            groups determine it, as in ``"M+H"``, ``"M+ACN+Na"`` or ``"M-2H"``.
 
         Returns
         -------
@@ -197,17 +198,14 @@ class Adduct:
         >>> adduct.n_molecules, adduct.charge
         (2, 1)
         """
-        compact = re.sub(r"\s", "", str(text))
-        bare = compact.removeprefix("[").removesuffix("]")
-        if bare in IMPLIED_CHARGES:
-            compact = f"[{bare}]{IMPLIED_CHARGES[bare]}"
+        compact = normalize_adduct(str(text))
         match = _ADDUCT.fullmatch(compact)
         if match is None:
             raise ValueError(f"{text!r} is not an adduct such as [M+H]+, [M+Na]+ or [M-H]-")
         mass_shift = 0.0
         for sign, number, group in _ADDUCT_GROUP.findall(match["groups"]):
             mass_shift += _sign(sign) * int(number or 1) * _group_mass(group, text)
-        return cls(int(match["molecules"] or 1), mass_shift, _parse_charge(match["charge"], match["signs"]), compact)
+        return cls(int(match["molecules"] or 1), mass_shift, _parse_charge(match["charge"]), compact)
 
     @property
     def key(self) -> tuple[int, float, int]:
@@ -320,12 +318,9 @@ def _group_mass(group: str, adduct: str) -> float:
     return formula.mass
 
 
-def _parse_charge(charge: str | None, signs: str | None) -> int:
-    """Return the charge that is written as ``2+``, ``+2`` or, in ``signs``, ``++``."""
-    if signs:
-        return len(signs) * _sign(signs[0])
-    sign = "+" if "+" in str(charge) else "-"
-    return int(str(charge).replace(sign, "") or 1) * _sign(sign)
+def _parse_charge(text: str) -> int:
+    """Return the charge that is written as ``2+``."""
+    return int(text[:-1] or 1) * _sign(text[-1])
 
 
 def _sign(symbol: str) -> int:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from psilearn._utils import validation
 from psilearn._utils.reading import convert_read_errors
 from psilearn.chem._optional import import_pyarrow, import_rdkit
+from psilearn.chem.text_encoding import open_text
 
 NAME_COLUMNS = ("id", "name", "inchikey14", "inchikey", "identifier", "cid")  # the first that exists is used
 
@@ -88,7 +89,7 @@ def read_molecules(path: str | Path) -> MoleculeList:
     }
     if path.suffix.lower() not in readers:
         raise ValueError(f"{path.name} ends in {path.suffix!r}; molecules are read from {', '.join(readers)} files.")
-    noun = {".parquet": "a Parquet file", ".sdf": "an SDF file"}.get(path.suffix.lower(), "a text file in UTF-8")
+    noun = {".parquet": "a Parquet file", ".sdf": "an SDF file"}.get(path.suffix.lower(), "a text file")
     with convert_read_errors(path, noun):
         molecules = readers[path.suffix.lower()](path)
     if not molecules.smiles:
@@ -108,7 +109,7 @@ def _read_parquet(path: Path) -> MoleculeList:
 
 
 def _read_delimited(path: Path) -> MoleculeList:
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with open_text(path, newline="") as file:
         reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
         smiles_column, name_column = _find_columns(reader.fieldnames or [], path)
         rows = [(row[smiles_column] or "", (row[name_column] or "") if name_column else "") for row in reader]
@@ -126,7 +127,7 @@ def _find_columns(columns: Sequence[str], path: Path) -> tuple[str, str | None]:
 
 def _read_smi(path: Path) -> MoleculeList:
     molecules = MoleculeList([], [])
-    with path.open(encoding="utf-8-sig") as file:
+    with open_text(path) as file:
         for line in file:
             if line.strip() and not line.startswith("#"):
                 smiles, _, name = line.strip().replace("\t", " ").partition(" ")

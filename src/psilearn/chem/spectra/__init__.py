@@ -3,7 +3,7 @@
 from psilearn.chem.spectra.cleaning import Cleaning
 from psilearn.chem.spectra.merging import group_spectra, merge_spectra
 from psilearn.chem.spectra.spectrum import Spectrum
-from psilearn.chem.spectra.spectrum_files import Problem, SpectrumReadResult, read_spectra
+from psilearn.chem.spectra.spectrum_files import Problem, SpectrumReadResult, iter_spectra, read_spectra
 from psilearn.chem.spectra.spectrum_table import write_parquet
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Spectrum",
     "SpectrumReadResult",
     "group_spectra",
+    "iter_spectra",
     "merge_spectra",
     "read_spectra",
     "write_parquet",

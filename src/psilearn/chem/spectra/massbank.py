@@ -14,10 +14,13 @@ FIELDS = {
     "LICENSE": "license",
     "MS$FOCUSED_ION: PRECURSOR_M/Z": "precursor_mz",
     "MS$FOCUSED_ION: PRECURSOR_TYPE": "adduct",
-    "AC$MASS_SPECTROMETRY: MS_TYPE": "ms_type",
+    "AC$MASS_SPECTROMETRY: MS_TYPE": "ms_level",
+    "AC$MASS_SPECTROMETRY: ION_MODE": "ionmode",
+    "AC$MASS_SPECTROMETRY: COLLISION_ENERGY": "collision_energy",
+    "AC$CHROMATOGRAPHY: RETENTION_TIME": "retention_time",
     "PK$NUM_PEAK": "num_peak",
 }
-KEYS_WITH_SUBKEY = ("MS$FOCUSED_ION", "AC$MASS_SPECTROMETRY")
+KEYS_WITH_SUBKEY = ("MS$FOCUSED_ION", "AC$MASS_SPECTROMETRY", "AC$CHROMATOGRAPHY")
 
 
 def iter_chunks(lines: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
@@ -34,17 +37,17 @@ def iter_chunks(lines: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
 
 
 def parse_record(lines: list[str], position: str) -> Record:
-    """Return the fields and peaks of a complete record of type MS2."""
+    """Return the fields and peaks of a complete record of type MS2, or of type MS, which is not a fragment spectrum."""
     fields = _parse_fields(lines)
     peaks = _parse_peaks(lines)
     if "accession" not in fields or peaks is None:
         raise ValueError("this is not a MassBank record: ACCESSION or PK$PEAK is missing")
-    if fields.get("ms_type", "MS2") not in ("MS2", "MS/MS"):
-        raise ValueError(f"{fields['accession']} is of type {fields['ms_type']}, not MS2")
+    if fields.get("ms_level", "MS2") not in ("MS2", "MS/MS", "MS"):
+        raise ValueError(f"{fields['accession']} is of type {fields['ms_level']}, not MS2")
     check_number_of_peaks(fields.pop("num_peak", None), len(peaks), "PK$NUM_PEAK")
     if any(len(peak) < 2 for peak in peaks):
         raise ValueError("a line of PK$PEAK has no intensity")
-    return Record(position, [peak[0] for peak in peaks], [peak[1] for peak in peaks], fields)
+    return Record(position, [peak[0] for peak in peaks], [peak[1] for peak in peaks], fields, minutes=True)
 
 
 def is_begun(lines: list[str]) -> bool:
