@@ -59,9 +59,10 @@ def test_both_routes_predict_the_same(outputs, sizes):
                 np.testing.assert_allclose(to_numpy(Z @ V.T), to_numpy(other_Z @ other_V.T), atol=1e-6)
 
 
-def route(outputs, alphas, kernel=None, X=X, held=HELD):
+def route(outputs, alphas, kernel=None, X=X, held=HELD, sizes=None):
     widths = [part.targets.shape[1] for part in outputs]
-    return choose_route(kernel or Gaussian(0.3), X, held, outputs.__getitem__, widths, alphas, None, current_compute())
+    grid = PathGrid(alphas, SUPERVISIONS, sizes)
+    return choose_route(kernel or Gaussian(0.3), X, held, outputs.__getitem__, widths, grid, None, current_compute())
 
 
 def test_factors_serve_few_ridges_and_few_dimensions(outputs):
@@ -71,6 +72,9 @@ def test_factors_serve_few_ridges_and_few_dimensions(outputs):
     wide = Outputs(Kemeny(), all_rankings(4))
     wide.targets = asarray(RNG.standard_normal((60, 59)))
     assert isinstance(route([wide], ALPHAS), EigenRoute)
+    wide.targets = wide.targets[:, :30]  # four factors per λ; each eigenproblem costs 3/2 factors
+    assert isinstance(route([wide], ALPHAS), CholeskyRoute)
+    assert isinstance(route([wide], ALPHAS, sizes=SIZES), EigenRoute)
 
 
 def test_an_indefinite_kernel_is_named_on_either_route(outputs):

@@ -14,9 +14,9 @@ def maximize_expected_f1(joint: Array, sizes: Array, empty: Array | None = None)
 
     The expected F1 of a set h of size k is Σ_{i∈h} Δᵢₖ with Δᵢₖ = Σₛ 2·P(yᵢ=1, |y|=s)/(s + k), which is linear in h. So
     the best set of size k has the k labels with the largest Δᵢₖ, and the best of these L sets, or the empty set with
-    P(y=∅), is the best of all. No set of size k or more can reach more than Σᵢ Δᵢₖ, which decreases in k: sizes beyond
-    those that can be best are not visited. Cost for each visited size: 2LS flops per example for S sizes of y, and a
-    selection among L numbers.
+    P(y=∅), is the best of all. For k' > k and the largest size m of y, Δᵢₖ' ≤ (m + k)/(m + k') · Δᵢₖ, so that the sum
+    of the k' largest Δᵢₖ bounds the expected F1 of all sets of size k'. Examples for which no larger size can be better
+    are left out. Cost for each visited size: 2LS flops per example for S sizes of y, and the order of L numbers.
 
     Parameters
     ----------
@@ -65,17 +65,20 @@ def maximize_expected_f1(joint: Array, sizes: Array, empty: Array | None = None)
         if len(best_value) != n:
             raise ValueError(f"empty must have one probability per row of joint, {n}; got {len(best_value)}.")
     labels = np.zeros((n, n_labels), dtype=np.bool_)
-    totals = joint.sum(axis=1)  # (n, S)
+    rows = np.arange(n)  # those for which this or a larger size can be better
     for k in range(1, n_labels + 1):
-        weights = 2 / (sizes + k)
-        rows = np.flatnonzero(totals @ weights > best_value)  # where this or a larger size can be better
+        gains = joint @ (2 / (sizes + k))  # (rows, L)
+        order = np.argsort(-gains, axis=1)
+        totals = np.cumsum(np.take_along_axis(gains, order, axis=1), axis=1)  # of the 1, …, L largest gains
+        better = np.flatnonzero(totals[:, k - 1] > best_value[rows])
+        best_value[rows[better]] = totals[better, k - 1]
+        labels[rows[better]] = False
+        labels[rows[better, None], order[better, :k]] = True
+        larger = np.arange(k + 1, n_labels + 1)
+        bounds = totals[:, k:] * ((sizes.max(initial=1) + k) / (sizes.max(initial=1) + larger))
+        can_gain = bounds.max(axis=1, initial=-np.inf) > best_value[rows]
+        if not can_gain.all():
+            rows, joint = rows[can_gain], joint[can_gain]
         if not len(rows):
             break
-        gains = joint[rows] @ weights  # (rows, L)
-        top = np.argpartition(-gains, k - 1, axis=1)[:, :k]
-        values = np.take_along_axis(gains, top, axis=1).sum(axis=1)
-        better = np.flatnonzero(values > best_value[rows])
-        best_value[rows[better]] = values[better]
-        labels[rows[better]] = False
-        labels[rows[better, None], top[better]] = True
     return labels

@@ -153,11 +153,11 @@ class LabelSetTask:
         return f"{method}, {self.kind}, {candidates}"
 
     def _make_model(self, method: str, values: Mapping[str, Any]) -> IOKR | OEL:
-        options = {**self.context.config["landmarks"], "device": self.context.device}
         kernels = Gaussian(values["gamma"]), self._output_kernel(values)
+        options = {"alpha": values["alpha"], "device": self.context.device}
         if method == "IOKR":
-            return IOKR(*kernels, alpha=values["alpha"], **options)
-        return OEL(*kernels, alpha=values["alpha"], n_components=values["n_components"], supervision=1.0, **options)
+            return IOKR(*kernels, **options)
+        return OEL(*kernels, n_components=values["n_components"], supervision=1.0, **options)
 
     def _output_kernel(self, values: Mapping[str, Any]) -> Kernel:
         return Dice() if self.kind == "Dice" else Gaussian(values["output_gamma"])

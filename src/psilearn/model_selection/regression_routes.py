@@ -1,7 +1,7 @@
 """Three routes from one training split to z(x) at every λ and c.
 
 One eigendecomposition of K_x takes the time of about 14 Cholesky factorizations. It serves any number of λ, and outputs
-of any rank; with few λ and outputs that span few dimensions, one factor per λ is faster. With input landmarks one
+of any rank; with few λ and outputs that span fewer dimensions, one factor per λ is faster. With input landmarks one
 eigendecomposition of order q serves every λ, and nothing is as large as the number of examples squared.
 """
 
@@ -179,13 +179,14 @@ class CholeskyRoute:
         """Yield directions and z(x) as :meth:`EigenRoute.steps` does."""
         controller = ThreadpoolController()
         sigma = self.outputs_of(which).moment.sigma
+        n_threads = 1 if len(sigma) <= MAX_DENSE_ORDER else None  # one thread is faster on many small problems
         for alpha in grid.alphas:
             supervised, predicted = self.solutions[alpha][which]
             if grid.sizes is None:
                 yield None, predicted
                 continue
             for c in grid.supervisions:
-                with controller.limit(limits=1):  # one thread is faster on many small problems
+                with controller.limit(limits=n_threads):
                     V = mixed_directions(sigma, supervised, c, max(grid.sizes), self.compute)[1]
                 yield V, predicted @ V
 
@@ -196,7 +197,7 @@ def choose_route(
     held: Samples | None,
     outputs_of: OutputsOf,
     widths: Sequence[int],
-    alphas: Sequence[float],
+    grid: PathGrid,
     landmarks: Landmarks | None,
     compute: Compute,
 ) -> DecomposedRoute | CholeskyRoute:
@@ -204,19 +205,25 @@ def choose_route(
 
     ``widths`` are those of the output paths; for the other arguments see :class:`EigenRoute`.
     """
+    alphas = grid.alphas
     if landmarks is not None:
         alpha = alphas[len(alphas) // 2]
         return NystromRoute(kernel, X, held, outputs_of, len(widths), landmarks, alpha, compute)
-    if held is not None and prefers_factors(n_samples(X), n_samples(held), widths, len(alphas)):
+    n_problems = 0 if grid.sizes is None else grid.n_steps
+    if held is not None and prefers_factors(n_samples(X), n_samples(held), widths, len(alphas), n_problems):
         with suppress(NotPositiveSemidefiniteError):  # because of rounding or truly: the eigenvalues decide
             return CholeskyRoute(kernel, X, held, outputs_of, len(widths), alphas, compute)
     return EigenRoute(kernel, X, held, outputs_of, compute)
 
 
-def prefers_factors(n: int, n_held: int | None, widths: Sequence[int], n_alphas: int) -> bool:
-    """Return whether one factor per λ is expected to be faster; ``n_held`` is None for leave-one-out."""
+def prefers_factors(n: int, n_held: int | None, widths: Sequence[int], n_alphas: int, n_problems: int) -> bool:
+    """Return whether one factor per λ is expected to be faster.
+
+    ``n_held`` is None for leave-one-out; ``n_problems`` is the number of pairs (λ, c) whose directions are computed.
+    """
     n_factors = n_alphas * (1 + 6 * sum(widths) / n)  # factorizations of n³/3 flops, and solutions of 2n²S
-    if n_held is None or max(widths) > MAX_DENSE_ORDER or n_factors >= EIGEN_COST:
+    n_factors += n_problems * EIGEN_COST * sum((s / n) ** 3 for s in widths)
+    if n_held is None or n_factors >= EIGEN_COST:
         return False
     n_kept = n_alphas * sum(s * (s + n_held) for s in widths)
     return n_kept <= n * n  # no more numbers than K_x has

@@ -118,7 +118,8 @@ def _split(sizes: SearchSizes, fit: FitSizes) -> int:
     n_held = None if sizes.leaves_one_out else sizes.n_held
     if fit.input_landmarks is not None:
         return max(n_cached * kept + outputs, before + _nystrom(sizes, sum(widths)))
-    if prefers_factors(sizes.n_train, n_held, widths, sizes.n_alphas):
+    n_problems = 0 if sizes.max_components is None else sizes.n_alphas * len(sizes.supervisions)
+    if prefers_factors(sizes.n_train, n_held, widths, sizes.n_alphas, n_problems):
         route = _factors(sizes, sum(widths))
     else:
         route = _eigenvectors(sizes)

@@ -70,9 +70,7 @@ class SplitTask:
         widths = [path.width for path in paths]
         for kernel in self.input_kernels:
             fitted = clone(kernel).fit(X, y)
-            route = choose_route(
-                fitted, X, held, outputs_of, widths, self.grid.alphas, self.input_landmarks, self.compute
-            )
+            route = choose_route(fitted, X, held, outputs_of, widths, self.grid, self.input_landmarks, self.compute)
             for which, path in enumerate(paths):
                 if which not in scorers:
                     scorers[which] = PathScorer(self, outputs_of(which), path)
