@@ -37,6 +37,7 @@ K = kernels.Gaussian(0.5).gram(X)
 ORDERS = ["a>b>c", "b>a>c", "c>a>b"]
 COLUMN_ALIASES = {"n_features": ("columns",), "n_labels": ("columns",)}
 PAIR_ALIASES = {"Y_true": ("A",), "Y_pred": ("B",)}  # what a kernel calls the two sides of pairs
+HIERARCHY = kernels.Hierarchy([-1, 0, 0, 1])
 DECAY = theory.Decay(rate=2.0, lower=0.1, upper=1.0)
 POSITIONS = metrics.TruthPositions(np.array([0.0, 1.0, 3.0]), np.array([1.0, 1.0, 2.0]))
 
@@ -56,6 +57,12 @@ def _function_calls() -> Iterator[Call]:
     for name in ("f1_score", "jaccard_score", "hamming_loss", "subset_accuracy"):
         arguments = {"Y_true": LABELS, "Y_pred": LABELS[::-1].copy()}
         yield Call(f"psilearn.metrics.{name}", getattr(metrics, name), arguments, aliases=PAIR_ALIASES, may_be_nan=True)
+    for name in ("hierarchical_f1", "hierarchical_precision", "hierarchical_recall"):
+        arguments = {"Y_true": LABELS, "Y_pred": LABELS[::-1].copy(), "hierarchy": HIERARCHY}
+        yield Call(f"psilearn.metrics.{name}", getattr(metrics, name), arguments, aliases=PAIR_ALIASES, may_be_nan=True)
+    arguments = {"parents": [-1, 0, 0, 1], "names": ["a", "b", "c", "d"]}
+    yield Call("psilearn.kernels.Hierarchy", kernels.Hierarchy, arguments)
+    yield Call("psilearn.kernels.Hierarchy.close", kernels.Hierarchy.close, {"Y": LABELS}, lambda: HIERARCHY)
     for name in ("kendall_tau", "pairwise_accuracy", "spearman_rho"):
         arguments = {"Y_true": RANKS, "Y_pred": RANKS[::-1].copy()}
         yield Call(f"psilearn.metrics.{name}", getattr(metrics, name), arguments, aliases=PAIR_ALIASES, may_be_nan=True)

@@ -42,6 +42,7 @@ KERNEL_PARAMETERS: dict[str, tuple[dict[str, Any], Any]] = {
     "Laplacian": ({"gamma": 0.5}, X),
     "Linear": ({}, X),
     "Polynomial": ({"degree": 2, "gamma": 1.0, "coef0": 1.0}, X),
+    "HierarchicalDice": ({"hierarchy": kernels.Hierarchy([-1, 0, 0, 1])}, LABELS),
     "Kemeny": ({"partial": False, "items": None}, RANKS),
     "Hamming": ({"partial": False, "items": None}, RANKS),
     "Lehmer": ({"partial": False, "items": None}, RANKS),

@@ -45,6 +45,7 @@ LEFT_OUT: dict[str, str] = {
         [
             "AllLabelSets",
             "AllRankings",
+            "ConsistentLabelSets",
             "ListableLabelSets",
             "NearLabelSets",
             "Embedding",

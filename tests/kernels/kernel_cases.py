@@ -18,6 +18,8 @@ from psilearn.kernels import (
     Gaussian,
     GaussianTanimoto,
     Hamming,
+    HierarchicalDice,
+    Hierarchy,
     Kemeny,
     Kernel,
     Laplacian,
@@ -54,6 +56,9 @@ def repeated(draw: st.DrawFn, elements: st.SearchStrategy[Any], min_width: int =
 rows = repeated(st.floats(-3, 3).map(lambda value: round(value, 2)))
 grid_rows = repeated(st.integers(-12, 12).map(lambda value: value / 4))  # inner products without rounding
 sets = repeated(st.sampled_from([0.0, 1.0]))
+
+
+label_sets = hnp.arrays(np.float64, st.tuples(st.integers(2, 9), st.just(4)), elements=st.sampled_from([0.0, 1.0]))
 
 
 def _preferring_something(ranks: np.ndarray) -> np.ndarray:
@@ -112,6 +117,7 @@ CASES = [
     Case("dice", Dice(), sets, sparse=True),
     Case("gaussian tanimoto", GaussianTanimoto(), sets, sparse=True),
     Case("gaussian tanimoto median", GaussianTanimoto("median"), sets, sparse=True),
+    Case("hierarchical dice", HierarchicalDice(Hierarchy([-1, 0, [0], [1, 2]])), label_sets, sparse=True),
     Case("tanimoto packed", Tanimoto(packed=True), packed_sets),
     Case("dice packed", Dice(packed=True), packed_sets),
     Case("gaussian tanimoto packed", GaussianTanimoto(packed=True), packed_sets),

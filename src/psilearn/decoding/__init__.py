@@ -4,7 +4,7 @@ from psilearn.decoding.all_rankings import AllRankings, has_all_rankings
 from psilearn.decoding.approximate import ApproximateCandidates
 from psilearn.decoding.as_candidates import as_candidates
 from psilearn.decoding.candidates import Candidates
-from psilearn.decoding.label_sets import AllLabelSets, NearLabelSets, has_all_label_sets
+from psilearn.decoding.label_sets import AllLabelSets, ConsistentLabelSets, NearLabelSets, has_all_label_sets
 from psilearn.decoding.path_decoder import PathDecoder
 from psilearn.decoding.per_example import PerExampleCandidates
 from psilearn.decoding.ranked import RankedCandidates, ranked_candidates
@@ -17,6 +17,7 @@ __all__ = [
     "AllRankings",
     "ApproximateCandidates",
     "Candidates",
+    "ConsistentLabelSets",
     "NearLabelSets",
     "PathDecoder",
     "PerExampleCandidates",

@@ -12,10 +12,10 @@ from psilearn._backend import is_tensor
 from psilearn._utils.samples import Samples
 from psilearn.decoding.all_rankings import AllRankings, has_all_rankings
 from psilearn.decoding.candidates import Candidates
-from psilearn.decoding.label_sets import AllLabelSets, ListableLabelSets, NearLabelSets
+from psilearn.decoding.label_sets import AllLabelSets, ConsistentLabelSets, ListableLabelSets, NearLabelSets
 from psilearn.decoding.per_example import PerExampleCandidates
 from psilearn.decoding.shared import SharedCandidates
-from psilearn.kernels import RankingKernel
+from psilearn.kernels import HierarchicalDice, RankingKernel
 
 CANDIDATE_NAMES = ("known", "near", "all")
 
@@ -103,6 +103,8 @@ def _named_candidates(name: str, known: SharedCandidates) -> Candidates:
     if name == "known":
         return known
     kernel = None if known.embedding is None else known.embedding.kernel
+    if name == "all" and isinstance(kernel, HierarchicalDice):
+        return ConsistentLabelSets()
     if not isinstance(kernel, RankingKernel):
         return AllLabelSets() if name == "all" else NearLabelSets()
     if name == "all" and has_all_rankings(kernel):

@@ -5,7 +5,7 @@ from psilearn._utils.encoding import register_class
 from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding
 from psilearn.estimators import IOKR, KDE, OEL
-from psilearn.kernels import FeatureKernel, Kernel, Pairwise, RankingKernel, RowKernel
+from psilearn.kernels import FeatureKernel, Hierarchy, Kernel, Pairwise, RankingKernel, RowKernel
 from psilearn.landmarks import Landmarks
 from psilearn.regression import KernelRegression
 
@@ -18,6 +18,7 @@ for _name in kernels.__all__:
         register_class(f"psilearn.kernels.{_name}", _cls)
 for _cls in (*ESTIMATORS, Landmarks):
     register_class(f"psilearn.{_cls.__name__}", _cls)
+register_class("psilearn.kernels.Hierarchy", Hierarchy)
 register_class("psilearn.regression.KernelRegression", KernelRegression, leave_out=["moment"])
 register_class("psilearn.embedding.Embedding", Embedding)
 register_class("psilearn.decoding.SharedCandidates", SharedCandidates)

@@ -9,6 +9,7 @@ from psilearn.kernels.combine import Aligned, alignf, centered_alignment, unifor
 from psilearn.kernels.conversion import as_kernel, as_output_kernel
 from psilearn.kernels.feature_kernel import FeatureKernel
 from psilearn.kernels.gaussian import Gaussian, Laplacian
+from psilearn.kernels.hierarchy import HierarchicalDice, Hierarchy
 from psilearn.kernels.kernel import Kernel, Normalized, Product, Scaled, Sum
 from psilearn.kernels.linear import Linear, Polynomial
 from psilearn.kernels.objects import Pairwise, Precomputed
@@ -25,6 +26,8 @@ __all__ = [
     "Gaussian",
     "GaussianTanimoto",
     "Hamming",
+    "HierarchicalDice",
+    "Hierarchy",
     "Kemeny",
     "Kernel",
     "Laplacian",

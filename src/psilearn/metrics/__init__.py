@@ -5,6 +5,7 @@ Each function returns a :class:`Mean`, a float that also carries its standard er
 """
 
 from psilearn.metrics.candidate_metrics import TIES, TruthPositions, mean_reciprocal_rank, top_k_accuracy
+from psilearn.metrics.hierarchy_metrics import hierarchical_f1, hierarchical_precision, hierarchical_recall
 from psilearn.metrics.kernel_metrics import kernel_loss
 from psilearn.metrics.label_metrics import f1_score, hamming_loss, jaccard_score, subset_accuracy
 from psilearn.metrics.mean import Mean
@@ -16,6 +17,9 @@ __all__ = [
     "TruthPositions",
     "f1_score",
     "hamming_loss",
+    "hierarchical_f1",
+    "hierarchical_precision",
+    "hierarchical_recall",
     "jaccard_score",
     "kendall_tau",
     "kernel_loss",

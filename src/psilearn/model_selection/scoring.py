@@ -15,7 +15,7 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from psilearn import metrics
 from psilearn._backend import tensor_to_numpy, to_numpy
 from psilearn._utils.samples import Samples, n_samples
-from psilearn.kernels import Kernel
+from psilearn.kernels import HierarchicalDice, Kernel
 
 # A function of the true and the predicted outputs and the output kernel: a metrics.Mean if it has one value per pair of
 # a true and a predicted output, else a float.
@@ -30,9 +30,11 @@ METRICS = {  # name: function of psilearn.metrics, and −1 if lower is better
     "spearman_rho": ("spearman_rho", 1),
     "subset_accuracy": ("subset_accuracy", 1),
 }
+HIERARCHY_METRICS = ("hierarchical_f1", "hierarchical_precision", "hierarchical_recall")
 ALLOWED = (
     '"mse", "loss", "f1", "hamming", "jaccard", "subset_accuracy", "kendall_tau", "spearman_rho", '
-    '"pairwise_accuracy", "top_1" (or another k), a function (y_true, y_pred) → float or one value per example, or a '
+    '"pairwise_accuracy", "hierarchical_f1", "hierarchical_precision", "hierarchical_recall", '
+    '"top_1" (or another k), a function (y_true, y_pred) → float or one value per example, or a '
     'scorer of scikit-learn based on predictions, such as "f1_samples" or make_scorer(...)'
 )
 
@@ -99,6 +101,8 @@ def _named_scoring(name: str) -> Scoring:
         return Scoring(name, metric=_minus_kernel_loss, needs_one_kernel=True)
     if name in METRICS:
         return Scoring(name, metric=_NamedMetric(*METRICS[name]))
+    if name in HIERARCHY_METRICS:
+        return Scoring(name, metric=_HierarchyMetric(name))
     top = re.fullmatch(r"top_([1-9]\d*)", name)
     if top:
         return Scoring(name, top_k=int(top[1]))
@@ -120,6 +124,22 @@ class _NamedMetric:
 
     def __call__(self, y: Samples, prediction: Samples, kernel: Kernel) -> metrics.Mean:
         return metrics.Mean(self.sign * getattr(metrics, self.function)(y, prediction).values)
+
+
+@dataclass(frozen=True)
+class _HierarchyMetric:
+    """A metric of psilearn.metrics for label sets in the hierarchy of the output kernel."""
+
+    function: str
+
+    def __call__(self, y: Samples, prediction: Samples, kernel: Kernel) -> metrics.Mean:
+        if not isinstance(kernel, HierarchicalDice):
+            raise ValueError(
+                f"scoring={self.function!r} takes the hierarchy from the output kernel HierarchicalDice, but the "
+                f"kernel is {kernel!r}. Pass a function that calls psilearn.metrics.{self.function} instead."
+            )
+        score: metrics.Mean = getattr(metrics, self.function)(y, prediction, kernel.hierarchy)
+        return score
 
 
 @dataclass(frozen=True)

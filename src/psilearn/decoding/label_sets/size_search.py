@@ -9,7 +9,7 @@ the range can consist of.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from psilearn.decoding.label_sets.top_sums import largest_first, nth_largest, to
 SIZES_AT_ONCE = 16  # sizes whose weights are computed together
 MIN_RANGE = 4  # sizes of the first range
 
+Visit = Callable[[RangeBounds, SizeQueries, Index, Index, int], tuple[Array, Array]]
+
 
 def best_of_sizes(queries: SizeQueries, k: int = 1) -> Array:
     """Return the distance of the nearest set of each allowed size, (b, n_sizes).
@@ -32,6 +34,16 @@ def best_of_sizes(queries: SizeQueries, k: int = 1) -> Array:
     sizes = queries.limits.sizes
     if queries.weights.form.separable:
         return _best_by_one_order(queries, sizes)
+    return visit_ranges(queries, k, _visit_selected)
+
+
+def visit_ranges(queries: SizeQueries, k: int, visit: Visit) -> Array:
+    """Return the distance of the nearest set of each allowed size, (b, n_sizes), as ``visit`` finds it.
+
+    It is ∞ for ranges of sizes that cannot contain one of the k nearest sets. ``visit`` gets the bounds of a range, the
+    queries, the numbers of those that must be searched, the sizes, and k.
+    """
+    sizes = queries.limits.sizes
     D = np.full((len(queries), len(sizes)), np.inf)
     limit = np.full(len(queries), np.inf)  # the k nearest sets are at most so far
     slack = queries.slack(sizes).max(axis=1)
@@ -46,7 +58,7 @@ def best_of_sizes(queries: SizeQueries, k: int = 1) -> Array:
         if not len(active):
             break
         if len(rows):
-            D[rows, part], farthest = _visit(bounds.select_labels(queries, kept, k), sizes[part], k)
+            D[rows, part], farthest = visit(bounds, queries, kept, sizes[part], k)
             limit[rows] = np.minimum(limit[rows], farthest)
         if 1 < k <= D.shape[1]:
             limit[rows] = np.minimum(limit[rows], np.partition(D[rows], k - 1, axis=1)[:, k - 1])
@@ -69,6 +81,13 @@ def _best_by_one_order(queries: SizeQueries, sizes: Index) -> Array:
     sums = np.concatenate([np.zeros((len(ordered), 1)), np.cumsum(ordered, axis=1)], axis=1)
     scores = sums[:, sizes - queries.limits.n_required] + np.reshape(total, (-1, 1))
     return queries.distances(scores * queries.weights.coefficients(sizes)[:, 0], sizes)
+
+
+def _visit_selected(
+    bounds: RangeBounds, queries: SizeQueries, rows: Index, sizes: Index, k: int
+) -> tuple[Array, Array]:
+    """Return the result of :func:`_visit` for some queries, with only those labels that their sets can consist of."""
+    return _visit(bounds.select_labels(queries, rows, k), sizes, k)
 
 
 def _visit(queries: SizeQueries, sizes: Index, k: int) -> tuple[Array, Array]:

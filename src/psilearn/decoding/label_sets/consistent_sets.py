@@ -1,0 +1,229 @@
+"""All label sets that contain the parents of their labels as candidates; in a tree the nearest one is found exactly.
+
+For a fixed size the score of a set is linear in it (:mod:`.all_label_sets`), so the nearest consistent set of this size
+is the heaviest one, which :mod:`.tree_sums` finds; the nearest of all is found by trying every size that bounds do not
+exclude.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
+from typing import Any, Self
+
+import numpy as np
+
+from psilearn._backend import Compute
+from psilearn._linalg import Array
+from psilearn._utils.samples import Index, Samples
+from psilearn.decoding.distances import first_smallest
+from psilearn.decoding.label_sets.found_sets import FoundSets
+from psilearn.decoding.label_sets.label_rows import rows_of_labels
+from psilearn.decoding.label_sets.listable import ListableLabelSets
+from psilearn.decoding.label_sets.range_bounds import RangeBounds
+from psilearn.decoding.label_sets.set_limits import MAX_COUNT, MAX_LISTED_SETS, SetLimits
+from psilearn.decoding.label_sets.size_forms import SizeForm, find_size_form
+from psilearn.decoding.label_sets.size_queries import SizeQueries
+from psilearn.decoding.label_sets.size_search import SIZES_AT_ONCE, visit_ranges
+from psilearn.decoding.label_sets.size_weights import SizeWeights
+from psilearn.decoding.label_sets.solver import iter_query_blocks
+from psilearn.decoding.label_sets.tree_sums import Preorder
+from psilearn.embedding import Embedding
+from psilearn.kernels import Dice, HierarchicalDice, Hierarchy
+
+
+class ConsistentLabelSets(ListableLabelSets):
+    """All label sets that contain the parents of their labels: ``model.predict(X, candidates="all")``.
+
+    If the hierarchy is a tree, or several trees, the nearest set is found exactly with the output kernels
+    :class:`~psilearn.kernels.HierarchicalDice` and those of :func:`has_all_label_sets`, in O(L s) operations per query
+    and size s. For everything else, such as the k nearest sets, conformal sets, and hierarchies in which a label has
+    several parents, the sets are listed, up to 65,536 of them; if there are more, give candidates.
+
+    A tie of sizes goes to the smallest set; among sets of one size any of those that tie may be returned.
+
+    Parameters
+    ----------
+    embedding : Embedding, default=None
+        The embedding of a model. None until the sets are passed to a method of a model.
+    known : array or CSR matrix of shape (n, L), default=None
+        Some label sets, in the form in which predictions are returned.
+    hierarchy : Hierarchy, default=None
+        The parents of the labels. None stands for the hierarchy of the output kernel.
+    min_labels : int, default=0
+        The smallest number of labels of a set, with ancestors. 1 excludes the empty set.
+    max_labels : int, default=None
+        The largest number of labels of a set, with ancestors. None stands for L.
+
+    See Also
+    --------
+    AllLabelSets : All label sets, without a hierarchy.
+    psilearn.kernels.Hierarchy : Labels in a tree or in an acyclic graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.decoding import ConsistentLabelSets
+    >>> from psilearn.embedding import Embedding
+    >>> from psilearn.kernels import HierarchicalDice, Hierarchy
+    >>> kernel = HierarchicalDice(Hierarchy([-1, 0, 0, 1]))
+    >>> known = np.array([[1, 1, 0, 1], [1, 0, 1, 0]])
+    >>> sets = ConsistentLabelSets(Embedding(kernel, known, np.eye(2)), known)
+    >>> sets.nearest(np.array([[0.5, 0.5]]), k=1).nearest
+    array([[1, 1, 1, 1]])
+    >>> sets.max_size
+    7
+    """
+
+    n_labels = None
+
+    def __init__(
+        self,
+        embedding: Embedding | None = None,
+        known: Samples | None = None,
+        *,
+        hierarchy: Hierarchy | None = None,
+        min_labels: int = 0,
+        max_labels: int | None = None,
+    ) -> None:
+        self.embedding = embedding
+        self.known = known
+        self.hierarchy = hierarchy
+        self.min_labels = min_labels
+        self.max_labels = max_labels
+
+    def __repr__(self) -> str:
+        if self.known is None and self.embedding is None:
+            return f"ConsistentLabelSets(min_labels={self.min_labels}, max_labels={self.max_labels})"
+        count = self._max_size()
+        number = f"{count:,}" if count < MAX_COUNT else f"more than {MAX_LISTED_SETS:,}"
+        return f"ConsistentLabelSets({number} sets of {self._n_labels} labels)"
+
+    @cached_property
+    def landmark_rows(self) -> Any:
+        """The landmarks of the embedding as CSR rows (r, L) of zeros and ones, as the kernel compares them."""
+        rows = self._to_rows(self._known_embedding().landmarks)
+        return self._hierarchy.close(rows) if self._closes_sets else rows
+
+    @property
+    def _closes_sets(self) -> bool:
+        """Whether the kernel compares sets with their ancestors."""
+        return self.embedding is not None and type(self.embedding.kernel) is HierarchicalDice
+
+    @cached_property
+    def _hierarchy(self) -> Hierarchy:
+        """The validated hierarchy."""
+        kernel = None if self.embedding is None else self.embedding.kernel
+        own = getattr(kernel, "hierarchy", None)
+        hierarchy = own if self.hierarchy is None else self.hierarchy
+        if not isinstance(hierarchy, Hierarchy):
+            raise TypeError(
+                f"ConsistentLabelSets needs hierarchy, a psilearn.kernels.Hierarchy, or the output kernel "
+                f"HierarchicalDice; got hierarchy={hierarchy!r:.80} and the kernel {kernel!r}."
+            )
+        if own is not None and own != hierarchy:
+            raise ValueError("hierarchy of ConsistentLabelSets is not the hierarchy of the output kernel.")
+        if hierarchy.n_labels != self._n_labels:
+            raise ValueError(
+                f"hierarchy has {hierarchy.n_labels} labels, but the outputs of the model have {self._n_labels}."
+            )
+        return hierarchy
+
+    @cached_property
+    def _limits(self) -> SetLimits:
+        return SetLimits.of(self._hierarchy.n_labels, self.min_labels, self.max_labels, None, "at_most_one")
+
+    @cached_property
+    def _preorder(self) -> Preorder:
+        return Preorder.of(self._hierarchy)
+
+    @property
+    def _form(self) -> SizeForm | None:
+        """The form of the kernel on consistent sets."""
+        return find_size_form(Dice() if self._closes_sets else self._known_embedding().kernel)
+
+    def _copy(self, embedding: Embedding | None, known: Samples) -> Self:
+        limits = {"min_labels": self.min_labels, "max_labels": self.max_labels}
+        return type(self)(embedding, known, hierarchy=self.hierarchy, **limits)  # type: ignore[arg-type]
+
+    def _max_size(self) -> int:
+        if self._hierarchy.is_tree:
+            return self._preorder.count_sets(self._limits.min_size, self._limits.max_size, MAX_COUNT)
+        count = sum(1 for _ in islice(self._iter_sets(), MAX_LISTED_SETS + 1))
+        return count if count <= MAX_LISTED_SETS else MAX_COUNT
+
+    def _max_listed(self) -> int:
+        return MAX_LISTED_SETS
+
+    def _advice(self) -> str:
+        if not self._hierarchy.is_tree:
+            label = next(j for j, parents in enumerate(self._hierarchy.parents) if len(parents) > 1)
+            return f"the nearest set is found in a tree only, but label {label} has several parents."
+        if not self._has_solver(1):
+            return f"the nearest set is found with HierarchicalDice, Dice and Linear, but not with {self._kernel_name}."
+        return 'candidates="known" are the known sets, and max_labels of ConsistentLabelSets limits the sizes.'
+
+    @property
+    def _kernel_name(self) -> str:
+        return repr(None if self.embedding is None else self.embedding.kernel)
+
+    def _iter_sets(self) -> Iterator[tuple[int, ...]]:
+        """Yield all consistent sets of allowed sizes; parents come before children."""
+        order, parents = self._hierarchy._order.tolist(), self._hierarchy.parents
+        stack: list[tuple[int, frozenset[int]]] = [(0, frozenset())]
+        while stack:
+            place, chosen = stack.pop()
+            if place == len(order):
+                if len(chosen) >= self._limits.min_size:
+                    yield tuple(sorted(chosen))
+                continue
+            label = order[place]
+            if len(chosen) < self._limits.max_size and chosen.issuperset(parents[label]):
+                stack.append((place + 1, chosen | {label}))
+            stack.append((place + 1, chosen))
+
+    def _list_rows(self) -> Any:
+        sets = sorted(self._iter_sets(), key=lambda labels: (len(labels), labels))
+        labels = np.array([j for labels in sets for j in labels], dtype=np.intp)
+        return rows_of_labels(labels, np.array([len(labels) for labels in sets], dtype=np.intp), self._n_labels)
+
+    def _has_solver(self, k: int) -> bool:
+        return k == 1 and self.embedding is not None and self._hierarchy.is_tree and self._form is not None
+
+    def _solve(self, Z: Any, basis: Any, k: int, compute: Compute) -> FoundSets:
+        form = self._form
+        assert form is not None
+        weights = SizeWeights(form, self.landmark_rows)
+        blocks = iter_query_blocks(weights, self._limits, Z, basis, compute.on_numpy())
+        return FoundSets.join([self._select(queries) for queries in blocks], k, self._n_labels)
+
+    def _select(self, queries: SizeQueries) -> FoundSets:
+        """Return the nearest consistent set of each query."""
+        sizes = self._limits.sizes
+        D = self._best_of_sizes(queries)
+        columns, least = first_smallest(D, queries.slack(sizes))
+        chosen = sizes[columns[:, 0]]
+        mask = self._preorder.best_sets(queries.weights.weights_of_each(queries.vectors, chosen), chosen)
+        return FoundSets(rows_of_labels(np.nonzero(mask)[1], chosen, self._n_labels), least)
+
+    def _best_of_sizes(self, queries: SizeQueries) -> Array:
+        """Return the distance of the nearest consistent set of each size, (b, S); ∞ for sizes that bounds exclude."""
+        sizes = self._limits.sizes
+        if queries.weights.form.separable:
+            sums = self._preorder.best_sums(queries.vectors[0], int(sizes[-1]))
+            return queries.distances(sums[:, sizes] * queries.weights.coefficients(sizes)[:, 0], sizes)
+        return visit_ranges(queries, 1, self._visit)
+
+    def _visit(
+        self, bounds: RangeBounds, queries: SizeQueries, rows: Index, sizes: Index, k: int
+    ) -> tuple[Array, Array]:
+        """Return the distance of the nearest set of each size, (b, S), and the smallest of them, for some queries."""
+        queries = queries.take(rows)
+        scores = np.empty((len(queries), len(sizes)))
+        for first in range(0, len(sizes), SIZES_AT_ONCE):
+            part = sizes[first : first + SIZES_AT_ONCE]
+            sums = self._preorder.best_sums(queries.weights.weights(queries.vectors, part), int(part[-1]))
+            scores[:, first : first + len(part)] = sums[np.arange(len(part)), :, part].T
+        D = queries.distances(scores, sizes)
+        return D, D.min(axis=1)
