@@ -40,7 +40,11 @@ def _is_integer(value: Any) -> bool:
 
 def check_names(names: Any) -> tuple[str, ...]:
     """Return the names of labels; raise if they are not distinct texts."""
-    labels = () if isinstance(names, str) or not hasattr(names, "__iter__") or np.ndim(names) == 0 else tuple(names)
+    labels = (
+        ()
+        if isinstance(names, str) or not hasattr(names, "__iter__") or getattr(names, "ndim", 1) != 1
+        else tuple(names)
+    )
     if not labels or not all(isinstance(name, str) for name in labels) or len(set(labels)) < len(labels):
         raise ValueError(f"names must be a sequence of distinct texts, one per label; got {names!r:.80}.")
     return labels
