@@ -72,6 +72,7 @@ LEFT_OUT: dict[str, str] = {
             "load_eurlex4k",
             "load_mediamill",
             "load_usps",
+            "load_metabolite_records",
             "load_metabolites",
             "data_home",
         ],

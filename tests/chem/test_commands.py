@@ -18,6 +18,7 @@ from psilearn.io.saved_models import claim_model_folder
 from tests.chem.chemistry import smiles_list, spectra_of
 
 run = CliRunner().invoke
+TRAIN = ("metabolites", "train", "{w}/train.parquet", "--candidates", "{w}/lib", "-o", "{w}/m4")
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +166,8 @@ def test_a_library_is_embedded_and_shown(folder):
             "contains other files",
         ),
         (["metabolites", "train", "{w}/mine.parquet", "--candidates", "{w}/lib", "-o", "{w}/m3"], "No spectrum"),
+        ([*TRAIN, "--polarity", "negative"], "No spectrum"),
+        ([*TRAIN, "--polarity", "both signs"], "polarity must be"),
         (["metabolites", "rank", "{w}/mine.parquet", "--model", "{w}", "--candidates", "{w}/lib"], "not a saved model"),
         (["metabolites", "rank", "{w}/absent", "--model", "{w}/model", "--candidates", "{w}/lib"], "not a file"),
         (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from psilearn.chem import metabolites, molecules, spectra
-    from psilearn.chem.metabolite_data import load_metabolites
+    from psilearn.chem.metabolite_data import load_metabolite_records, load_metabolites
     from psilearn.chem.metabolites import MetaboliteIdentifier, Query, Ranking, rank_spectra, train
     from psilearn.chem.molecules import (
         Adduct,
@@ -55,6 +55,7 @@ __all__ = [
     "SubformulaKernel",
     "group_spectra",
     "iter_spectra",
+    "load_metabolite_records",
     "load_metabolites",
     "merge_spectra",
     "metabolites",
@@ -69,7 +70,7 @@ __all__ = [
 ]
 
 _NAMES_BY_MODULE = {
-    "psilearn.chem.metabolite_data": ("load_metabolites",),
+    "psilearn.chem.metabolite_data": ("load_metabolite_records", "load_metabolites"),
     "psilearn.chem.metabolites": ("MetaboliteIdentifier", "Query", "Ranking", "rank_spectra", "train"),
     "psilearn.chem.molecules": (
         "Adduct",

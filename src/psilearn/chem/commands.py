@@ -136,6 +136,9 @@ def train_model(
     ] = 0.1,
     adduct: AdductOption = None,
     merge: MergeOption = None,
+    polarity: Annotated[
+        str, typer.Option(help="Which spectra are used: positive, negative or both. Others are left out.")
+    ] = "both",
     seed: Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)] = 0,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a model in the folder, once the new one is complete.")
@@ -149,6 +152,7 @@ def train_model(
     problems: list[Problem] = []
     with report_errors(), _compute_on(device):
         from psilearn.chem.metabolites import train
+        from psilearn.chem.metabolites.polarity import select_polarity
         from psilearn.chem.metabolites.saved_identifier import encode_identifier
         from psilearn.chem.molecules import CandidateLibrary
         from psilearn.chem.spectra import read_spectra
@@ -159,7 +163,7 @@ def train_model(
             problems += read.problems
             start = perf_counter()
             identifier = train(
-                _merge(read.spectra, merge),
+                _merge(select_polarity(read.spectra, polarity), merge),
                 library,
                 method=method,
                 unlabeled=unlabeled,

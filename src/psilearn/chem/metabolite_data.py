@@ -1,13 +1,18 @@
-"""The metabolites dataset: spectra of known molecules, and the candidate molecules of each."""
+"""The metabolites datasets: spectra of known molecules, and the candidate molecules of each."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from psilearn._utils.reading import convert_read_errors
 from psilearn.chem.molecules import read_molecules
-from psilearn.chem.spectra import read_spectra
+from psilearn.chem.spectra import Spectrum, read_spectra
 from psilearn.datasets.catalogue import DATASETS
 
 
@@ -42,6 +47,7 @@ def load_metabolites() -> Bunch:
 
     See Also
     --------
+    load_metabolite_records : Load the single records, also of negative ions.
     psilearn.chem.train : Train a model on spectra of known molecules.
     psilearn.datasets : Loaders of the other datasets.
 
@@ -61,19 +67,75 @@ def load_metabolites() -> Bunch:
             f"{spectra_file.parent} has {len(spectra)} spectra and {len(candidates.smiles)} candidates; expected "
             f"{dataset.n_train} and {dataset.n_outputs}."
         )
-    with convert_read_errors(spectra_file, "a table of this dataset"):
-        columns = {
-            "inchikeys": np.array([spectrum.metadata["inchikey14"] for spectrum in spectra]),
-            "fold": np.array([int(spectrum.metadata["fold"]) for spectrum in spectra]),
-            "licences": np.array([spectrum.metadata["license"] for spectrum in spectra]),
-            "noncommercial": np.array([spectrum.metadata["noncommercial"] == "True" for spectrum in spectra]),
-        }
     return Bunch(
         spectra=spectra,
-        **columns,
+        **_columns(spectra, spectra_file),
         candidates=candidates,
         unlabeled=read_molecules(unlabeled_file),
         DESCR=dataset.description,
         licence=dataset.licence,
         source=dataset.source,
     )
+
+
+def load_metabolite_records() -> Bunch:
+    """Load the single tandem mass spectra of MassBank, of nine adducts and both polarities, with their molecules.
+
+    The file is read from the data home; nothing is downloaded. Reading needs the extra ``psilearn[chem]`` and takes 8
+    seconds.
+
+    Returns
+    -------
+    Bunch
+        Dictionary-like object with the following attributes.
+
+        - ``spectra`` : list of 69,662 :class:`~psilearn.chem.spectra.Spectrum` with adduct, formula and SMILES, named
+          by their accession; ``metadata`` has the fields ``collision_energy``, ``instrument`` and
+          ``instrument_family``.
+        - ``inchikeys`` : array of shape (69662,), the first block of the InChIKey of each molecule, of 5973 molecules.
+        - ``fold`` : array of shape (69662,), the fold of the molecule in :func:`load_metabolites`, −1 if it is not
+          there.
+        - ``licences`` : array of shape (69662,), the license of each spectrum.
+        - ``noncommercial`` : array of shape (69662,), whether that license excludes commercial use.
+        - ``DESCR``, ``licence`` and ``source`` : description, license and origin of the dataset.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file is not in the data home.
+    ValueError
+        If the file is not that of this dataset.
+
+    See Also
+    --------
+    load_metabolites : Load merged spectra of [M+H]+ ions, and candidate molecules.
+    merge_spectra : Merge the spectra of one ion.
+
+    Examples
+    --------
+    >>> from psilearn.chem import load_metabolite_records
+    >>> data = load_metabolite_records()  # doctest: +SKIP
+    >>> sorted({spectrum.adduct for spectrum in data.spectra})[:2]  # doctest: +SKIP
+    ['[M+CH3COO]-', '[M+Cl]-']
+    """
+    dataset = DATASETS["metabolite_records"]
+    (file,) = dataset.fetch()[1]
+    spectra = read_spectra(file, cleaning=None).spectra
+    columns = _columns(spectra, file)
+    if (len(spectra), len(np.unique(columns["inchikeys"]))) != (dataset.n_train, dataset.n_outputs):
+        raise ValueError(
+            f"{file} has {len(spectra)} spectra of {len(np.unique(columns['inchikeys']))} molecules; expected "
+            f"{dataset.n_train} and {dataset.n_outputs}."
+        )
+    return Bunch(spectra=spectra, **columns, DESCR=dataset.description, licence=dataset.licence, source=dataset.source)
+
+
+def _columns(spectra: Sequence[Spectrum], file: Path) -> dict[str, NDArray[Any]]:
+    """Return the fields of spectra that are columns of both datasets."""
+    with convert_read_errors(file, "a table of this dataset"):
+        return {
+            "inchikeys": np.array([spectrum.metadata["inchikey14"] for spectrum in spectra]),
+            "fold": np.array([int(spectrum.metadata["fold"]) for spectrum in spectra]),
+            "licences": np.array([spectrum.metadata["license"] for spectrum in spectra]),
+            "noncommercial": np.array([spectrum.metadata["noncommercial"] == "True" for spectrum in spectra]),
+        }

@@ -224,6 +224,27 @@ _ALL = (
         ),
         "per row (column license); 520 molecules CC BY-NC-SA",
     ),
+    Dataset(
+        "metabolite_records",
+        "Metabolite records: the single tandem mass spectra of MassBank, of nine adducts and both polarities, each "
+        "with its collision energy and instrument; folds as those of the merged spectra. Licenses vary by row.",
+        *(69_662, 0, None, 5973),
+        "MassBank consortium, MassBank-data 2025.05.1 (cite records by their accession).",
+        "https://github.com/MassBank/MassBank-data",
+        (
+            Form(
+                "metabolites",
+                (
+                    RemoteFile(
+                        "metabolites/records.parquet",
+                        sha256="1ae2cf43525830a37057ef6e1bddf73675b9bba9b5ade3b6208386054f93aaa3",
+                        size=7_399_264,
+                    ),
+                ),
+            ),
+        ),
+        "per row (column license)",
+    ),
 )
 
 DATASETS = {dataset.name: dataset for dataset in _ALL}

@@ -14,7 +14,9 @@ from sklearn.exceptions import NotFittedError
 
 from psilearn import IOKR, KDE, OEL
 from psilearn._backend import computing
-from psilearn.chem.metabolites import MetaboliteIdentifier, rank_spectra, train
+from psilearn.chem.metabolites import MetaboliteIdentifier, Query, Ranking, rank_spectra, train
+from psilearn.chem.metabolites.labeled_spectra import find_labeled
+from psilearn.chem.spectra import Problem
 from psilearn.io import read_notes, save_model
 from tests.chem.chemistry import smiles_list, spectra_of
 from tests.manifests import write_sealed
@@ -206,3 +208,33 @@ def test_a_model_without_finite_distances_is_reported(tmp_path, identifier, libr
     broken.model_.regression_.coefficients[:] = np.nan
     with pytest.raises(ValueError, match=r"finite"):
         broken.predict(spectra[:1], library)
+
+
+def test_spectra_of_another_polarity_are_rejected_with_the_reason(identifier, library, spectra):
+    assert identifier.polarities_ == ("positive",)
+    negative = spectra_of([spectrum.smiles for spectrum in spectra[:2]], adduct="[M-H]-")
+    unstated = [replace(negative[0], adduct=None), replace(negative[0], adduct=None, metadata={"ionmode": "negative"})]
+    for problem in identifier.rank([*negative, *unstated], library):
+        assert isinstance(problem, Problem)
+        assert "on positive ions only" in problem.reason or "it is that of [M-H]-" in problem.reason
+    accepted = list(identifier.rank(unstated, library, query=Query(by="formula")))
+    assert all(isinstance(ranking, Ranking) for ranking in accepted)
+
+
+def test_adducts_that_are_not_stated_are_found_in_training(library, spectra):
+    mixed = [spectra[0], *spectra_of([spectra[1].smiles], adduct="[M-H]-"), *spectra_of([spectra[2].smiles])]
+    unstated = [replace(spectrum, adduct=None, formula=None) for spectrum in mixed]
+    labeled, problems = find_labeled([*unstated, replace(unstated[0], precursor_mz=1.0)], library)
+    assert not problems
+    assert [spectrum.adduct for spectrum in labeled.spectra] == ["[M+H]+", "[M-H]-", "[M+H]+", None]
+    assert [spectrum.formula for spectrum in labeled.spectra[:3]] == [spectrum.formula for spectrum in mixed]
+    assert labeled.adducts == ("[M+H]+", "[M-H]-")
+
+
+def test_one_model_of_both_polarities_ranks_both(library, spectra):
+    smiles = [spectrum.smiles for spectrum in spectra[:20]]
+    both = [*spectra[:20], *spectra_of(smiles, seed=1, adduct="[M-H]-")]
+    identifier = MetaboliteIdentifier(method="iokr", calibration=0).fit(both, library)
+    assert identifier.polarities_ == ("positive", "negative")
+    rankings = list(identifier.rank([both[0], both[20]], library))
+    assert all(isinstance(ranking, Ranking) for ranking in rankings)

@@ -37,6 +37,9 @@ def test_formula_and_mass_find_the_same_candidates(library, spectra):
         assert find(replace(spectrum, formula=None), library, ppm=5) == by_mass
 
 
+H = {"adducts": ("[M+H]+",)}
+
+
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
@@ -44,6 +47,11 @@ def test_formula_and_mass_find_the_same_candidates(library, spectra):
         ({"formula": "sugar"}, {}, "'sugar' is not a molecular formula"),
         ({"adduct": "[M+Na]+"}, {}, "the formula, the adduct or the precursor is wrong"),
         ({"adduct": "[M+Na]+"}, {"adducts": ("[M+H]+",)}, r"trained on \[M\+H\]\+"),
+        ({"adduct": "[M-H]-"}, H, r"of a negative ion \(\[M-H\]-\), but the model was trained on positive ions only"),
+        ({"adduct": None, "metadata": {"ionmode": "negative"}}, H, "of a negative ion, but .* on positive ions only"),
+        ({"adduct": None, "metadata": {"charge": "1-"}}, H, "of a negative ion, but .* on positive ions only"),
+        ({"adduct": None}, {"adducts": ("[M-H]-",)}, r"no adduct, and its precursor .* as \[M-H\]-.* of \[M\+H\]\+$"),
+        ({"adduct": None, "precursor_mz": 99.0}, H, r"no adduct, and its precursor 99.0000 is not that of .* trained$"),
         ({"adduct": "sodium"}, {}, "'sodium' is not an adduct"),
         ({"formula": None, "adduct": None}, {}, "no adduct, and no formula"),
         ({"precursor_mz": None}, {}, "no precursor_mz, from which"),
@@ -57,6 +65,17 @@ def test_formula_and_mass_find_the_same_candidates(library, spectra):
 def test_spectra_without_candidates_are_rejected(library, spectra, change, options, message):
     with pytest.raises(ValueError, match=message):
         find(replace(spectra[0], **change), library, **options)
+
+
+@pytest.mark.parametrize("metadata", [{}, {"ionmode": "Positive"}, {"charge": "+1"}, {"charge": "0"}, {"ionmode": "?"}])
+def test_spectra_without_adduct_are_accepted_if_their_precursor_is_that_of_an_accepted_one(library, spectra, metadata):
+    spectrum = replace(spectra[0], adduct=None, metadata=metadata)
+    assert find(spectrum, library, adducts=("[M-H]-", "[M+H]+")) == find(spectra[0], library)
+
+
+def test_spectra_of_any_polarity_are_accepted_without_a_list_of_adducts(library, spectra):
+    negative = spectra_of(smiles_list()[:1], adduct="[M-H]-")[0]
+    assert find(negative, library) == find(replace(negative, adduct=None), library) == find(spectra[0], library)
 
 
 @pytest.mark.parametrize("bad", [{"by": "name"}, {"ppm": 0}, {"ppm": np.nan}])

@@ -60,7 +60,10 @@ class MetaboliteIdentifier(LibrarySearch):
     fingerprints_ : Fingerprints
         The fingerprints that describe molecules.
     adducts_ : tuple of str
-        The adducts of the training spectra.
+        The adducts of the training spectra. Where none is stated, it is found by formula and precursor, among the
+        common ones.
+    polarities_ : tuple of str
+        The polarities of these adducts, "positive" or "negative" or both. Spectra of another polarity are rejected.
     training_ : dict
         The training data and the parameters that were chosen, as plain data.
     problems_ : list of Problem

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psilearn._utils.samples import Index, match
+from psilearn.chem.metabolites.polarity import find_adduct
 from psilearn.chem.metabolites.queries import check_precursor
 from psilearn.chem.molecules import Adduct, CandidateLibrary, Formula
 from psilearn.chem.spectra import Problem, Spectrum
@@ -58,7 +59,10 @@ class LabeledSpectra:
 
 
 def find_labeled(spectra: Sequence[Spectrum], library: CandidateLibrary) -> tuple[LabeledSpectra, list[Problem]]:
-    """Return the spectra that can be used for training, and the reasons why the others cannot."""
+    """Return the spectra that can be used for training, and the reasons why the others cannot.
+
+    The spectra have the formulas of their SMILES and, if none is stated, the common adduct that fits to the precursor.
+    """
     table = library.fingerprints([spectrum.smiles or "" for spectrum in spectra])
     problems: list[Problem] = []
     usable: list[int] = []
@@ -76,9 +80,15 @@ def find_labeled(spectra: Sequence[Spectrum], library: CandidateLibrary) -> tupl
         in_library.append(index >= 0)
         sets.append(candidates if index >= 0 else np.concatenate([candidates, true_bits]))
         truth.append(index if index >= 0 else len(candidates))
-    kept = [spectra[i] for i in usable]
+    kept = [_complete(spectra[i], table.formulas[i]) for i in usable]
     labeled = LabeledSpectra(kept, table.bits[usable], sets, np.array(truth, dtype=np.intp), np.array(in_library))
     return labeled, problems
+
+
+def _complete(spectrum: Spectrum, formula: str) -> Spectrum:
+    """Return a spectrum with its formula and with an adduct, if one is stated or fits to formula and precursor."""
+    adduct = find_adduct(spectrum, Formula.parse(formula)) if spectrum.adduct is None else spectrum.adduct
+    return replace(spectrum, formula=formula, adduct=adduct)
 
 
 def _reason_to_reject(spectrum: Spectrum, formula: str) -> str | None:

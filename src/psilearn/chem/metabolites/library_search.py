@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 
 from psilearn import IOKR, OEL
 from psilearn._utils.fitted_state import fitted_snapshot
+from psilearn.chem.metabolites.polarity import polarities_of
 from psilearn.chem.metabolites.queries import Query
 from psilearn.chem.metabolites.rank import Ranker, Ranking
 from psilearn.chem.molecules import CandidateLibrary, Fingerprints
@@ -23,6 +24,11 @@ class LibrarySearch(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
     model_: IOKR | OEL
     fingerprints_: Fingerprints
     adducts_: tuple[str, ...]
+
+    @property
+    def polarities_(self) -> tuple[str, ...]:
+        """The polarities of the adducts; empty if they are unknown."""
+        return polarities_of(self.adducts_)
 
     def rank(
         self,

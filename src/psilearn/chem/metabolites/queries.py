@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from psilearn._utils import validation
+from psilearn.chem.metabolites.polarity import PRECURSOR_TOLERANCE, find_adduct, polarities_of, polarity_of
 from psilearn.chem.molecules import Adduct, CandidateLibrary, Formula
 from psilearn.chem.spectra import Spectrum
 
 METHODS = ("auto", "formula", "mass")
-PRECURSOR_TOLERANCE = 0.5  # Da between the recorded precursor and that of the formula
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,10 @@ class Query:
         return rows, description
 
     def check_adduct(self, spectrum: Spectrum) -> None:
-        """Raise an error if a spectrum has an adduct that cannot be parsed or is not accepted.
+        """Raise an error if a spectrum has an adduct that cannot be parsed, or an ion that is not accepted.
+
+        Without an adduct, the polarity is known by ``metadata["ionmode"]`` or a signed ``metadata["charge"]``, and an
+        accepted adduct must give the formula the precursor of the spectrum.
 
         Parameters
         ----------
@@ -112,7 +115,8 @@ class Query:
         Raises
         ------
         ValueError
-            If the adduct cannot be parsed or is not among ``adducts``.
+            If the adduct cannot be parsed, if adduct or polarity are not those of ``adducts``, or if there is no
+            adduct, and none of them agrees with formula and precursor.
 
         See Also
         --------
@@ -123,13 +127,38 @@ class Query:
         >>> from psilearn.chem import Query, Spectrum
         >>> Query(adducts=("[M+H]+",)).check_adduct(Spectrum([29.04], [1.0], adduct="[M+H]+"))
         """
-        if spectrum.adduct is None:
+        adduct = None if spectrum.adduct is None else Adduct.parse(spectrum.adduct)
+        if not self.adducts:
             return
-        adduct = Adduct.parse(spectrum.adduct)
-        if self.adducts and adduct.key not in {Adduct.parse(accepted).key for accepted in self.adducts}:
+        self._check_polarity(spectrum)
+        if adduct is None:
+            self._check_unstated_adduct(spectrum)
+        elif adduct.key not in {Adduct.parse(accepted).key for accepted in self.adducts}:
             raise ValueError(
                 f"its adduct is {adduct}, but the model was trained on {', '.join(self.adducts)}: other adducts break "
                 f"in other ways"
+            )
+
+    def _check_polarity(self, spectrum: Spectrum) -> None:
+        polarity, known = polarity_of(spectrum), polarities_of(self.adducts)
+        if polarity is not None and known and polarity not in known:
+            adduct = "" if spectrum.adduct is None else f" ({spectrum.adduct})"
+            raise ValueError(
+                f"it is of a {polarity} ion{adduct}, but the model was trained on {known[0]} ions only "
+                f"({', '.join(self.adducts)}): train a model on spectra of {polarity} ions"
+            )
+
+    def _check_unstated_adduct(self, spectrum: Spectrum) -> None:
+        """Raise an error if the precursor of a spectrum with a formula belongs to none of the accepted adducts."""
+        if spectrum.formula is None or spectrum.precursor_mz is None:
+            return
+        formula = Formula.parse(spectrum.formula)
+        if find_adduct(spectrum, formula, self.adducts) is None:
+            other = find_adduct(spectrum, formula)
+            raise ValueError(
+                f"it has no adduct, and its precursor {spectrum.precursor_mz:.4f} is not that of {formula} as "
+                f"{' or '.join(self.adducts)}, on which the model was trained"
+                f"{'' if other is None else f'; it is that of {other}'}"
             )
 
     def _find_by_formula(self, spectrum: Spectrum, library: CandidateLibrary) -> tuple[slice, str]:
