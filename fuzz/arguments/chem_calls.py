@@ -67,6 +67,9 @@ def _molecule_calls() -> Iterator[Call]:
     arguments = {"smiles": SMILES, "cache": None, "n_jobs": None}
     skipped = {**STARTS_PROCESSES, "cache": ("text",)}
     yield Call("psilearn.chem.Fingerprints.__call__", chem.Fingerprints(), arguments, not_attacked=skipped)
+    yield Call("psilearn.chem.molecule_graph", chem.molecule_graph, {"molecule": "CCO", "kekulize": True})
+    yield Call("psilearn.chem.molecule_graphs", chem.molecule_graphs, {"molecules": SMILES, "kekulize": True})
+    yield Call("psilearn.chem.graph_to_smiles", chem.graph_to_smiles, {"graph": chem.molecule_graph("CCO")})
     yield Call("psilearn.chem.read_molecules", chem.read_molecules, {"path": file_with("CCO a\nCOC b\n", ".smi")})
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.arguments.attempts import Call, Fresh
+from fuzz.arguments.kernel_calls import GRAPHS
 from fuzz.arguments.model_calls import fitted
 from fuzz.arguments.tiny_data import LABELS, LABELS_NEW, NUMBERS, RANKS, ROWS, X_NEW, N, X, file_with, new_path
 from fuzz.targets.tables import save_table_model
@@ -70,6 +71,11 @@ def _function_calls() -> Iterator[Call]:
         yield Call(f"psilearn.metrics.{name} of orders", getattr(metrics, name), orders)
     arguments = {"Y_true": LABELS, "Y_pred": LABELS[::-1].copy(), "kernel": Dice()}
     yield Call("psilearn.metrics.kernel_loss", metrics.kernel_loss, arguments, aliases=PAIR_ALIASES)
+    arguments = {"Y_true": GRAPHS, "Y_pred": GRAPHS[::-1], "edge_labels": True, "time_limit": 1.0}
+    yield Call("psilearn.metrics.graph_edit_distance", metrics.graph_edit_distance, arguments)
+    yield Call(
+        "psilearn.metrics.BoundedMean", metrics.BoundedMean, {"values": NUMBERS, "lower": NUMBERS - 1}, may_be_nan=True
+    )
     yield Call("psilearn.metrics.Mean", metrics.Mean, {"values": NUMBERS}, may_be_nan=True)
     arguments = {"positions": POSITIONS, "k": 2, "ties": "expected"}
     yield Call("psilearn.metrics.top_k_accuracy", metrics.top_k_accuracy, arguments)

@@ -30,6 +30,8 @@ def _same_text(a: Any, b: Any) -> float:
     return float(_flat_numbers(a) == _flat_numbers(b))
 
 
+GRAPHS = [kernels.Graph("C" * n + "O", [(i, i + 1, 1) for i in range(n)]) for n in range(1, 7)]
+GRAPH_PARAMETERS = {"n_features": 64, "normalize": True, "base": Linear()}
 KERNEL_PARAMETERS: dict[str, tuple[dict[str, Any], Any]] = {
     "Dice": ({"packed": False}, LABELS),
     "Tanimoto": ({"packed": False}, LABELS),
@@ -49,6 +51,13 @@ KERNEL_PARAMETERS: dict[str, tuple[dict[str, Any], Any]] = {
     "MismatchSubstrings": (
         {"alphabet": "abc", "length": 2, "mismatches": 1, "n_features": None, "normalize": True, "base": Linear()},
         WORDS,
+    ),
+    "VertexHistogram": ({**GRAPH_PARAMETERS}, GRAPHS),
+    "EdgeHistogram": ({"ends": True, **GRAPH_PARAMETERS}, GRAPHS),
+    "ShortestPaths": ({"max_length": 2, **GRAPH_PARAMETERS}, GRAPHS),
+    "WeisfeilerLehman": (
+        {"depth": 2, "edge_labels": True, "cores": False, "normalize_depths": False, **GRAPH_PARAMETERS},
+        GRAPHS,
     ),
     "Normalized": ({"kernel": Linear()}, X),
     "Pairwise": ({"function": _same_text}, X),
@@ -94,6 +103,9 @@ def kernel_calls() -> Iterator[Call]:
                 subject,
                 {"name": ("*",)},
             )
+    arguments = {"graphs": GRAPHS, "node_label": "label", "edge_label": "label", "name": "graphs"}
+    yield Call("psilearn.kernels.as_graphs", kernels.as_graphs, arguments, not_attacked={"name": ("*",)})
+    yield Call("psilearn.kernels.Graph", kernels.Graph, {"node_labels": ["C", "O"], "edges": [(0, 1, 2)]})
     items = {"kernels": [Linear(), Gaussian(0.5)]}
     yield Call("psilearn.kernels.uniform", _gram(kernels.uniform), items)
     yield Call("psilearn.kernels.weighted", _gram(kernels.weighted), {**items, "weights": [1.0, 2.0]})

@@ -35,7 +35,9 @@ from psilearn.kernels import (
     Substrings,
     Sum,
     Tanimoto,
+    WeisfeilerLehman,
 )
+from tests.kernels.graph.graph_cases import graphs
 
 PROPERTY = settings(max_examples=12, deadline=None, derandomize=True)
 
@@ -85,6 +87,7 @@ spectra = st.lists(
     min_size=2,
     max_size=7,
 )
+labeled_graphs = st.lists(graphs(max_nodes=3), min_size=2, max_size=7)
 places = st.lists(st.integers(0, 6), min_size=2, max_size=9).map(np.array)
 
 _features = np.random.default_rng(0).normal(size=(7, 3))
@@ -139,6 +142,7 @@ CASES = [
     Case("losses in ppm, counted", ProbabilityProduct("losses", width=300.0, unit="ppm", power=0.0), spectra),
     Case("precursor", PrecursorMass(width=10.0), spectra),
     Case("spectra", spectrum_kernel(width=0.02), spectra),
+    Case("gaussian over subtrees", WeisfeilerLehman(1, n_features=256, base=Gaussian(0.5)), labeled_graphs),
     Case("sum", Sum(Linear(), Gaussian(gamma=0.2)), rows, sparse=True),
     Case("product", Product(Kemeny(partial=True), Gaussian(gamma=0.2)), rankings),
     Case("scaled", Scaled(Tanimoto(), 2.5), sets, sparse=True),

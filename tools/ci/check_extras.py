@@ -19,6 +19,8 @@ PROGRAMS = {
     "torch": "from psilearn.neural import NeuralRegressor; import torch",
     "dask": "import psilearn, dask.array, distributed",
     "ann": "import psilearn.decoding, faiss",
+    "graph": "import psilearn.metrics, networkx, ot",
+    "grakel": "import psilearn.kernels.graph, grakel",
     "serve": "import psilearn, fastapi, uvicorn",
     "docs": "import psilearn, sphinx, sphinx_gallery, numpydoc, myst_parser",
     "test": "import psilearn, pytest, hypothesis",

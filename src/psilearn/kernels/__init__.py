@@ -9,6 +9,16 @@ from psilearn.kernels.combine import Aligned, alignf, centered_alignment, unifor
 from psilearn.kernels.conversion import as_kernel, as_output_kernel
 from psilearn.kernels.feature_kernel import FeatureKernel
 from psilearn.kernels.gaussian import Gaussian, Laplacian
+from psilearn.kernels.graph import (
+    EdgeHistogram,
+    GraKeLKernel,
+    Graph,
+    GraphKernel,
+    ShortestPaths,
+    VertexHistogram,
+    WeisfeilerLehman,
+    as_graphs,
+)
 from psilearn.kernels.hierarchy import HierarchicalDice, Hierarchy
 from psilearn.kernels.kernel import Kernel, Normalized, Product, Scaled, Sum
 from psilearn.kernels.linear import Linear, Polynomial
@@ -21,10 +31,14 @@ from psilearn.kernels.string import GappySubstrings, MismatchSubstrings, Substri
 __all__ = [
     "Aligned",
     "Dice",
+    "EdgeHistogram",
     "FeatureKernel",
     "GappySubstrings",
     "Gaussian",
     "GaussianTanimoto",
+    "GraKeLKernel",
+    "Graph",
+    "GraphKernel",
     "Hamming",
     "HierarchicalDice",
     "Hierarchy",
@@ -42,10 +56,14 @@ __all__ = [
     "RankingKernel",
     "RowKernel",
     "Scaled",
+    "ShortestPaths",
     "Substrings",
     "Sum",
     "Tanimoto",
+    "VertexHistogram",
+    "WeisfeilerLehman",
     "alignf",
+    "as_graphs",
     "as_kernel",
     "as_output_kernel",
     "centered_alignment",

@@ -5,6 +5,7 @@ Each function returns a :class:`Mean`, a float that also carries its standard er
 """
 
 from psilearn.metrics.candidate_metrics import TIES, TruthPositions, mean_reciprocal_rank, top_k_accuracy
+from psilearn.metrics.graph_metrics import BoundedMean, graph_edit_distance
 from psilearn.metrics.hierarchy_metrics import hierarchical_f1, hierarchical_precision, hierarchical_recall
 from psilearn.metrics.kernel_metrics import kernel_loss
 from psilearn.metrics.label_metrics import f1_score, hamming_loss, jaccard_score, subset_accuracy
@@ -13,9 +14,11 @@ from psilearn.metrics.ranking_metrics import kendall_tau, pairwise_accuracy, spe
 
 __all__ = [
     "TIES",
+    "BoundedMean",
     "Mean",
     "TruthPositions",
     "f1_score",
+    "graph_edit_distance",
     "hamming_loss",
     "hierarchical_f1",
     "hierarchical_precision",

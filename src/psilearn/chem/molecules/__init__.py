@@ -4,6 +4,7 @@ from psilearn.chem.molecules.fingerprints import Fingerprints, FingerprintTable
 from psilearn.chem.molecules.formulas import Adduct, Formula
 from psilearn.chem.molecules.library import CandidateLibrary
 from psilearn.chem.molecules.molecule_files import MoleculeList, read_molecules
+from psilearn.chem.molecules.molecule_graphs import graph_to_smiles, molecule_graph, molecule_graphs
 
 __all__ = [
     "Adduct",
@@ -12,5 +13,8 @@ __all__ = [
     "Fingerprints",
     "Formula",
     "MoleculeList",
+    "graph_to_smiles",
+    "molecule_graph",
+    "molecule_graphs",
     "read_molecules",
 ]

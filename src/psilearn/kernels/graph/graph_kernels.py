@@ -1,0 +1,225 @@
+"""Kernels on graphs by counts of labels of nodes, of edges and of pairs of nodes, hashed into CSR rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from psilearn._utils import validation
+from psilearn._utils.samples import Samples
+from psilearn.kernels.feature_kernel import FeatureKernel
+from psilearn.kernels.graph.graph_arrays import Codes, GraphArrays, mix, to_arrays
+from psilearn.kernels.graph.labeled_graph import Graph, as_graphs
+from psilearn.kernels.kernel import Kernel
+
+MAX_FEATURES = 2**31 - 1  # columns are 32-bit numbers
+MAX_GRAPHS = 16384  # graphs whose features are computed together
+EDGE_SALT, PATH_SALT = 1 << 32, 1 << 33  # different substructures have different codes
+
+
+class GraphKernel(FeatureKernel):
+    """The base class of kernels on graphs that count substructures.
+
+    A substructure is a 64-bit hash of its labels, and its column is this hash modulo ``n_features``: the rows
+    of new graphs, of landmarks and of chunks on different machines agree, and nothing is learned from data. Two of the
+    m substructures of a graph share a column with probability of about m²/(2·n_features).
+
+    A subclass has the parameters ``n_features``, ``normalize`` and ``base`` and implements ``_counts``.
+
+    See Also
+    --------
+    WeisfeilerLehman : Counts of subtrees.
+    ShortestPaths : Counts of pairs of nodes and their distance.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import GraphKernel, VertexHistogram
+    >>> isinstance(VertexHistogram(), GraphKernel)
+    True
+    """
+
+    n_features: Any
+
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> list[Graph]:
+        super()._check(A, name, allow_1d)
+        return as_graphs(A, name=name)
+
+    def _features(self, A: Any) -> Any:
+        blocks = [self._count(to_arrays(A[i : i + MAX_GRAPHS])) for i in range(0, len(A), MAX_GRAPHS)]
+        return blocks[0] if len(blocks) == 1 else sparse.vstack(blocks, "csr")
+
+    def _count(self, graphs: GraphArrays) -> Any:
+        """Return the features of some graphs as CSR rows."""
+        return sum(self._counts(graphs, self._width()))
+
+    def _width(self) -> int:
+        n_features = validation.check_count(self.n_features, "n_features")
+        if n_features > MAX_FEATURES:
+            raise ValueError(f"n_features must be at most {MAX_FEATURES}; got {n_features}.")
+        return n_features
+
+    def _counts(self, graphs: GraphArrays, n_features: int) -> Iterator[Any]:
+        """Yield CSR rows of counts, whose sum are the features."""
+        raise TypeError(f"{type(self).__name__} must implement _counts(graphs, n_features), CSR rows of counts.")
+
+
+class VertexHistogram(GraphKernel):
+    """The kernel of graphs that counts nodes: φ(a) is the number of nodes with each label.
+
+    Parameters
+    ----------
+    n_features : int, default=2**18
+        The number of columns of hashed features, at most 2³¹ − 1.
+    normalize : bool, default=True
+        Whether features are divided by their Euclidean length: k(a, a) = 1 with the default ``base``.
+    base : Kernel, default=None
+        The kernel on the features. None stands for :class:`Linear`.
+
+    See Also
+    --------
+    EdgeHistogram : The same for edges.
+    WeisfeilerLehman : Labels of nodes and of their neighborhoods.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Graph, VertexHistogram
+    >>> VertexHistogram(normalize=False)([Graph("CCO", [(0, 1), (1, 2)]), Graph("CO", [(0, 1)])])
+    array([[5., 3.],
+           [3., 2.]])
+    """
+
+    def __init__(self, *, n_features: int = 2**18, normalize: bool = True, base: Kernel | None = None) -> None:
+        self.n_features = n_features
+        self.normalize = normalize
+        self.base = base
+
+    def _counts(self, graphs: GraphArrays, n_features: int) -> Iterator[Any]:
+        yield graphs.count(graphs.owner, mix(graphs.labels), n_features)
+
+
+class EdgeHistogram(GraphKernel):
+    """The kernel of graphs that counts edges: φ(a) is the number of edges with each label.
+
+    Parameters
+    ----------
+    ends : bool, default=True
+        Whether the labels of the two nodes of an edge belong to what is counted, in any order.
+    n_features : int, default=2**18
+        The number of columns of hashed features, at most 2³¹ − 1.
+    normalize : bool, default=True
+        Whether features are divided by their Euclidean length: k(a, a) = 1 with the default ``base``. Graphs without
+        edges have no features.
+    base : Kernel, default=None
+        The kernel on the features. None stands for :class:`Linear`.
+
+    See Also
+    --------
+    VertexHistogram : The same for nodes.
+    ShortestPaths : Pairs of nodes at any distance.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import EdgeHistogram, Graph
+    >>> EdgeHistogram(normalize=False)([Graph("CCO", [(0, 1), (1, 2)]), Graph("OC", [(0, 1)])])
+    array([[2., 1.],
+           [1., 1.]])
+    """
+
+    def __init__(
+        self, *, ends: bool = True, n_features: int = 2**18, normalize: bool = True, base: Kernel | None = None
+    ) -> None:
+        self.ends = ends
+        self.n_features = n_features
+        self.normalize = normalize
+        self.base = base
+
+    def _counts(self, graphs: GraphArrays, n_features: int) -> Iterator[Any]:
+        edges = graphs.source < graphs.target  # one of the two directions
+        source, target, codes = graphs.source[edges], graphs.target[edges], graphs.edge_labels[edges]
+        if validation.check_bool(self.ends, "ends"):
+            codes = mix(codes, _unordered(graphs.labels[source], graphs.labels[target]))
+        yield graphs.count(graphs.owner[source], mix(EDGE_SALT, codes), n_features)
+
+
+class ShortestPaths(GraphKernel):
+    """The shortest-path kernel of graphs: φ(a) counts ordered pairs of nodes by their two labels and their distance.
+
+    The distance is the number of edges of a shortest path; pairs without a path are not counted, labels of edges are
+    ignored. Cost: m³ operations per graph of m nodes.
+
+    Parameters
+    ----------
+    max_length : int, default=None
+        The largest distance that is counted. None counts all.
+    n_features : int, default=2**18
+        The number of columns of hashed features, at most 2³¹ − 1.
+    normalize : bool, default=True
+        Whether features are divided by their Euclidean length: k(a, a) = 1 with the default ``base``. Graphs without
+        edges have no features.
+    base : Kernel, default=None
+        The kernel on the features. None stands for :class:`Linear`.
+
+    See Also
+    --------
+    WeisfeilerLehman : Subtrees, with labels of edges.
+
+    References
+    ----------
+    Borgwardt and Kriegel, *Shortest-path kernels on graphs*, 2005.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Graph, ShortestPaths
+    >>> ShortestPaths(normalize=False)([Graph("CCO", [(0, 1), (1, 2)]), Graph("CO", [(0, 1)])])
+    array([[8., 2.],
+           [2., 2.]])
+    """
+
+    def __init__(
+        self,
+        *,
+        max_length: int | None = None,
+        n_features: int = 2**18,
+        normalize: bool = True,
+        base: Kernel | None = None,
+    ) -> None:
+        self.max_length = max_length
+        self.n_features = n_features
+        self.normalize = normalize
+        self.base = base
+
+    def _counts(self, graphs: GraphArrays, n_features: int) -> Iterator[Any]:
+        longest = np.inf if self.max_length is None else validation.check_count(self.max_length, "max_length")
+        sizes = np.bincount(graphs.owner, minlength=graphs.n_graphs)
+        starts = np.cumsum(sizes) - sizes
+        for size in np.unique(sizes):
+            chosen = np.flatnonzero(sizes == size)
+            lengths = _path_lengths(graphs, chosen, starts, size)
+            graph, i, j = np.nonzero((lengths > 0) & (lengths <= longest) & np.isfinite(lengths))
+            first = starts[chosen[graph]]
+            ends = graphs.labels[first + i], graphs.labels[first + j]
+            codes = mix(PATH_SALT, lengths[graph, i, j].astype(np.uint64), *ends)
+            yield graphs.count(chosen[graph], codes, n_features)
+
+
+def _path_lengths(graphs: GraphArrays, chosen: Any, starts: Any, size: int) -> Any:
+    """Return the lengths of shortest paths in graphs of the same size, (g, size, size), by Floyd and Warshall."""
+    place = np.full(graphs.n_graphs, -1)
+    place[chosen] = np.arange(len(chosen))
+    owner = graphs.owner[graphs.source]
+    edges = place[owner] >= 0
+    owner, source, target = owner[edges], graphs.source[edges], graphs.target[edges]
+    lengths = np.full((len(chosen), size, size), np.inf, np.float32)
+    lengths[:, np.arange(size), np.arange(size)] = 0
+    lengths[place[owner], source - starts[owner], target - starts[owner]] = 1
+    for k in range(size):
+        np.minimum(lengths, lengths[:, :, k, None] + lengths[:, None, k, :], out=lengths)
+    return lengths
+
+
+def _unordered(a: Codes, b: Codes) -> Codes:
+    """Return a hash of two codes that does not depend on their order."""
+    return mix(np.minimum(a, b), np.maximum(a, b))
