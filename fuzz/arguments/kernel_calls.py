@@ -33,6 +33,8 @@ def _same_text(a: Any, b: Any) -> float:
 GRAPHS = [kernels.Graph("C" * n + "O", [(i, i + 1, 1) for i in range(n)]) for n in range(1, 7)]
 GRAPH_PARAMETERS = {"n_features": 64, "normalize": True, "base": Linear()}
 KERNEL_PARAMETERS: dict[str, tuple[dict[str, Any], Any]] = {
+    "Curves": ({"grid": [0.0, 1.0, 3.0], "width": 0.5}, X),
+    "Hellinger": ({}, LABELS + 1.0),
     "Dice": ({"packed": False}, LABELS),
     "Tanimoto": ({"packed": False}, LABELS),
     "GaussianTanimoto": ({"gamma": 0.5, "packed": False}, LABELS),
@@ -106,6 +108,11 @@ def kernel_calls() -> Iterator[Call]:
     arguments = {"graphs": GRAPHS, "node_label": "label", "edge_label": "label", "name": "graphs"}
     yield Call("psilearn.kernels.as_graphs", kernels.as_graphs, arguments, not_attacked={"name": ("*",)})
     yield Call("psilearn.kernels.Graph", kernels.Graph, {"node_labels": ["C", "O"], "edges": [(0, 1, 2)]})
+    weights = {"kernel": Linear(), "A": X, "weights": np.eye(N)}
+    yield Call("psilearn.kernels.pre_image", kernels.pre_image, weights)
+    yield Call(
+        "psilearn.kernels.has_pre_image", kernels.has_pre_image, {"kernel": Linear()}, not_attacked={"kernel": ("*",)}
+    )
     items = {"kernels": [Linear(), Gaussian(0.5)]}
     yield Call("psilearn.kernels.uniform", _gram(kernels.uniform), items)
     yield Call("psilearn.kernels.weighted", _gram(kernels.weighted), {**items, "weights": [1.0, 2.0]})

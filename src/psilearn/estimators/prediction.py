@@ -14,13 +14,13 @@ from psilearn._utils import validation
 from psilearn._utils.fitted_state import fitted_snapshot
 from psilearn._utils.samples import Samples, check_collection, n_samples
 from psilearn.decoding import RankedCandidates, TopK, ranked_candidates
-from psilearn.estimators.conformal_model import ConformalModel
 from psilearn.estimators.dask_inputs import require_memory
 from psilearn.estimators.lazy_prediction import lazy_predictions, lazy_top_k
+from psilearn.estimators.mean_prediction import MeanPredictor
 from psilearn.metrics import TruthPositions, kernel_loss
 
 
-class OutputKernelPredictor(ConformalModel):
+class OutputKernelPredictor(MeanPredictor):
     """The methods of a fitted model that predict."""
 
     def predict(self, X: Samples, candidates: Any = None) -> Samples:

@@ -7,6 +7,7 @@ cloned, inspected and searched like any scikit-learn estimator.
 from psilearn.kernels.binary import Dice, GaussianTanimoto, Tanimoto
 from psilearn.kernels.combine import Aligned, alignf, centered_alignment, uniform, weighted
 from psilearn.kernels.conversion import as_kernel, as_output_kernel
+from psilearn.kernels.curves import Curves
 from psilearn.kernels.feature_kernel import FeatureKernel
 from psilearn.kernels.gaussian import Gaussian, Laplacian
 from psilearn.kernels.graph import (
@@ -19,10 +20,12 @@ from psilearn.kernels.graph import (
     WeisfeilerLehman,
     as_graphs,
 )
+from psilearn.kernels.hellinger import Hellinger
 from psilearn.kernels.hierarchy import HierarchicalDice, Hierarchy
 from psilearn.kernels.kernel import Kernel, Normalized, Product, Scaled, Sum
 from psilearn.kernels.linear import Linear, Polynomial
 from psilearn.kernels.objects import Pairwise, Precomputed
+from psilearn.kernels.pre_images import has_pre_image, pre_image
 from psilearn.kernels.ranking_kernel import RankingKernel
 from psilearn.kernels.ranking_kernels import Hamming, Kemeny, Lehmer
 from psilearn.kernels.row_kernel import RowKernel
@@ -30,6 +33,7 @@ from psilearn.kernels.string import GappySubstrings, MismatchSubstrings, Substri
 
 __all__ = [
     "Aligned",
+    "Curves",
     "Dice",
     "EdgeHistogram",
     "FeatureKernel",
@@ -40,6 +44,7 @@ __all__ = [
     "Graph",
     "GraphKernel",
     "Hamming",
+    "Hellinger",
     "HierarchicalDice",
     "Hierarchy",
     "Kemeny",
@@ -67,6 +72,8 @@ __all__ = [
     "as_kernel",
     "as_output_kernel",
     "centered_alignment",
+    "has_pre_image",
+    "pre_image",
     "uniform",
     "weighted",
 ]

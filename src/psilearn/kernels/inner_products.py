@@ -160,6 +160,13 @@ def _by_sparse(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
         finish((rows[i] @ columns).toarray(), i, slice(0, B.shape[0]))
 
 
+def combine_rows(rows: Any, weights: Array) -> Array:
+    """Return weights·rows as a dense array in float64, for dense or CSR rows."""
+    if sparse.issparse(rows):
+        return np.asarray((rows.T.astype(np.float64) @ weights.T).T)
+    return weights @ rows.astype(np.float64)
+
+
 def paired_inner_products(A: Any, B: Any) -> Any:
     """Return ⟨aᵢ, bᵢ⟩ for each i in float64, for dense or CSR rows; a tensor for rows on a device."""
     if is_on_device(A, B):

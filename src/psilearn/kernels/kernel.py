@@ -238,6 +238,13 @@ class Scaled(_Composite):
         self.kernel = kernel
         self.scale = scale
 
+    @property
+    def _has_pre_image(self) -> bool:  # type: ignore[override]
+        return self.kernel._has_pre_image
+
+    def _pre_image(self, A: Any, weights: Array) -> Array:
+        return self.kernel._pre_image(A, weights)  # all features have the same factor
+
     def _block(self, A: Any, B: Any, compute: Compute) -> Any:
         block = _part_block(self.kernel, A, B, compute)
         block *= validation.check_positive(self.scale, "scale")

@@ -28,13 +28,12 @@ from psilearn.kernels.inner_products import fill_diagonal, to_gaussians, to_squa
 
 PAIRED_BLOCK = 64  # rows of the blocks whose diagonals are k(aᵢ, bᵢ)
 
-PAIRED_BLOCK = 64  # rows of the blocks whose diagonals are k(aᵢ, bᵢ)
-
 
 class KernelEvaluation(BaseEstimator):
     """Validated objects, and blocks and diagonals of them from ``_block`` and ``_diag``."""
 
     supports_torch: bool = False
+    _has_pre_image: bool = False  # whether _pre_image is implemented
     _returns_new_block = False  # whether each call of _block returns a new array, which may be overwritten
 
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
@@ -135,6 +134,10 @@ class KernelEvaluation(BaseEstimator):
 
     def _diag(self, A: Any) -> Any:
         raise TypeError(f"{type(self).__name__} must implement _diag(A), which returns k(a, a) for each object.")
+
+    def _pre_image(self, A: Any, weights: Array) -> Array:
+        """Return the objects whose features are nearest to the combinations Σ_l w_l ψ(a_l), for weights (q, r)."""
+        raise TypeError(f"{type(self).__name__} has no pre-images in closed form.")
 
     def _paired(self, A: Any, B: Any) -> Any:
         """Return k(aᵢ, bᵢ) from the diagonals of small blocks."""

@@ -9,7 +9,7 @@ from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples, has_nonzero
 from psilearn.kernels import euclidean
-from psilearn.kernels.inner_products import in_strips, inner_products, paired_inner_products
+from psilearn.kernels.inner_products import combine_rows, in_strips, inner_products, paired_inner_products
 from psilearn.kernels.row_kernel import RowKernel
 
 
@@ -31,6 +31,7 @@ class Linear(RowKernel):
 
     supports_torch = True
     _returns_new_block = True
+    _has_pre_image = True
 
     def _block(self, A: Any, B: Any, compute: Compute) -> Any:
         return inner_products(A, B, compute)
@@ -49,6 +50,9 @@ class Linear(RowKernel):
 
     def _gaussians(self, left: Any, right: Any, gamma: float, compute: Compute) -> Array:
         return euclidean.gaussians(left, right, gamma, compute)
+
+    def _pre_image(self, A: Any, weights: Array) -> Array:
+        return combine_rows(A, weights)
 
     def _underflows(self, A: Samples) -> bool:
         return has_nonzero(A)

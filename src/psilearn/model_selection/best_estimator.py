@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Self
 
+from psilearn._linalg import Array
 from psilearn._utils.samples import Samples
 from psilearn.conformal import PredictionSets
 from psilearn.decoding import RankedCandidates, TopK
@@ -86,6 +87,34 @@ class BestEstimatorPredictions(BestEstimatorEmbedding):
         array([[0, 1]])
         """
         return self._best().predict_topk(X, k, self._chosen(candidates))
+
+    def predict_mean(self, X: Samples) -> Array:
+        """Predict the output whose feature is nearest to the prediction of the best estimator among all outputs.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+
+        Returns
+        -------
+        ndarray of shape (n, d) or (n,)
+            The predicted rows of numbers, in float64.
+
+        See Also
+        --------
+        psilearn.OEL.predict_mean : Which output kernels allow it, and how it is computed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import IOKRCV
+        >>> from psilearn.kernels import Gaussian, Linear
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> IOKRCV(Gaussian(5.0), Linear(), alphas=1e-6, cv=2).fit(X, X).predict_mean([[0.51]]).round(3)
+        array([[0.51]])
+        """
+        return self._best().predict_mean(X)
 
     def rank_candidates(
         self,

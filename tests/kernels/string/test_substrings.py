@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from psilearn import IOKR, OEL, load_model, save_model
-from psilearn.kernels import Gaussian, Linear, Substrings
+from psilearn._backend import computing, to_numpy
+from psilearn.kernels import GappySubstrings, Gaussian, Linear, MismatchSubstrings, Substrings
 from tests.kernels.string.pattern_counts import ALPHABET, PROPERTY, block_of, count_substrings, strings
 
 LONG_WORDS = ["banana", "bandana", "ananas", "cabana", "savanna", "panama", "manna", "anna"]
@@ -43,6 +44,17 @@ def test_idf_equals_scikit_learns_weights_of_character_grams():
     new = ["bana", "manna"]  # TfidfVectorizer ignores grams that it has not seen
     expected = (vectors.transform(new) @ vectors.transform(LONG_WORDS).T).toarray()
     np.testing.assert_allclose(kernel(new, LONG_WORDS), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Substrings(2), Substrings(2, n_features=4), GappySubstrings(2, 4), MismatchSubstrings("abcdmnpsv", 2)]
+)
+def test_positive_semidefinite_on_numpy_and_torch(kernel):
+    values = kernel.gram(LONG_WORDS)
+    assert np.linalg.eigvalsh(values)[0] > -1e-12
+    pytest.importorskip("torch")
+    with computing(device="cpu"):
+        np.testing.assert_allclose(to_numpy(kernel(LONG_WORDS)), values, atol=1e-14)
 
 
 def test_idf_requires_fit():
