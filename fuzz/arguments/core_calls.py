@@ -155,6 +155,9 @@ def _candidate_calls() -> Iterator[Call]:
     yield Call("psilearn.conformal.scores_of_truth", _scores_of_truth, {"Z": Z, "truth": LABELS_NEW})
     arguments = {"Z": Z, "k": 2, "ties": "expected", "limit": 1.0}
     yield Call("psilearn.decoding.ranked_candidates", _ranked, arguments)
+    parts = list(decoding.ranked_candidates(Z, fitted("psilearn.IOKR").candidates_, NUMPY))
+    arguments = {"parts": parts, "k": 2, "ties": "expected", "limit": 1.0}
+    yield Call("psilearn.decoding.join_rankings", decoding.join_rankings, arguments)
     for name in ("SharedCandidates", "PerExampleCandidates"):
         outputs: Any = {"outputs": LABELS} if name == "SharedCandidates" else {"sets": [LABELS] * len(X_NEW)}
         make = getattr(decoding, name)

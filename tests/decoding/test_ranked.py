@@ -6,7 +6,7 @@ import sklearn
 
 from psilearn._backend import current_compute
 from psilearn.conformal import prediction_sets, threshold
-from psilearn.decoding import PerExampleCandidates, SharedCandidates, ranked_candidates
+from psilearn.decoding import PerExampleCandidates, SharedCandidates, join_rankings, ranked_candidates
 from psilearn.embedding import Embedding
 from psilearn.kernels import Linear
 
@@ -62,6 +62,31 @@ def test_all_candidates_in_order(form, ties, k, working_memory):
         ):
             np.testing.assert_allclose(mine, expected[:k], atol=1e-12)
         assert ranked.n_candidates == len(outputs) and ranked.set_size == (scores <= 2.5).sum()
+
+
+@pytest.mark.parametrize("ties", ["expected", "optimistic", "pessimistic"])
+@pytest.mark.parametrize("k", [None, 4])
+def test_rankings_of_parts_are_joined_to_that_of_all_candidates(ties, k):
+    compute, z = current_compute(), Z[:1]
+    whole = np.concatenate(SETS)
+    (expected,) = ranked_candidates(
+        z, PerExampleCandidates([whole]).for_embedding(E), compute, k=k, ties=ties, limit=2.5
+    )
+    parts = list(ranked_candidates(np.repeat(z, 8, axis=0), forms()["sets"][0], compute))
+    joined = join_rankings(parts, k=k, ties=ties, limit=2.5)
+    for name in ("indices", "distances", "margins", "positions", "scores", "in_set", "outputs"):
+        np.testing.assert_allclose(getattr(joined, name), getattr(expected, name), atol=1e-12, err_msg=name)
+    assert (joined.n_candidates, joined.set_size) == (expected.n_candidates, expected.set_size)
+    assert join_rankings(parts, ties=ties).set_size is None
+
+
+def test_only_complete_rankings_are_joined():
+    parts = list(ranked_candidates(Z, forms()["sets"][0], current_compute(), k=1))
+    for bad in ([], parts):
+        with pytest.raises(ValueError, match="rankings of all candidates"):
+            join_rankings(bad)
+    with pytest.raises(TypeError, match="parts must be a list"):
+        join_rankings(parts[0])
 
 
 def test_without_calibration_there_are_no_sets():

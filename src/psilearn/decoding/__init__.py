@@ -7,7 +7,7 @@ from psilearn.decoding.candidates import Candidates
 from psilearn.decoding.label_sets import AllLabelSets, ConsistentLabelSets, NearLabelSets, has_all_label_sets
 from psilearn.decoding.path_decoder import PathDecoder
 from psilearn.decoding.per_example import PerExampleCandidates
-from psilearn.decoding.ranked import RankedCandidates, ranked_candidates
+from psilearn.decoding.ranked import RankedCandidates, join_rankings, ranked_candidates
 from psilearn.decoding.sharded import ShardedCandidates
 from psilearn.decoding.shared import SharedCandidates
 from psilearn.decoding.top_k import TopK
@@ -28,5 +28,6 @@ __all__ = [
     "as_candidates",
     "has_all_label_sets",
     "has_all_rankings",
+    "join_rankings",
     "ranked_candidates",
 ]

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from psilearn._backend import Compute
 from psilearn._linalg import Array
 from psilearn._utils import validation
-from psilearn._utils.samples import Index, Samples, take
+from psilearn._utils.samples import Index, Samples, concat, take
 from psilearn.decoding.candidates import Candidates, RankedRow
 from psilearn.metrics import TIES
 
@@ -49,6 +49,7 @@ class RankedCandidates:
     See Also
     --------
     ranked_candidates : Rank the candidates of predicted embeddings.
+    join_rankings : Join the rankings of parts of the candidates.
     psilearn.OEL.rank_candidates : Rank the candidates of inputs.
 
     Examples
@@ -136,6 +137,69 @@ def ranked_candidates(
     n_kept = None if k is None else validation.check_count(k, "k")
     rows = enumerate(candidates.ranked(Z, compute))
     return (_rank(row, candidates.outputs_of(i), n_kept, ties, limit) for i, row in rows)
+
+
+def join_rankings(
+    parts: Sequence[RankedCandidates], *, k: int | None = None, ties: str = "expected", limit: float | None = None
+) -> RankedCandidates:
+    """Join the rankings of the candidates of one example, which were ranked in parts, into one ranking.
+
+    Each part may have its own prediction, for example if the example has several possible descriptions. Candidates of
+    different parts are compared by their distances.
+
+    Parameters
+    ----------
+    parts : sequence of RankedCandidates
+        Rankings of all candidates of each part (``k=None``). The candidates of the result are those of the first part,
+        then those of the second part, and so on.
+    k : int, default=None
+        The number of nearest candidates to return. None returns all.
+    ties : {"expected", "optimistic", "pessimistic"}, default="expected"
+        The position of candidates that tie: the mean of their places, the first of them or the last one.
+    limit : float, default=None
+        The largest conformal score in a set. None if the model is not calibrated.
+
+    Returns
+    -------
+    RankedCandidates
+        The ranked candidates of all parts.
+
+    Raises
+    ------
+    ValueError
+        If there is no part, or a part does not have all of its candidates.
+
+    See Also
+    --------
+    ranked_candidates : Rank the candidates of each example.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn._backend import NUMPY
+    >>> from psilearn.decoding import PerExampleCandidates, join_rankings, ranked_candidates
+    >>> from psilearn.embedding import Embedding
+    >>> from psilearn.kernels import Linear
+    >>> sets = PerExampleCandidates([np.array([[2.0]]), np.array([[0.0], [3.0]])])
+    >>> candidates = sets.for_embedding(Embedding(Linear(), np.eye(1), np.eye(1)))
+    >>> join_rankings(list(ranked_candidates(np.array([[0.5], [0.5]]), candidates, NUMPY))).indices
+    array([1, 0, 2])
+    """
+    validation.check_option(ties, TIES, "ties")
+    limit = None if limit is None else validation.check_real(limit, "limit")
+    n_kept = None if k is None else validation.check_count(k, "k")
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, RankedCandidates) for part in parts):
+        raise TypeError(f"parts must be a list of RankedCandidates; got {parts!r:.80}.")
+    if not parts or any(len(part.indices) < part.n_candidates for part in parts):
+        raise ValueError("parts must be rankings of all candidates, at least one; rank them with k=None.")
+    starts = np.cumsum([0, *(part.n_candidates for part in parts[:-1])])
+    indices = np.concatenate([part.indices + start for part, start in zip(parts, starts, strict=True)])
+    distances = np.concatenate([part.distances for part in parts])
+    order = np.lexsort((indices, distances))
+    distances = distances[order]
+    first, last = (np.searchsorted(distances, distances, side=side) for side in ("left", "right"))
+    row = RankedRow(indices[order], distances, first, last)
+    return _rank(row, concat([part.candidates for part in parts]), n_kept, ties, limit)
 
 
 def _rank(row: RankedRow, outputs: Samples, k: int | None, ties: str, limit: float | None) -> RankedCandidates:

@@ -16,6 +16,7 @@ from psilearn.chem.metabolites.similarity import Mixture, SpectrumSimilarity
 from psilearn.datasets.home import cache_home
 from psilearn.decoding import Candidates, PerExampleCandidates
 from psilearn.experiments.experiment import Array, Context
+from psilearn.experiments.metabolite_records import load_merged_records
 from psilearn.kernels import GaussianTanimoto, Kernel
 
 DEFAULT_JOBS = 2  # processes that compute fingerprints
@@ -70,7 +71,8 @@ class Task:
 def load_task(context: Context) -> Task:
     """Compare all spectra and find the candidates of each; the library is built once and stored."""
     config = context.config
-    data = load_metabolites()
+    is_protonated = config["adduct"] == "[M+H]+"
+    data = load_metabolites() if is_protonated else load_merged_records(config["adduct"])
     fingerprints = Fingerprints(tuple(config["fingerprints"]))
     library = _open_library(data.candidates, fingerprints, context)
     context.log("fingerprints of unlabeled molecules")
@@ -95,7 +97,7 @@ def load_task(context: Context) -> Task:
     context.log(f"kernels of {len(spectra)} spectra")
     return Task(
         labeled=labeled,
-        similarity=SpectrumSimilarity.of(spectra, config["width"]),
+        similarity=SpectrumSimilarity.of(spectra, config["width"], formulas=config["formulas"]),
         output_kernel=GaussianTanimoto(config["output_gamma"], packed=True),
         fold=data.fold[: len(spectra)],
         formulas=np.array(formulas),

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from psilearn._utils import validation
 from psilearn._utils.samples import Index
+from psilearn.chem.metabolites.formula_variants import iter_variants, needs_formula
 from psilearn.chem.metabolites.queries import Query
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Problem, Spectrum
-from psilearn.conformal import p_values
-from psilearn.decoding import PerExampleCandidates, RankedCandidates, SharedCandidates
+from psilearn.conformal import p_values, threshold
+from psilearn.decoding import PerExampleCandidates, RankedCandidates, SharedCandidates, join_rankings
 from psilearn.metrics import TIES
 
 if TYPE_CHECKING:
@@ -194,13 +195,33 @@ class Ranker:
     ) -> Iterator[RankedCandidates]:
         if not spectra:
             return iter(())
+        if needs_formula(self.model.input_kernel):
+            return self._rank_by_formula(spectra, rows, embedded)
+        return self._rank_parts(spectra, rows, embedded, self.k)
+
+    def _rank_by_formula(
+        self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None
+    ) -> Iterator[RankedCandidates]:
+        """Compare the candidates of each formula with the spectrum as this formula explains it."""
+        adducts = self.query.adducts
+        variants = [list(iter_variants(*pair, self.library, adducts)) for pair in zip(spectra, rows, strict=True)]
+        flat = [variant for part in variants for variant in part]
+        ranked = self._rank_parts([spectrum for spectrum, _ in flat], [part for _, part in flat], embedded, None)
+        scores = getattr(self.model, "calibration_scores_", None)
+        limit = None if scores is None else threshold(scores, self.coverage)
+        for part in variants:
+            yield join_rankings([next(ranked) for _ in part], k=self.k, ties=self.ties, limit=limit)
+
+    def _rank_parts(
+        self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None, k: int | None
+    ) -> Iterator[RankedCandidates]:
         if embedded is None:
             candidates = PerExampleCandidates([self.library.bits[part] for part in rows])
         else:
             candidates = embedded.per_example(rows)
         coverage = self.coverage if hasattr(self.model, "calibration_scores_") else None
         ranked: Iterator[RankedCandidates] = self.model.rank_candidates(
-            spectra, candidates, k=self.k, ties=self.ties, coverage=coverage
+            spectra, candidates, k=k, ties=self.ties, coverage=coverage
         )
         return ranked
 

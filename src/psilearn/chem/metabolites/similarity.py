@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn.chem.spectra import Spectrum
-from psilearn.chem.spectrum_kernels import ProbabilityProduct
+from psilearn.chem.spectrum_kernels import FEATURES, ProbabilityProduct
+from psilearn.chem.subformula_kernels import SubformulaKernel
+from psilearn.chem.subformula_rows import FORMULAS
 from psilearn.kernels import Aligned, Gaussian, Kernel, Precomputed, uniform, weighted
 
 COMBINATIONS = ("uniform", "alignf")
-N_KERNELS = 2  # on peaks and on neutral losses
+POWERS = (0.0, 0.5)  # of intensities, in kernels on formulas: counted, and weighted by square roots
 
 
 @dataclass(frozen=True)
@@ -45,18 +47,23 @@ class Mixture:
 
 @dataclass(frozen=True)
 class SpectrumSimilarity:
-    """Normalized kernels on peaks and on neutral losses, and their matrices over n training spectra.
+    """Normalized kernels on peaks, neutral losses and their formulas, and their matrices over n training spectra.
 
-    Cost: all pairs of close peaks. Memory: n² numbers per kernel.
+    Cost: all pairs of close peaks, and 2 ms per spectrum for formulas. Memory: n² numbers per kernel.
     """
 
     kernels: Sequence[Kernel]  # on spectra
     matrices: Sequence[NDArray[np.float64]]  # each (n, n)
 
     @classmethod
-    def of(cls, spectra: Sequence[Spectrum], width: float = 0.005, unit: str = "Da") -> SpectrumSimilarity:
-        """Compare peaks and neutral losses of all spectra."""
-        kernels = [ProbabilityProduct(of, width=width, unit=unit).normalized() for of in ("peaks", "losses")]
+    def of(
+        cls, spectra: Sequence[Spectrum], width: float = 0.005, unit: str = "Da", *, formulas: bool = False
+    ) -> SpectrumSimilarity:
+        """Compare peaks and neutral losses of all spectra; with ``formulas``, also those of fragments and losses."""
+        parts: list[Kernel] = [ProbabilityProduct(of, width=width, unit=unit) for of in FEATURES]
+        if formulas:
+            parts += [SubformulaKernel(of, power) for of in FORMULAS for power in POWERS]
+        kernels = [part.normalized() for part in parts]
         matrices = [np.asarray(kernel.gram(spectra, remedy="Train on fewer spectra.")) for kernel in kernels]
         return cls(kernels, matrices)
 
@@ -67,7 +74,7 @@ class SpectrumSimilarity:
     def weights(self, mixture: Mixture, outputs: NDArray[np.uint8], output_kernel: Kernel) -> list[float]:
         """Return the weights of a mixture that is fitted to all spectra and their outputs, one per kernel."""
         if mixture.combination == "uniform":
-            return [1 / N_KERNELS] * N_KERNELS
+            return [1 / len(self.kernels)] * len(self.kernels)
         kernels = [Precomputed(matrix) for matrix in self.matrices]
         aligned = Aligned(kernels, output_kernel).fit(np.arange(len(outputs)), outputs)
         return [float(weight) for weight in aligned.weights_]
