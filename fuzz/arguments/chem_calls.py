@@ -150,7 +150,7 @@ def _identifier_calls() -> Iterator[Call]:
     arguments: dict[str, Any]
     others: dict[str, Any]
     arguments = {"spectra": make_spectra(), "library": make_library(), "query": None}
-    others = {"k": 2, "coverage": 0.5, "ties": "expected"}
+    others = {"k": 2, "coverage": 0.5, "ties": "expected", "whole_set": False}
     yield Call("psilearn.chem.MetaboliteIdentifier.predict", make_identifier().predict, arguments)
     rank = make_identifier().rank
     yield Call("psilearn.chem.MetaboliteIdentifier.rank", lambda **given: list(rank(**given)), {**arguments, **others})

@@ -125,6 +125,15 @@ def test_spectra_of_one_ion_are_merged(folder, spectra):
     assert rank(folder, "--merge", "energy").exit_code == 2
 
 
+def test_the_whole_conformal_set_and_a_table_of_sirius_are_written(folder):
+    result = rank(folder, "--top", "1", "--whole-set", "--coverage", "0.99", "--tsv", str(folder / "ranks.tsv"))
+    assert result.exit_code == 0 and "Conformal sets contain every candidate" in result.output
+    rows = table(folder)
+    assert all(int(row["set_size"]) == sum(r["spectrum"] == row["spectrum"] for r in rows) for row in rows)
+    with (folder / "ranks.tsv").open(encoding="utf-8", newline="") as file:
+        assert [row["smiles"] for row in csv.DictReader(file, delimiter="\t")] == [row["smiles"] for row in rows]
+
+
 def test_ranking_on_a_device_writes_the_same_table(folder):
     pytest.importorskip("torch")
     tables = []
@@ -198,7 +207,7 @@ def test_errors_are_reported_in_one_line_with_exit_status_2(folder, arguments, m
     assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize("option", ["--output", "--html"])
+@pytest.mark.parametrize("option", ["--output", "--html", "--tsv"])
 def test_files_that_cannot_be_written_are_rejected_before_the_work(tmp_path, option):
     """The error is about the option, although neither the spectra, nor the model, nor the library exist."""
     arguments = ["metabolites", "rank", "absent.mgf", "--model", "absent", "--candidates", "absent"]

@@ -65,14 +65,31 @@ def name_errors(path: Path) -> Iterator[None]:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file; if the write is interrupted or fails, the previous file stays unchanged."""
+    with open_atomically(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def open_atomically(path: Path) -> Iterator[OutputFile]:
+    """Open a file for writing; if the block ends by an error, the previous file stays unchanged."""
     draft = draft_of(path)
     try:
         with OutputFile(draft) as file:
-            file.write(content)
+            yield file
         sync_file(draft)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def open_text_atomically(path: Path) -> Iterator[io.TextIOWrapper]:
+    """Open a text file in UTF-8 for writing, without changing line ends, as :func:`open_atomically` does."""
+    with (
+        open_atomically(path) as file,
+        io.TextIOWrapper(io.BufferedWriter(file), encoding="utf-8", newline="", write_through=False) as text,
+    ):
+        yield text
 
 
 def sync_file(path: Path) -> None:

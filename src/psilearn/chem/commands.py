@@ -12,11 +12,10 @@ import typer
 
 from psilearn._utils.command_errors import report_errors
 from psilearn._utils.dask_clusters import connect
-from psilearn._utils.output_files import check_output_file
 
 if TYPE_CHECKING:
     from psilearn._utils.folder_writer import FolderWriter
-    from psilearn.chem.metabolites import MetaboliteIdentifier, Ranking
+    from psilearn.chem.metabolites import MetaboliteIdentifier
     from psilearn.chem.molecules import CandidateLibrary
     from psilearn.chem.spectra import Problem, Spectrum
 
@@ -184,10 +183,17 @@ def rank_candidates(
     model: ModelOption,
     candidates: LibraryOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="CSV file to write.")] = Path("ranks.csv"),
-    page: Annotated[Path | None, typer.Option("--html", help="HTML page with drawn structures to write.")] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option("--html", help="HTML page with drawn structures to write; over 50 spectra, an index and pages."),
+    ] = None,
+    tsv: Annotated[Path | None, typer.Option(help="Table with the columns of SIRIUS to write.")] = None,
     top: Annotated[
         int, typer.Option("--top", "-k", help="Number of molecules per spectrum; 0 for all candidates.", min=0)
     ] = 10,
+    whole_set: Annotated[
+        bool, typer.Option("--whole-set", help="Also list molecules of the conformal set beyond the first --top.")
+    ] = False,
     by: Annotated[str, typer.Option(help="How candidates are found: auto, formula or mass.")] = "auto",
     ppm: Annotated[
         float, typer.Option(help="Half the width of the window of masses, in ppm of the mass of the molecule.")
@@ -207,37 +213,34 @@ def rank_candidates(
 
     Spectra that cannot be ranked are reported, and the exit status is 1.
     """
-    rankings: list[Ranking] = []
     problems: list[Problem] = []
     with report_errors(), _compute_on(device):
+        from psilearn._utils.progress import show_progress, track
         from psilearn.chem.metabolites import MetaboliteIdentifier, Query, rank_spectra
-        from psilearn.chem.metabolites.csv_table import write_table
-        from psilearn.chem.metabolites.page import write_page
+        from psilearn.chem.metabolites.rank_files import RankFiles, write_rankings
         from psilearn.chem.molecules import CandidateLibrary
-        from psilearn.chem.spectra import Problem, read_spectra
 
-        check_output_file(output, "--output")
-        if page is not None:
-            check_output_file(page, "--html")
+        files = RankFiles(output, page, tsv)
+        files.check()
         library, identifier = CandidateLibrary.open(candidates), MetaboliteIdentifier.load(model)
-        read = read_spectra(spectra, errors="skip", adduct=adduct)
-        problems += read.problems
         query = Query(by, ppm, () if any_adduct else identifier.adducts_)
         start = perf_counter()
-        for result in rank_spectra(
-            identifier, _merge(read.spectra, merge), library, k=top or None, query=query, coverage=coverage, ties=ties
-        ):
-            if isinstance(result, Problem):
-                problems.append(result)
-            else:
-                rankings.append(result)
+        results = rank_spectra(
+            identifier,
+            _read_stream(spectra, adduct, merge, problems),
+            library,
+            k=top or None,
+            query=query,
+            coverage=coverage,
+            ties=ties,
+            whole_set=whole_set,
+        )
+        with show_progress(True):
+            n_ranked = write_rankings(track(results, "spectra"), library, files, coverage, problems)
         seconds = perf_counter() - start
-        write_table(rankings, library, output)
-        if page is not None:
-            write_page(rankings, problems, library, coverage, page)
         _warn_about_trivial_sets(identifier, coverage)
-        each = f", {1000 * seconds / len(rankings):.1f} ms each" if rankings else ""
-        _print_status(f"{len(rankings)} spectra ranked{each}: {output}{f' and {page}' if page else ''}")
+        each = f", {1000 * seconds / n_ranked:.1f} ms each" if n_ranked else ""
+        _print_status(f"{n_ranked:,} spectra ranked{each}: {files}")
     _exit_with_problems(problems, "not ranked")
 
 
@@ -265,6 +268,20 @@ def _merge(spectra: Sequence[Spectrum], by: str | None) -> Sequence[Spectrum]:
     from psilearn.chem.spectra.merging import merge_groups
 
     return spectra if by is None else merge_groups(spectra, by)
+
+
+def _read_stream(path: Path, adduct: str | None, merge: str | None, problems: list[Problem]) -> Iterator[Spectrum]:
+    """Yield the spectra of a file, and append its problems to a list; merging reads the whole file first."""
+    from psilearn.chem.spectra import Problem, iter_spectra
+
+    def spectra() -> Iterator[Spectrum]:
+        for item in iter_spectra(path, errors="skip", adduct=adduct):
+            if isinstance(item, Problem):
+                problems.append(item)
+            else:
+                yield item
+
+    yield from spectra() if merge is None else _merge(list(spectra()), merge)
 
 
 def _print_status(text: str) -> None:

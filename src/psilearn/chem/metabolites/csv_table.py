@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
-from psilearn._utils.files import write_atomically
+from psilearn._utils.files import open_text_atomically
 from psilearn.chem.metabolites.rank import Ranking
+from psilearn.chem.metabolites.spectrum_fields import feature_id, precursor_text, retention_seconds
 from psilearn.chem.molecules import CandidateLibrary
+from psilearn.chem.molecules.smiles import compute_inchi
 
 COLUMNS = (
     "query",
     "spectrum",
+    "feature_id",
+    "precursor_mz",
+    "adduct",
+    "retention_time",
     "rank",
     "smiles",
+    "inchikey",
     "name",
     "formula",
     "distance",
     "margin",
+    "p_value",
     "in_set",
     "trained_on",
     "set_size",
@@ -33,22 +43,30 @@ COLUMNS = (
 def to_rows(number: int, ranking: Ranking, library: CandidateLibrary) -> list[dict[str, str | int]]:
     """Return one row per ranked molecule of a spectrum.
 
-    ``margin`` is empty for the last candidate; ``in_set`` and ``set_size`` are empty if the model is not calibrated.
+    ``margin`` is empty for the last candidate; ``p_value``, ``in_set`` and ``set_size`` are empty if the model is not
+    calibrated.
     """
     library_rows = [int(row) for row in ranking.rows]
     smiles, names = library.get_smiles(library_rows), library.get_names(library_rows)
     formulas = library.get_formulas(library_rows)
     is_calibrated = ranking.set_size is not None
+    spectrum = ranking.spectrum
     return [
         {
             "query": number,
-            "spectrum": ranking.spectrum.name,
+            "spectrum": spectrum.name,
+            "feature_id": feature_id(spectrum),
+            "precursor_mz": precursor_text(spectrum),
+            "adduct": spectrum.adduct or "",
+            "retention_time": retention_seconds(spectrum),
             "rank": f"{ranking.ranks[i]:g}",
             "smiles": smiles[i],
+            "inchikey": compute_inchi(smiles[i])[1],
             "name": names[i],
             "formula": formulas[i],
             "distance": f"{ranking.distances[i]:.6f}",
             "margin": "" if np.isinf(ranking.margins[i]) else f"{ranking.margins[i]:.6f}",
+            "p_value": "" if ranking.p_values is None else f"{ranking.p_values[i]:.6f}",
             "in_set": _to_yes_or_no(bool(ranking.in_set[i])) if is_calibrated else "",
             "trained_on": _to_yes_or_no(bool(ranking.trained_on[i])),
             "set_size": "" if ranking.set_size is None else ranking.set_size,
@@ -59,18 +77,32 @@ def to_rows(number: int, ranking: Ranking, library: CandidateLibrary) -> list[di
     ]
 
 
-def write_table(rankings: Iterable[Ranking], library: CandidateLibrary, path: Path) -> None:
-    """Write rankings to a CSV file; if the write is interrupted, the previous file stays unchanged."""
-    write_atomically(path, format_table(rankings, library).encode())
+class CSVTable:
+    """A CSV table that is written ranking by ranking."""
+
+    def __init__(self, file: TextIO, library: CandidateLibrary) -> None:
+        self._rows = csv.DictWriter(file, COLUMNS)
+        self._rows.writeheader()
+        self._library = library
+
+    def add(self, number: int, ranking: Ranking) -> None:
+        """Write the rows of a ranking."""
+        self._rows.writerows(to_rows(number, ranking, self._library))
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path, library: CandidateLibrary) -> Iterator[CSVTable]:
+        """Open a table; if it is not completed, the previous file stays unchanged."""
+        with open_text_atomically(path) as file:
+            yield cls(file, library)
 
 
 def format_table(rankings: Iterable[Ranking], library: CandidateLibrary) -> str:
     """Return rankings as the text of a CSV file."""
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, COLUMNS)
-    writer.writeheader()
+    table = CSVTable(text, library)
     for number, ranking in enumerate(rankings, 1):
-        writer.writerows(to_rows(number, ranking, library))
+        table.add(number, ranking)
     return text.getvalue()
 
 

@@ -32,13 +32,14 @@ class LibrarySearch(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
     def rank(
         self,
-        spectra: Sequence[Spectrum],
+        spectra: Sequence[Spectrum] | Iterator[Spectrum],
         library: CandidateLibrary,
         *,
         k: int | None = 10,
         query: Query | None = None,
         coverage: float = 0.9,
         ties: str = "expected",
+        whole_set: bool = False,
     ) -> Iterator[Ranking | Problem]:
         """Rank the candidate molecules of each spectrum.
 
@@ -47,8 +48,8 @@ class LibrarySearch(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
         Parameters
         ----------
-        spectra : sequence of Spectrum
-            The spectra.
+        spectra : sequence or iterator of Spectrum
+            The spectra. An iterator is read in batches while the result is iterated over.
         library : CandidateLibrary
             A library with the fingerprints of the model.
         k : int or None, default=10
@@ -61,6 +62,8 @@ class LibrarySearch(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         ties : {"expected", "optimistic", "pessimistic"}, default="expected"
             The rank of molecules at the same distance, which fingerprints cannot distinguish: the mean of their
             positions, the first or the last one.
+        whole_set : bool, default=False
+            Whether a ranking also contains the molecules of the conformal set that are not among the first k.
 
         Returns
         -------
@@ -81,7 +84,7 @@ class LibrarySearch(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         fitted = fitted_snapshot(self, "model_")
         fitted.check_library(library)
         query = Query(adducts=fitted.adducts_) if query is None else query
-        return Ranker(fitted.model_, library, query, k, coverage, ties).rank(spectra)
+        return Ranker(fitted.model_, library, query, k, coverage, ties, whole_set).rank(spectra)
 
     def predict(
         self, spectra: Sequence[Spectrum], library: CandidateLibrary, *, query: Query | None = None

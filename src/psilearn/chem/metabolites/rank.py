@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,16 +87,24 @@ class Ranking:
     set_size: int | None
     p_values: NDArray[np.float64] | None = None
 
+    @property
+    def confidence(self) -> float | None:
+        """One minus the p-value of the second molecule; None if the model is not calibrated or it is not listed."""
+        if self.p_values is not None and self.n_candidates == 1:
+            return 1.0
+        return None if self.p_values is None or len(self.p_values) < 2 else 1.0 - float(self.p_values[1])
+
 
 def rank_spectra(
     identifier: MetaboliteIdentifier,
-    spectra: Sequence[Spectrum],
+    spectra: Sequence[Spectrum] | Iterator[Spectrum],
     library: CandidateLibrary,
     *,
     k: int | None = 10,
     query: Query | None = None,
     coverage: float = 0.9,
     ties: str = "expected",
+    whole_set: bool = False,
 ) -> Iterator[Ranking | Problem]:
     """Rank the candidate molecules of each spectrum.
 
@@ -108,8 +117,8 @@ def rank_spectra(
     ----------
     identifier : MetaboliteIdentifier
         The fitted model.
-    spectra : sequence of Spectrum
-        The spectra.
+    spectra : sequence or iterator of Spectrum
+        The spectra. An iterator, such as of :func:`iter_spectra`, is read in batches while the result is iterated over.
     library : CandidateLibrary
         A library with the fingerprints of the model.
     k : int or None, default=10
@@ -122,6 +131,8 @@ def rank_spectra(
     ties : {"expected", "optimistic", "pessimistic"}, default="expected"
         The rank of molecules at the same distance, which fingerprints cannot distinguish: the mean of their positions,
         the first or the last one.
+    whole_set : bool, default=False
+        Whether a ranking also contains the molecules of the conformal set that are not among the first k.
 
     Returns
     -------
@@ -140,7 +151,7 @@ def rank_spectra(
     >>> for ranking in rank_spectra(identifier, read_spectra("mine.mgf").spectra, library):  # doctest: +SKIP
     ...     print(ranking.spectrum.name, library.get_smiles(ranking.rows))
     """
-    return identifier.rank(spectra, library, k=k, query=query, coverage=coverage, ties=ties)
+    return identifier.rank(spectra, library, k=k, query=query, coverage=coverage, ties=ties, whole_set=whole_set)
 
 
 @dataclass(frozen=True)
@@ -153,23 +164,34 @@ class Ranker:
     k: int | None
     coverage: float
     ties: str
+    whole_set: bool = False
 
     def __post_init__(self) -> None:
         validation.check_fraction(self.coverage, "coverage")
         if self.k is not None:
             validation.check_count(self.k, "k")
         validation.check_option(self.ties, TIES, "ties")
+        validation.check_bool(self.whole_set, "whole_set")
         if not isinstance(self.query, Query):
             raise TypeError(f"query must be a Query or None; got {self.query!r:.80}.")
 
-    def rank(self, spectra: Sequence[Spectrum]) -> Iterator[Ranking | Problem]:
-        """Yield a ranking or a problem for each spectrum."""
-        if not isinstance(spectra, list | tuple) or not all(isinstance(item, Spectrum) for item in spectra):
-            raise TypeError(f"spectra must be a list of Spectrum objects; got {spectra!r:.80}.")
+    @property
+    def _n_kept(self) -> int | None:
+        """The number of candidates that are kept before the size of the conformal set is known; None for all."""
+        return None if self.whole_set else self.k
+
+    def rank(self, spectra: Sequence[Spectrum] | Iterator[Spectrum]) -> Iterator[Ranking | Problem]:
+        """Yield a ranking or a problem for each spectrum; an iterator is read in batches."""
+        if not isinstance(spectra, list | tuple | Iterator):
+            raise TypeError(f"spectra must be a list or an iterator of Spectrum objects; got {spectra!r:.80}.")
+        if not isinstance(spectra, Iterator):
+            _check_spectra(spectra)
         embedded = self.library.embedded(self.model)
         training_bits = {row.tobytes() for row in np.asarray(self.model.candidates_.outputs)}
-        for start in range(0, len(spectra), MAX_BATCH):
-            yield from self._rank_batch(spectra[start : start + MAX_BATCH], start, embedded, training_bits)
+        remaining, start = iter(spectra), 0
+        while batch := list(islice(remaining, MAX_BATCH)):
+            yield from self._rank_batch(_check_spectra(batch), start, embedded, training_bits)
+            start += len(batch)
 
     def _rank_batch(
         self, spectra: Sequence[Spectrum], start: int, embedded: SharedCandidates | None, training_bits: set[bytes]
@@ -197,7 +219,7 @@ class Ranker:
             return iter(())
         if needs_formula(self.model.input_kernel):
             return self._rank_by_formula(spectra, rows, embedded)
-        return self._rank_parts(spectra, rows, embedded, self.k)
+        return self._rank_parts(spectra, rows, embedded, self._n_kept)
 
     def _rank_by_formula(
         self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None
@@ -210,7 +232,7 @@ class Ranker:
         scores = getattr(self.model, "calibration_scores_", None)
         limit = None if scores is None else threshold(scores, self.coverage)
         for part in variants:
-            yield join_rankings([next(ranked) for _ in part], k=self.k, ties=self.ties, limit=limit)
+            yield join_rankings([next(ranked) for _ in part], k=self._n_kept, ties=self.ties, limit=limit)
 
     def _rank_parts(
         self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None, k: int | None
@@ -228,17 +250,25 @@ class Ranker:
     def _as_ranking(
         self, spectrum: Spectrum, rows: slice, how: str, ranked: RankedCandidates, training_bits: set[bytes]
     ) -> Ranking:
-        in_library = ranked.indices + rows.start
+        shown = slice(None if self.k is None else max(self.k, (ranked.set_size or 0) if self.whole_set else 0))
+        in_library = ranked.indices[shown] + rows.start
+        is_calibrated = ranked.in_set is not None
         return Ranking(
             spectrum=spectrum,
             how=how,
             n_candidates=ranked.n_candidates,
             rows=in_library,
-            distances=ranked.distances,
-            margins=ranked.margins,
-            ranks=ranked.positions,
-            in_set=np.zeros(len(in_library), dtype=bool) if ranked.in_set is None else ranked.in_set,
+            distances=ranked.distances[shown],
+            margins=ranked.margins[shown],
+            ranks=ranked.positions[shown],
+            in_set=ranked.in_set[shown] if is_calibrated else np.zeros(len(in_library), dtype=bool),
             trained_on=np.array([self.library.bits[row].tobytes() in training_bits for row in in_library], dtype=bool),
             set_size=ranked.set_size,
-            p_values=p_values(ranked.scores, self.model.calibration_scores_) if ranked.in_set is not None else None,
+            p_values=p_values(ranked.scores[shown], self.model.calibration_scores_) if is_calibrated else None,
         )
+
+
+def _check_spectra(spectra: Sequence[Spectrum]) -> Sequence[Spectrum]:
+    if not all(isinstance(item, Spectrum) for item in spectra):
+        raise TypeError(f"spectra must be a list or an iterator of Spectrum objects; got {spectra!r:.80}.")
+    return spectra

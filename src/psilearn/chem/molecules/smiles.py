@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from psilearn.chem._optional import import_rdkit
@@ -33,6 +34,14 @@ def compute_formula(molecule: Mol | None) -> str:
         return str(Formula.parse(CalcMolFormula(molecule)))
     except ValueError:  # a dummy atom has no element
         return ""
+
+
+@lru_cache(maxsize=50_000)
+def compute_inchi(smiles: str) -> tuple[str, str]:
+    """Return the InChI and the InChIKey of a molecule; "" for both if it has none. Cost: 0.8 ms."""
+    molecule = parse_smiles(smiles)
+    inchi = "" if molecule is None else str(import_rdkit().MolToInchi(molecule))
+    return (inchi, str(import_rdkit().InchiToInchiKey(inchi))) if inchi else ("", "")
 
 
 def draw_svg(smiles: str, width: int = 220, height: int = 160) -> str:
