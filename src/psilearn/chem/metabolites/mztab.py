@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from psilearn import __version__
 from psilearn.chem.metabolites.rank import Ranking
 from psilearn.chem.molecules import Adduct, CandidateLibrary, Formula
 
 NULL = "null"
+ADDUCT = re.compile(r"\[\d*M([+-]\w+)*\]\d*[+-]")  # of the specification
 SUMMARY_COLUMNS = [
     "SML_ID",
     "SMF_ID_REFS",
@@ -40,6 +44,7 @@ FEATURE_COLUMNS = [
     "retention_time_in_seconds_start",
     "retention_time_in_seconds_end",
     "abundance_assay[1]",
+    "opt_global_spectrum_name",
 ]
 EVIDENCE_COLUMNS = [
     "SME_ID",
@@ -60,22 +65,28 @@ EVIDENCE_COLUMNS = [
     "ms_level",
     "id_confidence_measure[1]",
     "rank",
+    "opt_global_spectrum_name",
 ]
 MEASURE = "[, , squared distance in the output space, ]"
 METHOD = f"[, , psilearn, {__version__}]"
 MS_LEVEL = "[MS, MS:1000511, ms level, 2]"
+NOT_QUANTIFIED = "[, , no quantification, ]"
+POLARITIES = {1: "[MS, MS:1000130, positive scan, ]", -1: "[MS, MS:1000129, negative scan, ]"}
 SEVERAL_MOLECULES = 1  # ambiguity code of mzTab-M
 
 
 def format_mztab(rankings: Sequence[Ranking], library: CandidateLibrary, title: str = "spectra") -> str:
-    """Return rankings as text: one summary and one feature per spectrum, and one evidence per ranked molecule."""
+    """Return rankings as text: one summary and one feature per spectrum, and one evidence per ranked molecule.
+
+    The numbers that mzTab-M requires of a feature are null for a spectrum without adduct or precursor m/z.
+    """
     sections: dict[str, list[list[Any]]] = {"SML": [], "SMF": [], "SME": []}
     for number, ranking in enumerate(rankings, 1):
         evidence = _list_evidence(number, len(sections["SME"]), ranking, library)
         sections["SME"] += evidence
         sections["SMF"].append(_make_feature(number, ranking, [row[0] for row in evidence]))
         sections["SML"].append(_make_summary(number, ranking, evidence))
-    lines = [*_list_metadata(library, title)]
+    lines = _list_metadata(rankings, library, title)
     headers = {"SML": ("SMH", SUMMARY_COLUMNS), "SMF": ("SFH", FEATURE_COLUMNS), "SME": ("SEH", EVIDENCE_COLUMNS)}
     for prefix, rows in sections.items():
         header, columns = headers[prefix]
@@ -83,18 +94,23 @@ def format_mztab(rankings: Sequence[Ranking], library: CandidateLibrary, title: 
     return "\n".join(lines) + "\n"
 
 
-def _list_metadata(library: CandidateLibrary, title: str) -> list[str]:
+def _list_metadata(rankings: Sequence[Ranking], library: CandidateLibrary, title: str) -> list[str]:
+    """Return the lines of the metadata, in the order of the specification."""
+    signs = {1 if _signed_charge(ranking.spectrum.adduct) >= 0 else -1 for ranking in rankings} or {1}
+    polarities = enumerate((POLARITIES[sign] for sign in sorted(signs, reverse=True)), 1)
     fields = {
         "mzTab-version": "2.0.0-M",
         "mzTab-ID": f"psilearn-{library.hash[:16]}",
         "title": title,
         "software[1]": METHOD,
+        "quantification_method": NOT_QUANTIFIED,
         "ms_run[1]-location": NULL,
+        **{f"ms_run[1]-scan_polarity[{number}]": polarity for number, polarity in polarities},
         "assay[1]": "assay 1",
         "assay[1]-ms_run_ref": "ms_run[1]",
         "study_variable[1]": "undefined",
-        "study_variable[1]-description": "undefined",
         "study_variable[1]-assay_refs": "assay[1]",
+        "study_variable[1]-description": "undefined",
         "cv[1]-label": "MS",
         "cv[1]-full_name": "PSI-MS controlled vocabulary",
         "cv[1]-version": "4.1.0",
@@ -103,8 +119,8 @@ def _list_metadata(library: CandidateLibrary, title: str) -> list[str]:
         "database[1]-prefix": "row",
         "database[1]-version": library.hash,
         "database[1]-uri": NULL,
-        "small_molecule-quantification_unit": NULL,
-        "small_molecule_feature-quantification_unit": NULL,
+        "small_molecule-quantification_unit": NOT_QUANTIFIED,
+        "small_molecule_feature-quantification_unit": NOT_QUANTIFIED,
         "small_molecule-identification_reliability": "[MS, MS:1002896, compound identification confidence level, ]",
         "id_confidence_measure[1]": MEASURE,
     }
@@ -115,12 +131,14 @@ def _list_evidence(number: int, n_before: int, ranking: Ranking, library: Candid
     rows = [int(row) for row in ranking.rows]
     molecules = zip(rows, library.get_formulas(rows), library.get_smiles(rows), library.get_names(rows), strict=True)
     spectrum = ranking.spectrum
-    charge = _charge(spectrum.adduct)
+    source = f"ms_run[1]:index={number - 1}"
+    ranks = np.searchsorted(ranking.distances, ranking.distances) + 1  # molecules at the same distance share a rank
     return [
         [
-            n_before + i + 1, spectrum.name or number, f"row:{row}", formula, smiles, NULL, name, NULL, NULL,
-            spectrum.adduct, spectrum.precursor_mz, charge, _theoretical_mz(formula, spectrum.adduct),
-            f"ms_run[1]:index={number - 1}", METHOD, MS_LEVEL, f"{ranking.distances[i]:.6f}", i + 1,
+            n_before + i + 1, source, f"row:{row}", formula, smiles, NULL, name, NULL, NULL,
+            _ion(spectrum.adduct), spectrum.precursor_mz, _charge(spectrum.adduct),
+            _theoretical_mz(formula, spectrum.adduct),
+            source, METHOD, MS_LEVEL, f"{ranking.distances[i]:.6f}", ranks[i], spectrum.name,
         ]
         for i, (row, formula, smiles, name) in enumerate(molecules)
     ]  # fmt: skip
@@ -130,8 +148,8 @@ def _make_feature(number: int, ranking: Ranking, evidence: Sequence[int]) -> lis
     spectrum = ranking.spectrum
     ambiguity = SEVERAL_MOLECULES if len(evidence) > 1 else NULL
     references = "|".join(map(str, evidence)) or NULL
-    charge = _charge(spectrum.adduct)
-    return [number, references, ambiguity, spectrum.adduct, NULL, spectrum.precursor_mz, charge, *[NULL] * 4]
+    ion = [_ion(spectrum.adduct), NULL, spectrum.precursor_mz, _charge(spectrum.adduct)]
+    return [number, references, ambiguity, *ion, *[NULL] * 4, spectrum.name]
 
 
 def _make_summary(number: int, ranking: Ranking, evidence: Sequence[Sequence[Any]]) -> list[Any]:
@@ -139,14 +157,25 @@ def _make_summary(number: int, ranking: Ranking, evidence: Sequence[Sequence[Any
     identifier, formula, smiles, _, name = evidence[0][2:7] if evidence else [NULL] * 5
     mass = NULL if formula == NULL else f"{Formula.parse(formula).mass:.6f}"
     value = evidence[0][16] if evidence else NULL
-    adduct = ranking.spectrum.adduct
+    adduct = _ion(ranking.spectrum.adduct)
     reliability = 3  # a tentative candidate, without a reference standard
+    name = name.replace("|", "/")  # separates the items of a list here
     molecule = [number, number, identifier, formula, smiles, NULL, name, NULL, mass]
     return [*molecule, adduct, reliability, MEASURE, value, NULL, NULL, NULL]
 
 
+def _signed_charge(adduct: str | None) -> int:
+    return 0 if adduct is None else Adduct.parse(adduct).charge
+
+
+def _ion(adduct: str | None) -> str:
+    """Return the adduct; null if mzTab-M cannot write it."""
+    return adduct if adduct is not None and ADDUCT.fullmatch(adduct) else NULL
+
+
 def _charge(adduct: str | None) -> int | str:
-    return NULL if adduct is None else Adduct.parse(adduct).charge
+    """Return the number of charges: mzTab-M writes a positive number in both polarities."""
+    return abs(_signed_charge(adduct)) or NULL
 
 
 def _theoretical_mz(formula: str, adduct: str | None) -> str:
