@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 from psilearn.io import read_notes
@@ -19,6 +17,7 @@ from psilearn.serve.http_app import create_app
 from psilearn.serve.request_log import configure_logs
 from psilearn.serve.served_models import ServedModel
 from psilearn.serve.service_limits import Limits
+from psilearn.serve.timed_protocol import make_protocol
 
 if TYPE_CHECKING:
     from psilearn.serve.job_runner import ServedIdentifier
@@ -73,21 +72,6 @@ class ServiceSettings:
         return ServedIdentifier.load(paths[0], self.library, self.jobs, self.device)
 
 
-class TimedProtocol(H11Protocol):
-    """HTTP/1.1 that closes connections whose first request does not arrive in time."""
-
-    header_seconds = Limits().header_seconds
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection."""
-        super().connection_made(transport)
-        self.loop.call_later(self.header_seconds, self._close_without_request)
-
-    def _close_without_request(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
-
-
 def bind_socket(host: str, port: int) -> socket.socket:
     """Return a listening socket; port 0 takes a free one. Raise an OSError that names the address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -125,9 +109,3 @@ def run_service(make_app: Callable[[], FastAPI], listener: socket.socket, *, lim
         Multiprocess(config, [listener]).run()
     else:
         uvicorn.Server(config).run([listener])
-
-
-def make_protocol(limits: Limits) -> Any:
-    """Return the protocol with the time limit of the service."""
-    TimedProtocol.header_seconds = limits.header_seconds
-    return TimedProtocol
