@@ -13,7 +13,10 @@ from sklearn.datasets import load_digits
 
 pytest.importorskip("fastapi", reason="the service needs the extra psilearn[serve]")
 
+from typer.testing import CliRunner
+
 from psilearn import IOKR, KDE, OEL
+from psilearn.cli import app as command_line
 from psilearn.kernels import Gaussian
 from psilearn.serve import ServedIdentifier, ServedModel, create_app
 from psilearn.serve.page_routes import read_page_files
@@ -50,12 +53,22 @@ def no_overflow(page):
     return page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_upload_ranking_choice_and_download(browser, metabolites, tmp_path):
-    served = ServedIdentifier.load(metabolites / "model", metabolites / "library", tmp_path / "jobs")
-    with running(create_app([], identifier=served)) as url, opened_page(browser, f"{url}/?top=4&by=mass") as page:
+@pytest.fixture(scope="module")
+def spectra_service(metabolites, tmp_path_factory):
+    """Return the address of a service that ranks spectra, and the folder of its jobs."""
+    jobs = tmp_path_factory.mktemp("page") / "jobs"
+    served = ServedIdentifier.load(metabolites / "model", metabolites / "library", jobs)
+    with running(create_app([], identifier=served)) as url:
+        yield url, jobs
+
+
+def test_upload_ranking_choice_and_download(browser, metabolites, spectra_service):
+    url, jobs = spectra_service
+    with opened_page(browser, f"{url}/?top=4&by=mass") as page:
         assert page.input_value("#top") == "4" and page.input_value("#by") == "mass"  # parameters of the address
         page.set_input_files("#file", str(metabolites / "spectra.mgf"))
         page.click("#rank")
+        page.locator("#candidates").scroll_into_view_if_needed()
         page.wait_for_selector("#candidates svg")
         assert page.inner_text("#rank-status") == "50 spectra ranked, 0 not ranked."
         confidences = [float(text) for text in page.locator("#spectra-rows td:nth-child(3)").all_inner_texts()]
@@ -64,7 +77,7 @@ def test_upload_ranking_choice_and_download(browser, metabolites, tmp_path):
         address = parse_qs(urlparse(page.url).query)
         job = address["job"][0]
         assert address["top"] == ["4"] and address["by"] == ["mass"]
-        content = json.loads((tmp_path / "jobs" / job / "result" / "results.json").read_bytes())
+        content = json.loads((jobs / job / "result" / "results.json").read_bytes())
         compare_page_and_results(page, content)
 
         page.locator("#candidates input").nth(1).check()
@@ -78,7 +91,7 @@ def test_upload_ranking_choice_and_download(browser, metabolites, tmp_path):
         assert [(row["smiles"], row["note"]) for row in chosen] == [(smiles, 'fits "best"')]
         with page.expect_download() as downloaded:
             page.click("[data-download=csv]")
-        assert downloaded.value.path().read_bytes() == (tmp_path / "jobs" / job / "result" / "ranks.csv").read_bytes()
+        assert downloaded.value.path().read_bytes() == (jobs / job / "result" / "ranks.csv").read_bytes()
 
         page.reload()  # the shared address shows the same job, and the choice is kept
         page.locator("#spectra-rows button").last.click()
@@ -90,22 +103,56 @@ def test_upload_ranking_choice_and_download(browser, metabolites, tmp_path):
 
 
 def compare_page_and_results(page, content):
-    """Compare all numbers that the page shows for the first spectra with the results of the job."""
+    """Compare all numbers that the page shows for all spectra with the results of the job."""
     by_name = {spectrum["name"]: spectrum for spectrum in content["spectra"]}
-    buttons = page.locator("#spectra-rows button")
-    for i in range(buttons.count()):
-        buttons.nth(i).click()
-        spectrum = by_name[page.inner_text("#detail h3")]
-        cards = page.locator("#candidates li").all_inner_texts()
+    shown = page.evaluate("""() => [...document.querySelectorAll("#spectra-rows button")].map((button) => {
+        button.click();
+        return [document.querySelector("#detail h3").innerText,
+                [...document.querySelectorAll("#candidates li")].map((card) => card.innerText)];
+    })""")
+    assert len(shown) == len(by_name) == 50
+    for name, cards in shown:
+        spectrum = by_name[name]
         assert len(cards) == len(spectrum["candidates"])
         for card, candidate in zip(cards, spectrum["candidates"], strict=True):
             assert f"distance {candidate['distance']:.4f} · p-value {candidate['p_value']:.2f}" in card
             assert candidate["smiles"] in card and ("in the conformal set" in card) == candidate["in_set"]
 
 
-def test_pasted_peaks_and_errors(browser, metabolites, tmp_path):
-    served = ServedIdentifier.load(metabolites / "model", metabolites / "library", tmp_path / "jobs")
-    with running(create_app([], identifier=served)) as url, opened_page(browser, url, width=400, dark=True) as page:
+def drop_file(page, selector, name, content):
+    """Drop a file on an element, as the mouse does."""
+    code = """([name, content]) => {
+        const data = new DataTransfer();
+        data.items.add(new File([content], name));
+        return data;
+    }"""
+    data = page.evaluate_handle(code, [name, content])
+    for event in ("dragenter", "dragover", "drop"):
+        page.dispatch_event(selector, event, {"dataTransfer": data})
+
+
+def test_a_file_is_dropped(browser, metabolites, spectra_service):
+    text = (metabolites / "spectra.mgf").read_text()
+    two = "END IONS".join(text.split("END IONS")[:2]) + "END IONS\n"
+    with opened_page(browser, f"{spectra_service[0]}/?by=mass") as page:
+        page.wait_for_selector("#rank")
+        drop_file(page, "h1", "aside.mgf", two)  # next to the area: nothing happens
+        page.click("#rank")
+        assert "Choose a file" in page.inner_text("#rank-status")
+        drop_file(page, "#drop", "two.mgf", two)
+        assert page.inner_text("#rank-status") == "two.mgf is ready." and "over" not in page.get_attribute(
+            "#drop", "class"
+        )
+        page.click("#rank")
+        page.wait_for_selector("#candidates li")
+        assert page.inner_text("#rank-status") == "2 spectra ranked, 0 not ranked."
+        drop_file(page, "#drop", "two.exe", two)
+        page.click("#rank")
+        assert "must end in" in page.inner_text("#rank-status")
+
+
+def test_pasted_peaks_and_errors(browser, spectra_service):
+    with opened_page(browser, spectra_service[0], width=400, dark=True) as page:
         page.wait_for_selector("#rank")
         page.click("#rank")
         assert "Choose a file" in page.inner_text("#rank-status")
@@ -117,7 +164,7 @@ def test_pasted_peaks_and_errors(browser, metabolites, tmp_path):
         page.fill("#precursor", "109.0648")
         page.fill("#adduct", "[M+H]+")
         page.keyboard.press("Enter")
-        page.wait_for_selector("#candidates svg")
+        page.wait_for_selector("#candidates li")
         assert page.inner_text("#detail h3") == "pasted" and no_overflow(page)
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 26)"
 
@@ -145,6 +192,8 @@ def test_a_digit_is_drawn_with_the_mouse_and_the_keyboard(browser):
             page.keyboard.press(key)
         assert "pixels drawn" in page.get_attribute("#board", "aria-label")
         assert read_canvas(page, "board", 36, 4)[1, 2] > 0.9
+        page.keyboard.press("Delete")
+        assert read_canvas(page, "board", 36, 4)[1, 2] == 0
         page.set_viewport_size({"width": 400, "height": 900})
         assert no_overflow(page)
 
@@ -157,11 +206,20 @@ def read_canvas(page, name, cell, rows):
     return 1 - np.array(page.evaluate(code, [name, cell, rows])).reshape(rows, 8) / 255
 
 
-def test_rows_and_texts_have_forms_and_a_token_is_asked_for(browser):
+def table_model(folder):
+    """Return a model of a table with a column of numbers and one of texts."""
+    lines = ["size,color,kind"] + [f"{i % 5},{'red' if i % 2 else 'blue'},{'a' if i % 2 else 'b'}" for i in range(20)]
+    (folder / "train.csv").write_text("\n".join(lines) + "\n")
+    arguments = ["fit", str(folder / "train.csv"), "--outputs", "kind", "-o", str(folder / "table")]
+    assert CliRunner().invoke(command_line, arguments).exit_code == 0
+    return ServedModel.load(folder / "table")
+
+
+def test_rows_texts_and_tables_have_forms_and_a_token_is_asked_for(browser, tmp_path):
     X, _, rows = rows_problem()
     _, texts = text_problem()
     token = "0123456789abcdef"
-    models = [ServedModel("rows", rows), ServedModel("words", texts)]
+    models = [ServedModel("rows", rows), ServedModel("words", texts), table_model(tmp_path)]
     app = create_app(models, token=token)
     with running(app) as url, page_with_token(browser, url, token) as page:
         page.fill("#input", ", ".join(map(str, X[0])))
@@ -176,12 +234,20 @@ def test_rows_and_texts_have_forms_and_a_token_is_asked_for(browser):
         page.fill("#input", "tea")
         page.click("#predict-form button")
         page.locator("#outputs li:first-child", has_text="tea ").wait_for()
+        page.select_option("#model", "table")
+        page.fill("[data-column=size]", "x")
+        page.click("#predict-form button")
+        assert "is not a number" in page.inner_text("#predict-status") and not page.is_visible("#input")
+        page.fill("[data-column=size]", "1")
+        page.fill("[data-column=color]", "red")
+        page.click("#predict-form button")
+        page.locator("#outputs li:first-child", has_text="kind: a").wait_for()
 
 
 @contextmanager
 def page_with_token(browser, url, token):
     page = browser.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(20_000)
     page.goto(url)
     page.fill("#token", token)
     page.click("#token-form button")

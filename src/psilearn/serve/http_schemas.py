@@ -109,6 +109,7 @@ class ModelDescription(BaseModel):
     n_components: int
     calibrated: bool
     columns: list[str] | None = Field(None, description="Names of the columns of a table row.")
+    text_columns: list[str] | None = Field(None, description="Those of them that have texts; the others have numbers.")
     image_width: int | None = Field(None, description="Pixels per line, if inputs and outputs are parts of images.")
 
 

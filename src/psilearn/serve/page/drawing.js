@@ -1,5 +1,5 @@
 // Draw the upper part of an image; the models complete it.
-import { create, find, postJson, setStatus } from "./service.js";
+import { create, find, postJson, setStatus, showNumber } from "./service.js";
 
 const CELL = 36; // pixels of the screen per pixel of the image
 const SMALL = 16;
@@ -50,7 +50,7 @@ function dab(x, y, size) {
 }
 
 function moveCursor(event) {
-  const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1.3] }[event.key];
+  const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
   if (step) {
     cursor = { x: Math.min(width - 1, Math.max(0, cursor.x + step[0])), y: Math.min(height - 1, Math.max(0, cursor.y + step[1])) };
     paint();
@@ -102,7 +102,7 @@ async function complete() {
     const canvas = find(`completion-${models[i].name}`);
     draw(canvas, [...upper, ...outputs[0]], SMALL);
     canvas.setAttribute("aria-label", `${models[i].name}: completed digit`);
-    find(`distance-${models[i].name}`).textContent = ` · distance ${distances[0].toFixed(3)}`;
+    find(`distance-${models[i].name}`).textContent = ` · distance ${showNumber(distances[0], 3)}`;
   });
   const lower = new Set(answers.map((answer) => JSON.stringify(answer.results[0].outputs[0])));
   setStatus("drawing-status", lower.size === 1 ? "All methods choose the same lower half." : `The methods choose ${lower.size} different lower halves.`);

@@ -19,7 +19,7 @@ async function start() {
   const others = service.models.filter((model) => !images.includes(model));
   const parts = [];
   if (service.spectra) {
-    parts.push(`Metabolite model ${service.spectra.model}, ${service.spectra.molecules.toLocaleString("en")} candidate molecules.`);
+    parts.push(`Metabolite model “${service.spectra.model}”, ${service.spectra.molecules.toLocaleString("en")} candidate molecules.`);
     find("title").textContent = "Identify molecules from mass spectra";
     startSpectra(service.spectra);
   }

@@ -1,6 +1,7 @@
 // A form for models of rows, texts, numbers and other objects.
-import { create, find, postJson, setStatus } from "./service.js";
+import { create, find, postJson, setStatus, showNumber } from "./service.js";
 
+const MAX_FIELDS = 60; // columns of a table that get a field each
 const HELP = {
   rows: (model) => `${model.input_width} numbers, separated by spaces or commas`,
   "sparse rows": (model) => `JSON: {"indices": […], "values": […]} with indices below ${model.input_width}, or a list of all numbers`,
@@ -15,8 +16,15 @@ export function startModels(models) {
   find("model").append(...models.map((model) => create("option", { value: model.name }, `${model.name} (${model.estimator})`)));
   const chosen = () => models.find((model) => model.name === find("model").value);
   const adapt = () => {
-    find("input-label").textContent = (HELP[chosen().input_kind] || HELP.objects)(chosen());
-    find("coverage-label").hidden = !chosen().calibrated;
+    const model = chosen(), fields = hasFields(model) ? model.columns.map((name) => createField(name, model)) : [];
+    find("input-label").textContent = (HELP[model.input_kind] || HELP.objects)(model);
+    find("columns").replaceChildren(...fields);
+    find("columns").hidden = !fields.length;
+    find("input-field").hidden = fields.length > 0;
+    find("input").required = !fields.length;
+    find("coverage-label").hidden = !model.calibrated;
+    find("outputs").replaceChildren();
+    setStatus("predict-status", "");
   };
   find("model").addEventListener("change", adapt);
   adapt();
@@ -30,8 +38,25 @@ export function startModels(models) {
   });
 }
 
+const hasFields = (model) => model.input_kind === "table rows" && model.columns.length <= MAX_FIELDS;
+
+// A field of a table row; an empty one is a missing value.
+function createField(name, model) {
+  const isText = model.text_columns.includes(name);
+  return create("label", {}, name, create("input", { "data-column": name, inputmode: isText ? null : "decimal", spellcheck: "false" }));
+}
+
+function readRow(model) {
+  const cells = [...find("columns").querySelectorAll("input")].map((field) => {
+    const name = field.dataset.column, text = field.value.trim();
+    return [name, text === "" ? null : model.text_columns.includes(name) ? text : readNumber(text)];
+  });
+  return Object.fromEntries(cells);
+}
+
 async function predict(model) {
-  const body = { model: model.name, inputs: [readInput(find("input").value, model.input_kind)] };
+  const input = hasFields(model) ? readRow(model) : readInput(find("input").value, model.input_kind);
+  const body = { model: model.name, inputs: [input] };
   const [top, set] = await Promise.all([
     postJson("/v1/topk", { ...body, k: Math.min(Number(find("k").value), model.n_candidates) }),
     model.calibrated ? postJson("/v1/sets", { ...body, coverage: Number(find("set-coverage").value) }) : null,
@@ -41,7 +66,7 @@ async function predict(model) {
   const { outputs, distances } = top.results[0];
   const members = set ? set.results[0].size : 0;
   find("outputs").replaceChildren(create("ol", { class: "outputs" }, ...outputs.map((output, i) =>
-    create("li", {}, `${showOutput(output)} `, create("span", { class: "soft" }, `distance ${distances[i].toFixed(4)}${set ? (i < members ? ", in the set" : ", not in the set") : ""}`)))));
+    create("li", {}, `${showOutput(output)} `, create("span", { class: "soft" }, `distance ${showNumber(distances[i], 4)}${set ? (i < members ? ", in the set" : ", not in the set") : ""}`)))));
 }
 
 function readInput(text, kind) {
@@ -68,5 +93,7 @@ function showOutput(output) {
     return labels.length ? `labels ${labels.join(", ")}` : "no label";
   }
   if (Array.isArray(output)) return output.map((value) => (typeof value === "number" ? +value.toFixed(4) : JSON.stringify(value))).join(", ");
+  if (output && Array.isArray(output.indices)) return output.indices.length ? `columns ${output.indices.join(", ")}` : "no column";
+  if (output && typeof output === "object") return Object.entries(output).map(([name, value]) => `${name}: ${value}`).join(", ");
   return JSON.stringify(output);
 }

@@ -1,10 +1,18 @@
 // Results of a job: spectra by confidence, ranked structures, choices and notes.
-import { create, createSvg, download, find, request, setStatus } from "./service.js";
+import { create, createSvg, download, find, request, setStatus, showNumber } from "./service.js";
 import { plotSpectrum } from "./plot.js";
 
 let results, job, shown;
 let choices = {}; // by the number of the spectrum: { smiles, note }
 const filters = { unseen: false, inSet: false, formula: "" };
+
+// Structures are drawn when they come into view.
+const views = new IntersectionObserver((entries) => {
+  for (const entry of entries.filter((item) => item.isIntersecting)) {
+    views.unobserve(entry.target);
+    drawStructure(entry.target);
+  }
+}, { rootMargin: "400px" });
 
 export function showResults(content, id) {
   [results, job] = [content, id];
@@ -39,9 +47,10 @@ function show(spectrum) {
     create("p", { class: "soft" }, facts),
     create("figure", { id: "plot" }),
     createFilters(),
-    create("ol", { class: "candidates", id: "candidates", role: "radiogroup", "aria-label": "Preferred structure" }),
+    create("div", { role: "radiogroup", "aria-label": "Preferred structure" }, create("ol", { class: "candidates", id: "candidates" })),
     create("label", {}, "Note on this spectrum", create("textarea", { id: "note", rows: 2, oninput: (event) => remember({ note: event.target.value }) })),
   );
+  setStatus("shown", `${title(spectrum)}: ${spectrum.candidates.length} structures`);
   find("note").value = choices[spectrum.number]?.note || "";
   showPlot(selected);
   showCandidates();
@@ -63,6 +72,7 @@ const passes = (candidate) => !(filters.unseen && candidate.trained_on) && !(fil
 
 function showCandidates() {
   const listed = shown.candidates.filter(passes);
+  views.disconnect();
   find("candidates").replaceChildren(...listed.map(createCard));
   if (!listed.length) find("candidates").append(create("li", {}, "No structure passes the filters."));
 }
@@ -70,9 +80,9 @@ function showCandidates() {
 function createCard(candidate) {
   const isChosen = choices[shown.number]?.smiles === candidate.smiles;
   const radio = create("input", { type: "radio", name: "preferred", value: candidate.smiles, checked: isChosen, onchange: () => choose(candidate) });
-  const figure = create("div", { class: "structure" });
-  drawStructure(candidate.row, figure, candidate.smiles);
-  const numbers = [`distance ${candidate.distance.toFixed(4)}`, candidate.p_value === null ? null : `p-value ${candidate.p_value.toFixed(2)}`];
+  const figure = create("div", { class: "structure", "data-row": candidate.row, "data-smiles": candidate.smiles });
+  views.observe(figure);
+  const numbers = [`distance ${showNumber(candidate.distance, 4)}`, candidate.p_value === null ? null : `p-value ${candidate.p_value.toFixed(2)}`];
   const marks = [candidate.in_set ? "in the conformal set" : null, candidate.trained_on ? "trained on" : null].filter(Boolean);
   return create("li", { class: `${candidate.in_set ? "in-set" : ""} ${isChosen ? "chosen" : ""}` },
     create("label", {}, radio, ` rank ${candidate.rank}${candidate.name ? ` · ${candidate.name}` : ""}`),
@@ -93,13 +103,13 @@ function remember(change) {
   localStorage.setItem(`psilearn-${job}`, JSON.stringify(choices));
 }
 
-async function drawStructure(row, figure, smiles) {
+async function drawStructure(figure) {
   try {
-    const text = await (await request(`/v1/molecules/${row}/structure`)).text();
+    const text = await (await request(`/v1/molecules/${figure.dataset.row}/structure`)).text();
     const svg = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
     if (svg.nodeName !== "svg") throw new Error("not a drawing");
     svg.setAttribute("role", "img");
-    svg.prepend(createSvg("title", {}, smiles));
+    svg.prepend(createSvg("title", {}, figure.dataset.smiles));
     figure.replaceChildren(document.importNode(svg, true));
   } catch {
     figure.textContent = "(cannot be drawn)";

@@ -59,6 +59,9 @@ function fill(element, attributes, children) {
   return element;
 }
 
+// The service writes null for ∞.
+export const showNumber = (value, digits) => (value === null ? "∞" : value.toFixed(digits));
+
 export function setStatus(id, text, isError = false) {
   const element = find(id);
   element.textContent = text;

@@ -7,7 +7,6 @@ const OPTIONS = ["adduct", "by", "ppm", "top", "coverage"]; // ids of the form, 
 const PAUSE = 400; // milliseconds between questions for the progress
 
 let job = null;
-let file = null;
 
 export function startSpectra(service) {
   find("spectra").hidden = false;
@@ -18,7 +17,6 @@ export function startSpectra(service) {
   find("rank-form").addEventListener("submit", submit);
   find("rank-form").addEventListener("change", updateAddress);
   find("cancel").addEventListener("click", () => request(`/v1/spectra/${job}`, { method: "DELETE" }).catch(showError));
-  find("file").addEventListener("change", (event) => { file = event.target.files[0] || null; });
   watchDrops(find("drop"));
   if (/^[0-9a-f]{32}$/.test(parameters.get("job") || "")) follow(parameters.get("job")).catch(showError);
 }
@@ -27,11 +25,13 @@ function watchDrops(area) {
   for (const name of ["dragenter", "dragover"]) area.addEventListener(name, (event) => { event.preventDefault(); area.classList.add("over"); });
   area.addEventListener("dragleave", () => area.classList.remove("over"));
   area.addEventListener("drop", (event) => {
-    event.preventDefault();
     area.classList.remove("over");
-    file = event.dataTransfer.files[0] || null;
-    if (file) setStatus("rank-status", `${file.name} is ready.`);
+    if (!event.dataTransfer.files.length) return;
+    find("file").files = event.dataTransfer.files;
+    setStatus("rank-status", `${event.dataTransfer.files[0].name} is ready.`);
   });
+  // A file that is dropped next to the area must not replace the page.
+  for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault());
 }
 
 function readOptions() {
@@ -50,14 +50,16 @@ function updateAddress() {
 async function submit(event) {
   event.preventDefault();
   try {
-    const state = file && !find("peaks").value.trim() ? await sendFile() : await sendPeaks();
+    const file = find("file").files[0];
+    if (file && find("peaks").value.trim()) throw new Error("There are a file and pasted peaks: remove the peaks, or reload the page.");
+    const state = file ? await sendFile(file) : await sendPeaks();
     await follow(state.id);
   } catch (error) {
     showError(error);
   }
 }
 
-function sendFile() {
+function sendFile(file) {
   const format = FORMATS[file.name.split(".").pop().toLowerCase()];
   if (!format) throw new Error("The name of the file must end in .mgf, .msp, .mzML, .txt, .massbank or .parquet.");
   const parameters = new URLSearchParams({ ...readOptions(), format });
@@ -89,6 +91,7 @@ async function follow(id) {
   let state;
   for (;;) {
     state = await getJson(`/v1/spectra/${id}`);
+    if (job !== id) return; // another job was started
     if (state.state !== "waiting" && state.state !== "running") break;
     if (state.total) { bar.max = state.total; bar.value = state.done; }
     setStatus("rank-status", state.total ? `${state.done} of ${state.total} spectra are ranked.` : "The spectra are being read.");
