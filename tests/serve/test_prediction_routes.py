@@ -6,7 +6,9 @@ from typer.testing import CliRunner
 
 pytest.importorskip("fastapi", reason="the service needs the extra psilearn[serve]")
 
+from psilearn import IOKR
 from psilearn.cli import app as command_line
+from psilearn.kernels import Gaussian, Precomputed
 from psilearn.serve import Limits, ServedModel, create_app
 from psilearn.tables import TableModel
 from tests.serve.clients import (
@@ -138,6 +140,26 @@ def test_invalid_requests_are_explained(rows, path, content, status, message):
     assert answer.status_code == status and message in answer.text.replace('\\"', '"')
 
 
+def test_invalid_texts_numbers_and_objects_are_explained():
+    words, model = text_problem()
+    app = serve(model, limits=Limits(text=10))
+    assert post(app, "/v1/predict", {"inputs": ["a" * 10]}).status_code == 200
+    assert post(app, "/v1/predict", {"inputs": ["a" * 11]}).status_code == 413
+    assert post(app, "/v1/predict", {"inputs": words, "candidates": ["a" * 11]}).status_code == 413
+    app = serve(graph_problem()[1])
+    nested = 1
+    for _ in range(200):
+        nested = [nested]
+    for value, message in [(nested, "lists inside each other"), ("text", "must be a list; got text")]:
+        answer = post(app, "/v1/predict", {"inputs": [value]})
+        assert answer.status_code == 422 and message in answer.text
+    rows = np.arange(6)
+    app = serve(IOKR(Precomputed(np.eye(6)), Gaussian(1.0)).fit(rows, rows[:, None] / 6))
+    assert post(app, "/v1/predict", {"inputs": [2]}).json()["outputs"] == [[2 / 6]]
+    for value in (1.5, 6, -1, 2**70):
+        assert post(app, "/v1/predict", {"inputs": [value]}).status_code == 422
+
+
 def test_sets_need_calibration():
     X, _, model = ranking_problem()
     answer = post(serve(model), "/v1/sets", {"inputs": X[:1].tolist()})
@@ -169,6 +191,12 @@ def test_rows_of_table_models_are_objects_by_column(tmp_path):
     assert [output["tags"] for output in outputs] == expected
     top = post(app, "/v1/topk", {"inputs": rows[:2], "k": 2}).json()["results"]
     assert [result["outputs"][0]["tags"] for result in top] == expected[:2]
+    for tags, chosen in (["c", "a;b"], expected[:5]), (["c"], ["c"] * 5):
+        listed = {"inputs": rows[:5], "candidates": [{"tags": value} for value in tags]}
+        outputs = post(app, "/v1/predict", listed).json()["outputs"]
+        assert [output["tags"] for output in outputs] == chosen
+    answer = post(app, "/v1/predict", {"inputs": rows[:1], "candidates": ["c"]})
+    assert answer.status_code == 422 and "candidates[0] must be an object" in answer.text
     for row, message in [
         ({"size": 1}, "lacks the column 'color'"),
         ({"size": "x", "color": "red"}, "inputs[0].size must be a number"),

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the service needs the extra psilearn[serve]")
 
 from psilearn.serve import Limits, create_app
-from psilearn.serve.request_guard import Access, RequestGuard
+from psilearn.serve.request_guard import Access, RequestGuard, is_loopback
 from psilearn.serve.request_log import JSONFormatter
 from tests.serve.clients import call, get, post, rows_problem, serve
 
@@ -58,6 +58,16 @@ def test_a_token_is_needed_elsewhere(model):
         )
     assert get(app, "/v1/models", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
     assert get(app, "/healthz").json() == {"status": "ok"} and get(app, "/").status_code == 200
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_loopback_addresses_need_no_token(host):
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1.example.org", "127.example.org", "0.0.0.0", "::", "", "192.0.2.1"])
+def test_other_addresses_and_names_need_a_token(host):
+    assert not is_loopback(host)
 
 
 def test_every_answer_has_security_headers(model):

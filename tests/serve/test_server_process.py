@@ -1,14 +1,13 @@
 """A real process of the command ``psilearn serve``."""
 
 import json
-import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import httpx
 import numpy as np
@@ -19,10 +18,15 @@ pytest.importorskip("uvicorn", reason="the service needs the extra psilearn[serv
 
 from psilearn import save_model
 from psilearn.cli import app
+from psilearn.serve import ServedIdentifier, ServedModel, create_app
 from psilearn.serve.server_process import bind_socket
-from tests.serve.clients import rows_problem
+from tests.serve.clients import post, rows_problem
 
-START = "import sys; from psilearn.cli import app; app(sys.argv[1:])"
+# The reader of files is not needed here, and takes seconds to import.
+START = (
+    "import sys, psilearn.serve.upload_parser as p; p.PRELOADED = []; from psilearn.cli import app; app(sys.argv[1:])"
+)
+CLIENT = httpx.Client(verify=False)  # loading certificates takes longer than an answer
 
 
 @pytest.fixture(scope="module")
@@ -32,18 +36,26 @@ def folder(tmp_path_factory):
     return path
 
 
-def start(*arguments, **environment):
+@contextmanager
+def started(*arguments):
+    """Run the command until it answers; yield the process and its address. In the end, its log has no error or data."""
     command = [sys.executable, "-c", START, "serve", *map(str, arguments), "--port", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
-    line = process.stderr.readline()
-    assert line.startswith("http://"), line + process.stderr.read()
-    return process, line.strip()
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        line = process.stderr.readline()
+        assert line.startswith("http://"), line + process.stderr.read()
+        wait_until_ready(line.strip())
+        yield process, line.strip()
+    finally:
+        process.terminate()
+        log = process.communicate(timeout=60)[1]
+    assert "Traceback" not in log and '"level": "error"' not in log and "109.0648" not in log, log
 
 
 def wait_until_ready(url):
     for _ in range(900):
         try:
-            return httpx.get(f"{url}/healthz").raise_for_status()
+            return CLIENT.get(f"{url}/healthz").raise_for_status()
         except httpx.TransportError:
             time.sleep(0.1)
     raise AssertionError("the service does not answer")
@@ -51,20 +63,17 @@ def wait_until_ready(url):
 
 def test_a_process_answers_as_the_library_does_and_stops_on_a_signal(folder):
     X, _, model = rows_problem()
-    process, url = start(folder, "--workers", "2")
-    try:
-        wait_until_ready(url)
-        answer = httpx.post(f"{url}/v1/predict", json={"inputs": X[:5].tolist()})
+    with started(folder, "--workers", "2") as (process, url):
+        answer = CLIENT.post(f"{url}/v1/predict", json={"inputs": X[:5].tolist()})
         assert np.array_equal(answer.json()["outputs"], model.predict(X[:5])) and answer.json()["model"] == "rows"
         host, port = re.match(r"http://(.*):(\d+)", url).groups()
         with socket.create_connection((host, int(port))) as slow:
             slow.sendall(b"GET /healthz HTTP/1.1\r\nHost:")  # never ends
-            assert httpx.get(f"{url}/healthz").status_code == 200
-    finally:
-        process.send_signal(signal.SIGTERM)
-        log = process.communicate(timeout=30)[1]
-    assert process.returncode in (0, 128 + signal.SIGTERM)
-    assert '"path": "/v1/predict", "status": 200' in log and "Traceback" not in log
+            assert CLIENT.get(f"{url}/healthz").status_code == 200
+        process.terminate()
+        log = process.stderr.read()
+        assert process.wait(30) in (0, 128 + signal.SIGTERM)
+    assert '"path": "/v1/predict", "status": 200' in log
 
 
 def test_the_command_reports_errors_in_one_line(folder, tmp_path, monkeypatch):
@@ -72,6 +81,8 @@ def test_the_command_reports_errors_in_one_line(folder, tmp_path, monkeypatch):
     for arguments, message in [
         ((tmp_path / "nothing",), "does not exist"),
         ((folder, "--host", "0.0.0.0"), "a token is required"),
+        ((folder, "--host", "127.example.org"), "a token is required"),
+        ((folder, "--device", "gpu"), "device must be None, 'cpu' or 'cuda'"),
         ((folder, "--host", "192.0.2.1", "--token-file", tmp_path / "nothing"), "nothing"),
     ]:
         result = CliRunner().invoke(app, ["serve", *map(str, arguments)])
@@ -81,36 +92,50 @@ def test_the_command_reports_errors_in_one_line(folder, tmp_path, monkeypatch):
     assert result.exit_code == 2 and "16 to 1000" in result.output
 
 
-def test_finished_jobs_survive_a_killed_process_and_waiting_ones_are_resumed(metabolites, tmp_path):
-    pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
+def test_a_device_is_checked_before_models_are_loaded_and_computes_the_same(folder, monkeypatch):
+    torch = pytest.importorskip("torch")
+    X, _, model = rows_problem()
+    served = ServedModel.load(folder, "cpu")
+    assert served.model.device == "cpu"
+    answer = post(create_app([served]), "/v1/topk", {"inputs": X[:5].tolist(), "k": 3}).json()["results"]
+    np.testing.assert_allclose([result["distances"] for result in answer], model.predict_topk(X[:5], 3).distances)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for load in (ServedModel.load, lambda path, device: ServedIdentifier.load(path, path, path, device)):
+        with pytest.raises(ValueError, match="device='cuda' requires a GPU, but torch finds none"):
+            load("nothing", "cuda")
+    result = CliRunner().invoke(app, ["serve", str(folder), "--device", "cuda"])
+    assert result.exit_code == 2 and "requires a GPU" in result.output and len(result.output.splitlines()) == 1
+
+
+def test_jobs_survive_a_killed_process_and_a_graceful_stop(metabolites, tmp_path):
     options = [metabolites / "model", "--candidates", metabolites / "library", "--jobs", tmp_path / "jobs"]
-    peaks = {"spectra": [{"mz": [50.0, 60.0], "intensity": [1.0, 2.0], "precursor_mz": 123.0441, "adduct": "[M+H]+"}]}
-    process, url = start(*options)
-    try:
-        wait_until_ready(url)
-        job = httpx.post(f"{url}/v1/spectra", json=peaks).raise_for_status().json()["id"]
-        result = wait_for_result(url, job)
-    finally:
+    spectrum = {"mz": [50.0, 60.0], "intensity": [1.0, 2.0], "precursor_mz": 109.0648, "adduct": "[M+H]+"}
+    long = {"spectra": [spectrum] * 300}
+    with started(*options) as (process, url):
+        first = CLIENT.post(f"{url}/v1/spectra", json={"spectra": [spectrum]}).raise_for_status().json()["id"]
+        result = wait_for_result(url, first)
+        jobs = [CLIENT.post(f"{url}/v1/spectra", json=long).raise_for_status().json()["id"] for _ in range(3)]
         process.kill()
-        process.communicate()
-    waiting = tmp_path / "jobs" / ("a" * 32)  # as a process leaves it that is killed after it accepted a job
-    shutil.copytree(tmp_path / "jobs" / job, waiting, ignore=shutil.ignore_patterns("result"))
-    (waiting / "peaks.json").write_text(json.dumps([{"formula": None, "name": "", **peaks["spectra"][0]}]))
-    process, url = start(*options)
-    try:
-        wait_until_ready(url)
-        assert wait_for_result(url, job) == result
-        assert wait_for_result(url, waiting.name) == result
-    finally:
-        process.send_signal(signal.SIGTERM)
-        log = process.communicate(timeout=60)[1]
-    assert "Traceback" not in log and "123.0441" not in log
+    assert not is_finished(tmp_path, jobs[-1])
+    with started(*options) as (process, url):  # continues with the jobs
+        assert wait_for_result(url, first) == result
+        results = [wait_for_result(url, job) for job in jobs]
+        assert results[0] == results[1] == results[2] and len(json.loads(results[0])["spectra"]) == 300
+        left = [CLIENT.post(f"{url}/v1/spectra", json=long).raise_for_status().json()["id"] for _ in range(3)]
+        process.terminate()
+        assert process.wait(30) in (0, 128 + signal.SIGTERM)
+    assert not is_finished(tmp_path, left[-1])  # as after the first process: the next one continues
+
+
+def is_finished(folder, job):
+    assert (folder / "jobs" / job / "request.json").exists()
+    return (folder / "jobs" / job / "result" / "manifest.json").exists()
 
 
 def wait_for_result(url, job):
     for _ in range(600):
-        if httpx.get(f"{url}/v1/spectra/{job}").json()["state"] == "finished":
-            return httpx.get(f"{url}/v1/spectra/{job}/results").content
+        if CLIENT.get(f"{url}/v1/spectra/{job}").json()["state"] == "finished":
+            return CLIENT.get(f"{url}/v1/spectra/{job}/results").content
         time.sleep(0.1)
     raise AssertionError("the job does not finish")
 

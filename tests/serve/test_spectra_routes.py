@@ -14,6 +14,7 @@ from psilearn.cli import app as command_line
 from psilearn.serve import Limits, ServedIdentifier, create_app
 from psilearn.serve.job_runner import JobRunner
 from psilearn.serve.job_store import JobState
+from tests.chem.metabolites.mztab_rules import check_mztab
 from tests.serve.clients import call, get, post
 
 
@@ -67,7 +68,7 @@ def test_command_line_and_service_give_the_same_numbers_for_50_spectra(metabolit
         assert candidate["in_set"] == (candidate["p_value"] > 0.1 + 1e-12)
         assert len(spectrum["explained"][candidate["formula"]]) == len(spectrum["mz"])
     mztab = get(app, f"/v1/spectra/{job}/results", params={"format": "mztab"}).text
-    assert mztab.startswith("MTD\tmzTab-version\t2.0.0-M") and mztab.count("\nSME\t") == len(rows)
+    assert len(check_mztab(mztab)["SME"]) == len(rows)
     svg = get(app, f"/v1/molecules/{listed[0][1]['row']}/structure")
     assert svg.text.startswith("<svg") and svg.headers["content-type"] == "image/svg+xml"
     assert get(app, "/v1/molecules/999999/structure").status_code == 404
@@ -126,6 +127,10 @@ def test_a_file_that_needs_much_memory_or_time_is_given_up(served, metabolites, 
     assert "time" in reason or "1 s" in reason
     app = make_app(served, peaks=2)
     assert "the limit is 2" in read_reason(app, upload(app, content[:5000]).json()["id"])
+    app = make_app(served, job_peaks=20)
+    assert "peaks; the limit is 20" in read_reason(app, upload(app, content[:5000]).json()["id"])
+    named = content[:5000].replace(b"TITLE=", b"TITLE=" + b"a" * 1000, 1)
+    assert "the limit is 500" in read_reason(app, upload(app, named).json()["id"])
 
 
 def test_invalid_jobs_are_rejected(served):

@@ -28,6 +28,7 @@ from psilearn.chem.spectra import SpectrumReadResult
 from psilearn.serve.job_store import JobState, JobStore
 from psilearn.serve.ranking_json import encode_rankings
 from psilearn.serve.request_log import LOGGER
+from psilearn.serve.served_models import check_device
 from psilearn.serve.service_limits import Limits
 from psilearn.serve.upload_parser import UploadError, check_spectra, read_upload, start_reader_server
 
@@ -102,7 +103,7 @@ class ServedIdentifier:
         Raises
         ------
         ValueError
-            If the fingerprints of the library are not those of the model.
+            If the fingerprints of the library are not those of the model, or there is no such device.
 
         See Also
         --------
@@ -113,6 +114,7 @@ class ServedIdentifier:
         >>> from psilearn.serve import ServedIdentifier
         >>> ServedIdentifier.load("model", "library", "psilearn-jobs")  # doctest: +SKIP
         """
+        check_device(device)
         identifier, candidates = MetaboliteIdentifier.load(model), CandidateLibrary.open(library)
         identifier.check_library(candidates)
         return cls(Path(model).resolve().name, identifier, candidates, Path(jobs), device)
@@ -155,21 +157,27 @@ class JobRunner:
         self._stop = threading.Event()
         self._thread = ThreadPoolExecutor(1, "psilearn-rank")
 
-    def is_full(self) -> bool:
-        """Return whether no further job is accepted now."""
-        return self.n_waiting >= self.limits.jobs
-
-    def start(self, job: str) -> None:
-        """Add a job to the queue."""
+    def accept(self, request: dict[str, Any], payload: bytes, name: str) -> str | None:
+        """Store a job, add it to the queue and return its id; return None if the queue is full."""
         with self._lock:
+            if self.n_waiting >= self.limits.jobs:
+                return None
             self.n_waiting += 1
+        try:
+            job = self.store.create(request, payload, name)
+        except BaseException:
+            self._leave_queue()
+            raise
         self._thread.submit(self._run, job)
+        return job
 
     def resume(self) -> None:
         """Prepare for uploads, and add the jobs that an earlier process did not finish."""
         start_reader_server()
         for job in self.store.unfinished():
-            self.start(job)
+            with self._lock:
+                self.n_waiting += 1
+            self._thread.submit(self._run, job)
 
     def close(self) -> None:
         """Stop the running job after its current spectrum; it can be resumed, as those that wait can."""
@@ -188,8 +196,11 @@ class JobRunner:
         except Exception:
             LOGGER.exception("job")
         finally:
-            with self._lock:
-                self.n_waiting -= 1
+            self._leave_queue()
+
+    def _leave_queue(self) -> None:
+        with self._lock:
+            self.n_waiting -= 1
 
     def _compute(self, job: str) -> tuple[JobState, dict[str, bytes]]:
         """Return the final state of a job and the files of its result."""

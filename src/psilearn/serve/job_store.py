@@ -10,6 +10,7 @@ import json
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ FORMAT = FolderFormat("psilearn.serve.result", 1, "result of a job", "Send the s
 JOB_ID = re.compile(r"[0-9a-f]{32}")
 REQUEST, PROGRESS, CANCEL, RESULT = "request.json", "progress.json", "cancel", "result"
 DRAFT = "draft-"
+DRAFT_SECONDS = 600  # after which an unfinished folder belongs to no process
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,10 @@ class JobStore:
     def __init__(self, root: Path) -> None:
         create_folder(root)
         self.root = root
-        for draft in root.glob(f"{DRAFT}*"):
-            shutil.rmtree(draft, ignore_errors=True)
+        for draft in root.glob(f"{DRAFT}*"):  # of processes that were killed; younger ones may be in use
+            with suppress(FileNotFoundError):
+                if time.time() - draft.stat().st_mtime > DRAFT_SECONDS:
+                    shutil.rmtree(draft, ignore_errors=True)
 
     def create(self, request: Mapping[str, Any], payload: bytes, name: str) -> str:
         """Store a new job with its options and its data, and return its id."""
@@ -62,7 +66,10 @@ class JobStore:
 
     def ids(self) -> list[str]:
         """Return the jobs, oldest first."""
-        found = [(path.stat().st_mtime_ns, path.parent.name) for path in self.root.glob(f"*/{REQUEST}")]
+        found = []
+        for path in self.root.glob(f"*/{REQUEST}"):
+            with suppress(FileNotFoundError):  # another process removes a job
+                found.append((path.stat().st_mtime_ns, path.parent.name))
         return [job for _, job in sorted(found) if JOB_ID.fullmatch(job)]
 
     def unfinished(self) -> Iterator[str]:

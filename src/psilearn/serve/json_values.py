@@ -12,6 +12,7 @@ from scipy import sparse
 from psilearn._utils.files import to_json_value
 from psilearn._utils.samples import Samples
 
+MAX_DEPTH = 50  # lists inside each other
 CollectionKind = Literal["rows", "sparse rows", "texts", "numbers", "objects", "spectra", "table rows"]
 
 
@@ -46,8 +47,8 @@ def to_collection(values: Sequence[Any], like: Samples, name: str) -> Samples:
     if kind == "texts":
         return _check_all(values, str, "text", name)
     if kind == "numbers":
-        return np.array(_check_all(values, (int, float), "a number", name), dtype=np.asarray(like).dtype)
-    return [_restore_tuples(value, like[0]) for value in values]
+        return _to_numbers(values, np.asarray(like).dtype, name)
+    return [_to_object(value, like[0], f"{name}[{i}]") for i, value in enumerate(values)]
 
 
 def to_json_items(collection: Samples) -> list[Any]:
@@ -104,6 +105,17 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def _to_numbers(values: Sequence[Any], dtype: Any, name: str) -> Any:
+    """Return numbers as an array of a type; integers, such as rows of a kernel matrix, must be integers."""
+    numbers = _check_all(values, (int, float), "a number", name)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        for i, number in enumerate(numbers):
+            if number != int(number) or not limits.min <= number <= limits.max:
+                raise ValueError(f"{name}[{i}] must be an integer from {limits.min} to {limits.max}.")
+    return np.array(numbers, dtype=dtype)
+
+
 def _check_all(values: Sequence[Any], types: Any, noun: str, name: str) -> list[Any]:
     for i, value in enumerate(values):
         if not isinstance(value, types) or isinstance(value, bool):
@@ -111,12 +123,21 @@ def _check_all(values: Sequence[Any], types: Any, noun: str, name: str) -> list[
     return list(values)
 
 
-def _restore_tuples(value: Any, like: Any) -> Any:
+def _to_object(value: Any, like: Any, name: str) -> Any:
+    """Return a JSON value as an object such as that of the model; its kernel validates the rest."""
+    if isinstance(like, list | tuple) and not isinstance(value, list):
+        raise ValueError(f"{name} must be a list; got {describe(value)}.")
+    return _restore_tuples(value, like, name)
+
+
+def _restore_tuples(value: Any, like: Any, name: str, depth: int = 0) -> Any:
     """Return a JSON value with tuples where an object of the model has them, because JSON has only lists."""
     if not isinstance(value, list):
         return value
+    if depth == MAX_DEPTH:
+        raise ValueError(f"{name} has more than {MAX_DEPTH} lists inside each other.")
     inner = like[0] if isinstance(like, list | tuple) and like else None
-    items = [_restore_tuples(item, inner) for item in value]
+    items = [_restore_tuples(item, inner, name, depth + 1) for item in value]
     return tuple(items) if isinstance(like, tuple) else items
 
 

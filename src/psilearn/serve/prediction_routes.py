@@ -44,6 +44,7 @@ class PredictionService:
         """Return the name of the model and one result per input."""
         served = self._find_model(request.model)
         check_size(len(request.inputs), self.limits.rows, "inputs")
+        check_size(_longest_text(request.inputs), self.limits.text, "characters of an input")
         check_size(limit, self.limits.candidates, "limit")
         if name == "topk":
             check_size(int(number), self.limits.top, "k")
@@ -53,6 +54,7 @@ class PredictionService:
         listed = None
         if isinstance(candidates, list):
             check_size(len(candidates), self.limits.candidates, "candidates")
+            check_size(_longest_text(candidates), self.limits.text, "characters of a candidate")
             listed = tuple(_plain(candidates))
             candidates = None
         unique = 0 if listed is None else next(self._numbers)
@@ -74,6 +76,12 @@ def check_size(size: int, limit: int, name: str) -> None:
     """Raise an error with status 413 if a request asks for more than the limit."""
     if size > limit:
         raise HTTPException(413, f"{name}: {size:,} is more than the limit of {limit:,}.")
+
+
+def _longest_text(items: Sequence[Any]) -> int:
+    """Return the number of characters of the longest text among items and the cells of table rows."""
+    cells = (cell for item in items for cell in (item.values() if isinstance(item, dict) else (item,)))
+    return max((len(cell) for cell in cells if isinstance(cell, str)), default=0)
 
 
 def _plain(items: Sequence[Any]) -> list[Any]:

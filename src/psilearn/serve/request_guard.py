@@ -7,6 +7,7 @@ import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
 
 from psilearn.serve.service_limits import Limits
@@ -80,7 +81,10 @@ class Access:
 
 def is_loopback(host: str) -> bool:
     """Return whether a host can be reached from this machine only."""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"  # any other name may be that of another address
 
 
 def is_open(path: str) -> bool:

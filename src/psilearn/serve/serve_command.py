@@ -56,7 +56,8 @@ def serve_models(
         Access.of(host, token)  # before the models are loaded
         app = settings()
         listener = bind_socket(host, port)
-        typer.echo(f"http://{host}:{listener.getsockname()[1]}", err=True)
+        name = f"[{host}]" if ":" in host else host
+        typer.echo(f"http://{name}:{listener.getsockname()[1]}", err=True)
         run_service(settings if workers > 1 else lambda: app, listener, limits=settings.limits, workers=workers)
 
 

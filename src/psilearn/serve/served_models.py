@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from psilearn import load_model
+from psilearn import computing, load_model
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.io import read_notes
 from psilearn.serve.json_values import CollectionKind, kind_of, to_collection, to_json_items, to_json_numbers
-from psilearn.serve.table_rows import to_inputs, to_outputs
+from psilearn.serve.table_rows import to_candidates, to_inputs, to_outputs
 from psilearn.tables import TableModel
 
 TABLE_KIND = "psilearn.tables"  # in the notes of table models
@@ -71,6 +71,11 @@ class ServedModel:
         ServedModel
             The model.
 
+        Raises
+        ------
+        ValueError
+            If there is no such device.
+
         See Also
         --------
         psilearn.save_model : Save a fitted model.
@@ -80,6 +85,7 @@ class ServedModel:
         >>> from psilearn.serve import ServedModel
         >>> ServedModel.load("model")  # doctest: +SKIP
         """
+        check_device(device)
         notes = read_notes(path)
         table = TableModel.load(path) if notes.get("kind") == TABLE_KIND else None
         model = load_model(path) if table is None else table.model
@@ -141,6 +147,7 @@ class ServedModel:
             "calibrated": self.is_calibrated,
             "image_width": _image_width(self.notes),
             "columns": None if self.table is None else list(self.table.inputs.names),
+            "text_columns": None if self.table is None else list(self.table.inputs.text_names),
         }
 
 
@@ -164,18 +171,29 @@ class Operation:
         X = to_collection(values, self.served.inputs, "inputs") if table is None else to_inputs(values, table)
         if self.name == "embed":
             return [to_json_numbers(row) for row in model.embed(X)]
-        candidates = self.candidates
-        if candidates is None and table is not None:
-            candidates = table.candidates
-        if self.listed is not None:
-            candidates = to_collection(self.listed, model.candidates_.outputs, "candidates")
+        candidates = self._get_candidates()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the size of a set says the same
             return PREDICTIONS[self.name](model, X, self, candidates)
 
+    def _get_candidates(self) -> Any:
+        """Return the candidates as the library takes them."""
+        model, table = self.served.model, self.served.table
+        if self.listed is None:
+            return table.candidates if self.candidates is None and table is not None else self.candidates
+        if table is None:
+            return to_collection(self.listed, model.candidates_.outputs, "candidates")
+        return to_candidates(self.listed, table)
+
     def encode(self, outputs: Samples) -> list[Any]:
         """Return outputs as JSON values."""
         return to_json_items(outputs) if self.served.table is None else to_outputs(outputs, self.served.table)
+
+
+def check_device(device: str | None) -> None:
+    """Raise an error if there is no such device, before a model is loaded."""
+    with computing(device=device):
+        pass
 
 
 def _predict(model: Any, X: Samples, operation: Operation, candidates: Any) -> list[Any]:

@@ -22,9 +22,9 @@ class Limits:
     buffered_bytes : int, default=268435456
         The size of all bodies that are received at the same time.
     body_seconds : int, default=30
-        The time to receive a body.
+        The time to receive a body. A client that does not read its answer for as long is dropped.
     header_seconds : int, default=10
-        The time to receive the head of a request.
+        The time to receive the head of a request, and to wait for the next request of a connection.
     answer_seconds : int, default=60
         The time that a prediction may wait and compute.
     connections : int, default=256
@@ -43,6 +43,10 @@ class Limits:
         The number of spectra per job.
     peaks : int, default=10000
         The number of peaks per spectrum.
+    job_peaks : int, default=2000000
+        The number of peaks per job.
+    text : int, default=100000
+        The number of characters of a text among inputs and candidates.
     ranked : int, default=100000
         The number of candidate molecules that are written to the results of a job.
     jobs : int, default=16
@@ -81,6 +85,8 @@ class Limits:
     block_rows: int = 256
     spectra: int = 2000
     peaks: int = 10_000
+    job_peaks: int = 2_000_000
+    text: int = 100_000
     ranked: int = 100_000
     jobs: int = 16
     kept_jobs: int = 200

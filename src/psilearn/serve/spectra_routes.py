@@ -34,10 +34,9 @@ class SpectraService:
         """Store a job, add it to the queue and return its state."""
         if options.adduct is not None:
             Adduct.parse(options.adduct)  # raises a ValueError
-        if self.runner.is_full():
+        job = self.runner.accept(options.model_dump(exclude={"format"}), payload, name)
+        if job is None:
             raise HTTPException(429, "Too many jobs wait; try again later.", {"Retry-After": "5"})
-        job = self.store.create(options.model_dump(exclude={"format"}), payload, name)
-        self.runner.start(job)
         return self.describe(job)
 
     def describe(self, job: str) -> JobResponse:
@@ -88,7 +87,8 @@ def make_spectra_router(runner: JobRunner) -> APIRouter:
     @router.get("/spectra")
     def list_jobs() -> JobList:
         """List the latest jobs, oldest first."""
-        return JobList(jobs=[service.describe(job) for job in service.store.ids()[-MAX_LISTED:]])
+        jobs = service.store.ids()[-MAX_LISTED:]
+        return JobList(jobs=[service.describe(job) for job in jobs if service.store.exists(job)])
 
     @router.get("/spectra/{job}")
     def show_job(job: Job) -> JobResponse:

@@ -19,11 +19,14 @@ from typing import Any
 from psilearn.chem.spectra import Problem, Spectrum, SpectrumReadResult, read_spectra
 from psilearn.serve.service_limits import Limits
 
-FIELDS = ("precursor_mz", "adduct", "formula", "smiles", "name")
+FIELDS = ("precursor_mz", "adduct", "formula", "name")  # that ranking uses
 PRELOADED = [__name__, "matchms.importing", "pyarrow.parquet"]  # what the readers need
 SUBJECT = "the file"
 MAX_REASON = 300  # characters
 MAX_PROBLEMS = 1000
+MAX_TEXT = 500  # characters of a field of a spectrum; the results repeat its name for each molecule
+PEAK_BYTES = 64  # of a peak as JSON, at most
+CHARACTER_BYTES = 12  # of a character as JSON, at most
 
 
 class UploadError(ValueError):
@@ -47,7 +50,7 @@ def read_upload(path: Path, adduct: str | None, limits: Limits) -> SpectrumReadR
     try:
         if not receiver.poll(limits.parse_seconds):
             raise UploadError(f"Reading the file takes more than {limits.parse_seconds} s.")
-        content = json.loads(receiver.recv_bytes(8 * limits.upload_bytes))
+        content = json.loads(receiver.recv_bytes(_max_message(limits)))
     except (EOFError, OSError) as error:
         raise UploadError("The file cannot be read: it needs too much memory or time.") from error
     finally:
@@ -94,13 +97,25 @@ def _encode(result: SpectrumReadResult, path: Path, limits: Limits) -> dict[str,
 
 def check_spectra(spectra: Iterable[Spectrum], limits: Limits) -> None:
     """Raise an UploadError if there are too many spectra, or one has too many peaks."""
-    n_spectra = 0
+    n_spectra = n_peaks = 0
     for spectrum in spectra:
         n_spectra += 1
+        n_peaks += len(spectrum)
         if len(spectrum) > limits.peaks:
             raise UploadError(f"A spectrum has {len(spectrum):,} peaks; the limit is {limits.peaks:,}.")
+        longest = max(len(str(getattr(spectrum, field) or "")) for field in FIELDS)
+        if longest > MAX_TEXT:
+            raise UploadError(f"A field of a spectrum has {longest:,} characters; the limit is {MAX_TEXT}.")
     if n_spectra > limits.spectra:
         raise UploadError(f"There are {n_spectra:,} spectra; the limit is {limits.spectra:,}.")
+    if n_peaks > limits.job_peaks:
+        raise UploadError(f"The spectra have {n_peaks:,} peaks; the limit is {limits.job_peaks:,}.")
+
+
+def _max_message(limits: Limits) -> int:
+    """Return the size of the largest answer of the other process that is within the limits."""
+    n_characters = len(FIELDS) * (MAX_TEXT + 20) * limits.spectra + 2 * MAX_REASON * MAX_PROBLEMS
+    return PEAK_BYTES * limits.job_peaks + CHARACTER_BYTES * n_characters
 
 
 def _describe(message: str, path: Path) -> str:
