@@ -135,7 +135,7 @@ async def _wait_for_reader(client: HTTPClient) -> None:
 
 def measure_library(model: OEL, X: Any, seconds: float) -> dict[str, float]:
     """Predict one row at a time in a loop."""
-    times = []
+    times: list[float] = []
     stop = perf_counter() + seconds
     while perf_counter() < stop:
         start = perf_counter()

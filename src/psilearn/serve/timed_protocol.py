@@ -36,7 +36,7 @@ class TimedProtocol(H11Protocol):
         """Receive data; the timer runs while a head is incomplete."""
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
-            self._head_timer = _cancel(self._head_timer)
+            self._stop_head_timer()
         elif self._head_timer is None:
             self._head_timer = self.loop.call_later(self.head_seconds, self._close)
 
@@ -48,11 +48,12 @@ class TimedProtocol(H11Protocol):
     def resume_writing(self) -> None:
         """Continue with a client that has read its answer."""
         super().resume_writing()
-        self._read_timer = _cancel(self._read_timer)
+        self._stop_read_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End both timers with the connection."""
-        self._head_timer, self._read_timer = _cancel(self._head_timer), _cancel(self._read_timer)
+        self._stop_head_timer()
+        self._stop_read_timer()
         super().connection_lost(exc)
 
     def _watch_reading(self) -> None:
@@ -70,10 +71,15 @@ class TimedProtocol(H11Protocol):
         self._head_timer = None
         self.transport.close()
 
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
-def _cancel(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
+    def _stop_read_timer(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
 
 
 def make_protocol(limits: Limits) -> Any:
