@@ -14,6 +14,7 @@ SOURCE = ROOT / "src" / "psilearn"
 TESTS = ROOT / "tests"
 TESTS_WITHOUT_A_MODULE = {
     "test_benchmarks.py",
+    "test_ci_scripts.py",
     "test_documentation.py",
     "test_examples.py",
     "test_other_systems.py",
