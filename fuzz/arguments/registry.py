@@ -48,6 +48,7 @@ LEFT_OUT: dict[str, str] = {
             "AllLabelSets",
             "AllRankings",
             "ConsistentLabelSets",
+            "StringBeam",
             "ListableLabelSets",
             "NearLabelSets",
             "Embedding",
