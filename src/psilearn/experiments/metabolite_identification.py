@@ -55,8 +55,9 @@ LINEAR = {  # the sums of kernels as in the paper, not inside a Gaussian
     "supervisions": [0.75, 1.0],
     "unlabeled": [10_000],
 }
-FORMULAS = {"formulas": True, "unlabeled": [10_000]}
-NEGATIVE = {"adduct": "[M-H]-", "unlabeled": [10_000]}
+WITHOUT_NETWORKS = {"unlabeled": [10_000], "networks": {**CONFIG["networks"], "competitors": {}}}
+FORMULAS = {**WITHOUT_NETWORKS, "formulas": True}
+NEGATIVE = {**WITHOUT_NETWORKS, "adduct": "[M-H]-"}
 QUICK = {"folds": [0]}
 
 
@@ -101,7 +102,7 @@ EXPERIMENT = Experiment(
     "formulas of fragments and losses, counted and weighted by square roots of intensities: the formula of the "
     "molecule explains peaks within 10 ppm or 0.002 Da. A fourth part has spectra of [M-H]- ions: the records of each "
     "molecule are merged, molecules that are not candidates are left out, and those that are in no fold are dealt to "
-    "the folds in the order of their InChIKeys.",
+    "the folds in the order of their InChIKeys. The last two parts are without SPEN.",
     parts=(
         Part("massbank", "MassBank", run, CONFIG, QUICK, trial=False),
         Part("massbank-linear", "MassBank, without the Gaussian", run, {**CONFIG, **LINEAR}, QUICK, trial=False),
