@@ -61,6 +61,9 @@ def _function_calls() -> Iterator[Call]:
     for name in ("hierarchical_f1", "hierarchical_precision", "hierarchical_recall"):
         arguments = {"Y_true": LABELS, "Y_pred": LABELS[::-1].copy(), "hierarchy": HIERARCHY}
         yield Call(f"psilearn.metrics.{name}", getattr(metrics, name), arguments, aliases=PAIR_ALIASES, may_be_nan=True)
+    for name in ("edit_distance", "edit_similarity"):
+        arguments = {"Y_true": ["tea", "cat"], "Y_pred": ["tee", "cats"]}
+        yield Call(f"psilearn.metrics.{name}", getattr(metrics, name), arguments, may_be_nan=True)
     arguments = {"parents": [-1, 0, 0, 1], "names": ["a", "b", "c", "d"]}
     yield Call("psilearn.kernels.Hierarchy", kernels.Hierarchy, arguments)
     yield Call("psilearn.kernels.Hierarchy.close", kernels.Hierarchy.close, {"Y": LABELS}, lambda: HIERARCHY)

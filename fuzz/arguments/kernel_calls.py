@@ -35,6 +35,10 @@ GRAPH_PARAMETERS = {"n_features": 64, "normalize": True, "base": Linear()}
 KERNEL_PARAMETERS: dict[str, tuple[dict[str, Any], Any]] = {
     "Curves": ({"grid": [0.0, 1.0, 3.0], "width": 0.5}, X),
     "Hellinger": ({}, LABELS + 1.0),
+    "EditGaussian": (
+        {"gamma": 0.5, "n_landmarks": 4, "random_state": 0, "normalize": True, "base": Linear()},
+        WORDS,
+    ),
     "Dice": ({"packed": False}, LABELS),
     "Tanimoto": ({"packed": False}, LABELS),
     "GaussianTanimoto": ({"gamma": 0.5, "packed": False}, LABELS),

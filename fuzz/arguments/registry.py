@@ -86,6 +86,7 @@ LEFT_OUT: dict[str, str] = {
         "the service; hostile requests are sent to it instead",
     ),
     "GraKeLKernel": "an adapter of a package that is not installed for the fuzz runs",
+    "GlobalAlignment": "compiles for seconds, and its package is optional",
     "TIES": "a constant",
     "rank_spectra": "calls MetaboliteIdentifier.rank",
     "train": "takes seconds; its parameters are those of MetaboliteIdentifier",

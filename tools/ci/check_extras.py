@@ -21,6 +21,8 @@ PROGRAMS = {
     "ann": "import psilearn.decoding, faiss",
     "graph": "import psilearn.metrics, networkx, ot",
     "grakel": "import psilearn.kernels.graph, grakel",
+    "strings": "import psilearn.metrics, rapidfuzz",
+    "series": "import psilearn.kernels, tslearn.metrics",
     "serve": "import psilearn, fastapi, uvicorn",
     "docs": "import psilearn, sphinx, sphinx_gallery, numpydoc, myst_parser",
     "test": "import psilearn, pytest, hypothesis",

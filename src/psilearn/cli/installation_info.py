@@ -21,9 +21,13 @@ EXTRAS = {  # the packages that each extra installs, by the names under which th
     "torch": ("torch",),
     "dask": ("dask", "distributed"),
     "ann": ("faiss",),
+    "graph": ("networkx", "ot"),
+    "grakel": ("grakel",),
+    "strings": ("rapidfuzz",),
+    "series": ("tslearn",),
     "serve": ("fastapi", "uvicorn"),
 }
-DISTRIBUTIONS = {"faiss": "faiss-cpu"}  # packages that are installed under another name
+DISTRIBUTIONS = {"faiss": "faiss-cpu", "ot": "pot"}  # packages that are installed under another name
 
 
 def describe_installation() -> Iterator[tuple[str, str]]:

@@ -29,17 +29,20 @@ from psilearn.kernels.pre_images import has_pre_image, pre_image
 from psilearn.kernels.ranking_kernel import RankingKernel
 from psilearn.kernels.ranking_kernels import Hamming, Kemeny, Lehmer
 from psilearn.kernels.row_kernel import RowKernel
-from psilearn.kernels.string import GappySubstrings, MismatchSubstrings, Substrings
+from psilearn.kernels.string import EditGaussian, GappySubstrings, MismatchSubstrings, Substrings
+from psilearn.kernels.time_series import GlobalAlignment
 
 __all__ = [
     "Aligned",
     "Curves",
     "Dice",
     "EdgeHistogram",
+    "EditGaussian",
     "FeatureKernel",
     "GappySubstrings",
     "Gaussian",
     "GaussianTanimoto",
+    "GlobalAlignment",
     "GraKeLKernel",
     "Graph",
     "GraphKernel",

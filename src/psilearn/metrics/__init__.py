@@ -11,12 +11,15 @@ from psilearn.metrics.kernel_metrics import kernel_loss
 from psilearn.metrics.label_metrics import f1_score, hamming_loss, jaccard_score, subset_accuracy
 from psilearn.metrics.mean import Mean
 from psilearn.metrics.ranking_metrics import kendall_tau, pairwise_accuracy, spearman_rho
+from psilearn.metrics.string_metrics import edit_distance, edit_similarity
 
 __all__ = [
     "TIES",
     "BoundedMean",
     "Mean",
     "TruthPositions",
+    "edit_distance",
+    "edit_similarity",
     "f1_score",
     "graph_edit_distance",
     "hamming_loss",

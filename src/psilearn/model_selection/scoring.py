@@ -22,6 +22,8 @@ from psilearn.kernels import HierarchicalDice, Kernel
 Metric = Callable[[Samples, Samples, Kernel], float]
 
 METRICS = {  # name: function of psilearn.metrics, and −1 if lower is better
+    "edit_distance": ("edit_distance", -1),
+    "edit_similarity": ("edit_similarity", 1),
     "f1": ("f1_score", 1),
     "hamming": ("hamming_loss", -1),
     "jaccard": ("jaccard_score", 1),
@@ -33,8 +35,8 @@ METRICS = {  # name: function of psilearn.metrics, and −1 if lower is better
 HIERARCHY_METRICS = ("hierarchical_f1", "hierarchical_precision", "hierarchical_recall")
 ALLOWED = (
     '"mse", "loss", "f1", "hamming", "jaccard", "subset_accuracy", "kendall_tau", "spearman_rho", '
-    '"pairwise_accuracy", "hierarchical_f1", "hierarchical_precision", "hierarchical_recall", '
-    '"top_1" (or another k), a function (y_true, y_pred) → float or one value per example, or a '
+    '"pairwise_accuracy", "hierarchical_f1", "hierarchical_precision", "hierarchical_recall", "edit_distance", '
+    '"edit_similarity", "top_1" (or another k), a function (y_true, y_pred) → float or one value per example, or a '
     'scorer of scikit-learn based on predictions, such as "f1_samples" or make_scorer(...)'
 )
 
