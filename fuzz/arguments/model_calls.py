@@ -85,7 +85,7 @@ _PREDICTOR_ARGUMENTS: dict[str, dict[str, Any]] = {
     "calibrate": _NEW_PAIR,
     "embed": {"X": X_NEW},
     "transform_outputs": {"Y": LABELS_NEW},
-    "candidate_set": {"outputs": LABELS, "path": Fresh(new_path)},
+    "candidate_set": {"outputs": LABELS, "path": Fresh(new_path), "dtype": "float32"},
 }
 _BASELINE_ARGUMENTS: dict[str, dict[str, Any]] = {
     "fit": _PAIR,

@@ -149,6 +149,7 @@ def test_a_library_is_embedded_and_shown(folder):
     assert before.exit_code == 0
     embedded = run(app, ["candidates", "embed", str(folder / "lib"), "--model", str(folder / "model")])
     assert embedded.exit_code == 0, embedded.output
+    assert "dimensions as float32: 0.00 GB on disk, of which" in embedded.output
     assert rank(folder).exit_code == 0
     for a, b in zip(rows, table(folder), strict=True):
         assert float(a["distance"]) == pytest.approx(float(b["distance"]), abs=2e-6)

@@ -13,7 +13,7 @@ from scipy import sparse
 from psilearn import KDE
 from psilearn._backend import Compute
 from psilearn._utils.hashing import content_hash
-from psilearn.decoding import SharedCandidates
+from psilearn.decoding import SharedCandidates, build_progress
 from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear, Pairwise, Precomputed
 from tests.manifests import reseal, write_sealed
@@ -286,3 +286,74 @@ def test_a_model_keeps_its_fingerprint_through_a_pickle():
     model = KDE(Gaussian(0.5), problem.kernel, alpha=1e-3, n_components=3).fit(problem.X, problem.Y)
     candidates = SharedCandidates.build(problem.candidates, model.embedding_)
     candidates.require_embedding(pickle.loads(pickle.dumps(model)).embedding_)
+
+
+class CountedLinear(Linear):
+    """A kernel that counts the rows it was evaluated on, and is interrupted after some of them."""
+
+    n_rows = 0
+    limit = np.inf
+
+    def _block(self, A, B, compute):
+        CountedLinear.n_rows += max(len(A), len(B))
+        if CountedLinear.n_rows > CountedLinear.limit:
+            raise KeyboardInterrupt
+        return super()._block(A, B, compute)
+
+
+@pytest.fixture
+def counted():
+    CountedLinear.n_rows, CountedLinear.limit = 0, np.inf
+    return Embedding(CountedLinear(), np.eye(5), np.eye(5)[:, :3])
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e9])  # the progress is noted after each block, or at the interruption
+def test_an_interrupted_build_is_resumed(tmp_path, counted, seconds, monkeypatch):
+    monkeypatch.setattr(build_progress, "SECONDS", seconds)
+    with sklearn.config_context(working_memory=1e-3):
+        CountedLinear.limit = 25
+        with pytest.raises(KeyboardInterrupt):
+            SharedCandidates.build(Y, counted, tmp_path / "set", dtype="float32", resume=True)
+        n_before = json.loads((tmp_path / "set" / build_progress.PROGRESS).read_text())["rows"]
+        with pytest.raises(ValueError, match=r"unfinished set of candidates"):
+            SharedCandidates.load(tmp_path / "set", counted, Y)
+        CountedLinear.n_rows, CountedLinear.limit = 0, np.inf
+        resumed = SharedCandidates.build(Y, counted, tmp_path / "set", dtype="float32", resume=True)
+    assert 0 < n_before <= 25 and CountedLinear.n_rows == 40 - n_before
+    assert resumed.g.dtype == np.float32
+    np.testing.assert_array_equal(resumed.g, (Y[:, :3]).astype(np.float32))
+    assert not (tmp_path / "set" / build_progress.PROGRESS).exists()
+    same(resumed, SharedCandidates.load(tmp_path / "set", counted, Y))
+    exact = SharedCandidates.build(Y, E).nearest(Z, 4)
+    np.testing.assert_allclose(resumed.nearest(Z, 4).distances, exact.distances, atol=1e-5)
+
+
+@pytest.mark.parametrize("change", ["other outputs", "other dtype", "damaged note", "missing table", "not resumed"])
+def test_an_interrupted_build_of_something_else_starts_again(tmp_path, counted, change):
+    folder, outputs, options = tmp_path / "set", Y, {"dtype": "float32", "resume": True}
+    with sklearn.config_context(working_memory=1e-3):
+        CountedLinear.limit = 25
+        with pytest.raises(KeyboardInterrupt):
+            SharedCandidates.build(Y, counted, folder, **options)
+        CountedLinear.n_rows, CountedLinear.limit = 0, np.inf
+        if change == "other outputs":
+            outputs = Y + 1
+        elif change == "other dtype":
+            options = {"resume": True}
+        elif change == "damaged note":
+            (folder / build_progress.PROGRESS).write_text('{"rows": 10')
+        elif change == "missing table":
+            (folder / "g.npy").unlink()
+        else:
+            options = {}
+        built = SharedCandidates.build(outputs, counted, folder, **options)
+    assert CountedLinear.n_rows == 40
+    np.testing.assert_allclose(built.g, outputs[:, :3], atol=1e-6)
+    assert len(SharedCandidates.load(folder, counted, outputs)) == 40
+
+
+def test_options_of_a_folder_are_rejected_without_one():
+    with pytest.raises(ValueError, match="pass path"):
+        SharedCandidates.build(Y, E, dtype="float32")
+    with pytest.raises(ValueError, match="dtype must be"):
+        SharedCandidates.build(Y, E, "unused", dtype="float16")

@@ -87,14 +87,20 @@ class FolderWriter:
         with self.open(check_file_name(name, ARRAY_SUFFIX)) as file:
             np.save(file, array, allow_pickle=False)
 
-    def create_array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> np.memmap[Any, Any]:
+    def create_array(
+        self, name: str, shape: tuple[int, ...], dtype: DTypeLike, *, keep: bool = False
+    ) -> np.memmap[Any, Any]:
         """Create an array on disk, mapped into memory, which the caller fills before :meth:`finish`.
 
-        Its disk space is reserved, because writing to a mapped array on a full disk would end the process.
+        Its disk space is reserved, because writing to a mapped array on a full disk would end the process. With
+        ``keep``, the array of an interrupted writer is opened instead, which has this shape and dtype.
         """
         path = self.add_file(check_file_name(name, ARRAY_SUFFIX))
         with name_errors(path):
-            array = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
+            if keep:
+                array = np.lib.format.open_memmap(path, mode="r+")
+            else:
+                array = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
         reserve_space(path, path.stat().st_size)
         self._mapped.append(array)
         return array

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import disk_usage
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,15 +80,24 @@ def embed_library(
 ) -> None:
     """Embed all molecules of a library with a model, to make ranking faster.
 
-    Afterwards, ranking with this model costs one product of p numbers per candidate.
+    Afterwards, ranking with this model costs one product of p numbers per candidate. The size on disk is printed
+    first. If the command is interrupted, run it again to resume it.
     """
-    with report_errors(), _compute_on(device):
+    with (
+        report_errors(resume="Embedded molecules are kept; run the same command again to resume."),
+        _compute_on(device),
+    ):
         from psilearn._utils.progress import show_progress
         from psilearn.chem.metabolites import MetaboliteIdentifier
         from psilearn.chem.molecules import CandidateLibrary
 
         identifier, candidates = MetaboliteIdentifier.load(model), CandidateLibrary.open(library)
         identifier.check_library(candidates)
+        n_bytes = len(candidates) * (4 * identifier.model_.n_components_ + 8)
+        _print_status(
+            f"{len(candidates):,} molecules in {identifier.model_.n_components_} dimensions as float32: "
+            f"{n_bytes / 1e9:.2f} GB on disk, of which {disk_usage(library).free / 1e9:.1f} GB are free."
+        )
         start = perf_counter()
         with show_progress(True), connect(scheduler) as client:
             candidates.embedded(identifier.model_, build=True, on_cluster=client is not None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,10 @@ from psilearn._linalg import Array
 from psilearn._utils.csr_parts import make_csr
 from psilearn._utils.folders import FolderFormat, ManifestFolder
 from psilearn._utils.samples import Samples
+from psilearn.decoding.build_progress import BuildProgress, TableShape
 
 FORMAT = FolderFormat("psilearn.candidates", 3, "set of candidates", "Build the candidates again.")
+RESUMABLE = replace(FORMAT, resume="The build was interrupted; run it again to resume it.")
 FLOATS = (np.dtype(np.float32).str, np.dtype(np.float64).str)
 CSR_PARTS = ("data", "indices", "indptr")
 STORED_FILES = {
@@ -26,34 +30,42 @@ STORED_FILES = {
 }
 
 
+Blocks = Iterable[tuple[slice, tuple[Array, ...]]]
+
+
 def write(
     path: Path,
     identity: Mapping[str, str],
     outputs: Samples | None,
-    n: int,
-    columns: Mapping[str, int | None],
-    dtype: np.dtype[Any],
-    blocks: Iterable[tuple[slice, tuple[Array, ...]]],
+    tables: Sequence[TableShape],
+    blocks: Callable[[int], Blocks],
+    *,
+    resume: bool = False,
 ) -> None:
-    """Fill a new folder with tables of n rows, which come block by block, and with the outputs if they are arrays.
+    """Fill a new folder with tables, which come block by block, and with the outputs if they are arrays.
 
-    ``columns`` holds the width of each table, in the order in which blocks hold them; None for a column of float64.
+    ``blocks(start)`` yields the rows from ``start`` on, and their parts of each table. With ``resume``, the rows of an
+    interrupted call with the same identity and tables are kept.
     """
     kind, arrays = _arrays_of(outputs)
-    n_bytes = n * sum(8 if p is None else p * dtype.itemsize for p in columns.values())
+    n = tables[0].shape[0]
     shape = [n] if outputs is None or kind == "not stored" else list(outputs.shape)
-    with FORMAT.claim(path) as writer:
-        writer.require_space(n_bytes + sum(array.nbytes for array in arrays))
-        tables = [
-            writer.create_array(name, (n,) if p is None else (n, p), np.float64 if p is None else dtype)
-            for name, p in columns.items()
-        ]
-        for rows, values in blocks:
-            for table, value in zip(tables, values, strict=True):
-                table[rows] = value
+    with (RESUMABLE if resume else FORMAT).claim(path) as writer:
+        progress = BuildProgress(path, identity, tables)
+        n_done = progress.read() if resume else 0
+        if not n_done:
+            writer.require_space(sum(table.n_bytes for table in tables) + sum(array.nbytes for array in arrays))
+        mapped = [writer.create_array(*table, keep=n_done > 0) for table in tables]
+        with progress.keep(mapped) if resume else nullcontext():
+            for rows, values in blocks(n_done):
+                for table, value in zip(mapped, values, strict=True):
+                    table[rows] = value
+                progress.n_done = rows.stop
+                progress.write_at_times(mapped)
         for name, array in zip(STORED_FILES[kind], arrays, strict=True):
             writer.save_array(name, array)
         writer.finish({**identity, "outputs": {"kind": kind, "shape": shape}})
+        progress.remove()
 
 
 def read(path: Path, fingerprint: str, p: int, *, verify: bool = True) -> ManifestFolder:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
 from psilearn._backend import Compute, current_compute, to_numpy
@@ -17,6 +18,7 @@ from psilearn._utils import validation
 from psilearn._utils.hashing import content_hash
 from psilearn._utils.progress import track
 from psilearn.decoding import candidate_store
+from psilearn.decoding.build_progress import TableShape
 from psilearn.decoding.output_set import OutputSet, known_embedding
 
 
@@ -24,7 +26,15 @@ from psilearn.decoding.output_set import OutputSet, known_embedding
 class EmbeddedOutputs(OutputSet):
     """A set of outputs whose embeddings are iterated over, turned into points or written to a folder."""
 
-    def save(self, path: str | Path, *, keep_outputs: bool = True, compute: Compute | None = None) -> None:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        keep_outputs: bool = True,
+        dtype: DTypeLike | None = None,
+        resume: bool = False,
+        compute: Compute | None = None,
+    ) -> None:
         """Write the candidates to a new folder, and embed them block by block if they are not embedded.
 
         Outputs that are arrays or CSR matrices are stored if they are to be kept; other sequences are not. The manifest
@@ -36,6 +46,12 @@ class EmbeddedOutputs(OutputSet):
             A new or empty folder, or one in which saving was interrupted.
         keep_outputs : bool, default=True
             Whether the folder gets a copy of the outputs. If not, they must be passed to :meth:`load`.
+        dtype : {"float64", "float32"}, default=None
+            Precision of the stored embeddings, whatever that of the computation. None stores them as they are computed.
+            float32 needs half the space and changes distances by about 1e-7 of k(y, y).
+        resume : bool, default=False
+            Whether to continue where an interrupted call with ``resume=True`` and the same candidates stopped, and to
+            keep what is complete if this one is interrupted.
         compute : Compute, default=None
             Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
             :func:`psilearn.computing`.
@@ -65,13 +81,24 @@ class EmbeddedOutputs(OutputSet):
         ['g.npy', 'manifest.json', 'outputs.npy', 'squared_norms.npy']
         """
         compute = current_compute(self.outputs) if compute is None else compute
+        path, resume = validation.check_path(path, "path"), validation.check_bool(resume, "resume")
         embedding, norms = known_embedding(self.embedding), self._known_norms()
-        dtype = compute.dtype if self.g is None else self.g.dtype
-        columns = {"g.npy": embedding.n_components, "squared_norms.npy": None}
-        blocks = ((rows, (to_numpy(g), norms[rows])) for rows, g in track(self.blocks(compute), "candidates"))
+        computed = compute.dtype if self.g is None else self.g.dtype
+        stored = computed if dtype is None else validation.check_precision(dtype, "dtype")
+        tables = [
+            TableShape("g.npy", (len(self), embedding.n_components), np.dtype(stored)),
+            TableShape("squared_norms.npy", (len(self),), np.dtype(np.float64)),
+        ]
+
+        def blocks(start: int) -> Iterator[tuple[slice, tuple[Array, ...]]]:
+            rest = self._select(slice(start, None)) if start else self
+            for part, g in track(rest.blocks(compute), "candidates"):
+                rows = slice(start + part.start, start + part.stop)
+                yield rows, (to_numpy(g), norms[rows])
+
         identity = {"outputs_sha256": self.hash, "embedding_sha256": embedding.fingerprint}
-        stored = self.outputs if keep_outputs else None
-        candidate_store.write(validation.check_path(path, "path"), identity, stored, len(self), columns, dtype, blocks)
+        kept = self.outputs if keep_outputs else None
+        candidate_store.write(path, identity, kept, tables, blocks, resume=resume)
 
     @cached_property
     def hash(self) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from psilearn._backend import Compute, to_numpy
 from psilearn._distributed import as_chunks, map_items, runs_on_cluster
@@ -73,7 +75,13 @@ class ShardedCandidates(SharedCandidates):
 
     @classmethod
     def build_chunks(
-        cls, outputs: Any, embedding: Embedding, path: str | Path, *, compute: Compute
+        cls,
+        outputs: Any,
+        embedding: Embedding,
+        path: str | Path,
+        *,
+        compute: Compute,
+        dtype: DTypeLike | None = None,
     ) -> ShardedCandidates:
         """Embed the chunks of a Dask collection and write each as a shard, in parallel.
 
@@ -90,6 +98,8 @@ class ShardedCandidates(SharedCandidates):
             A new folder, which all workers reach by this path.
         compute : Compute
             Precision and device.
+        dtype : {"float64", "float32"}, default=None
+            Precision of the stored embeddings. None stores them as they are computed.
 
         Returns
         -------
@@ -116,7 +126,7 @@ class ShardedCandidates(SharedCandidates):
         """
         folder = validation.check_path(path, "path")
         chunks = embedding.kernel.check(as_chunks(outputs, "outputs"), "outputs")
-        build_shards(chunks, embedding, folder, SharedCandidates.build, compute)
+        build_shards(chunks, embedding, folder, partial(SharedCandidates.build, dtype=dtype), compute)
         return cls.open(folder, embedding, verify=False)
 
     @classmethod

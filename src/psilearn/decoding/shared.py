@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
 from psilearn._backend import Compute, current_compute
@@ -78,6 +79,8 @@ class SharedCandidates(EmbeddedOutputs, Candidates):
         path: str | Path | None = None,
         *,
         keep_outputs: bool = True,
+        dtype: DTypeLike | None = None,
+        resume: bool = False,
         compute: Compute | None = None,
     ) -> SharedCandidates:
         """Embed candidates once.
@@ -95,6 +98,10 @@ class SharedCandidates(EmbeddedOutputs, Candidates):
             A new folder to write the candidates to, as :meth:`save` does. None keeps them in memory.
         keep_outputs : bool, default=True
             Whether the folder gets a copy of the outputs. If not, they must be passed to :meth:`load`.
+        dtype : {"float64", "float32"}, default=None
+            Precision of the embeddings in the folder, as in :meth:`save`.
+        resume : bool, default=False
+            Whether an interrupted call is continued, as in :meth:`save`.
         compute : Compute, default=None
             Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
             :func:`psilearn.computing`.
@@ -127,9 +134,11 @@ class SharedCandidates(EmbeddedOutputs, Candidates):
         kernel.check_same_kind(checked, "outputs", embedding.landmarks, "the outputs of the embedding")
         compute = current_compute(outputs) if compute is None else compute
         if path is None:
+            if dtype is not None or resume:
+                raise ValueError("dtype and resume are options of a folder: pass path.")
             return cls(outputs, embedding, g=embedding(outputs, compute))
         candidates = cls(outputs, embedding)
-        candidates.save(path, keep_outputs=keep_outputs, compute=compute)
+        candidates.save(path, keep_outputs=keep_outputs, dtype=dtype, resume=resume, compute=compute)
         path = validation.check_path(path, "path")
         folder = candidate_store.read(path, embedding.fingerprint, embedding.n_components, verify=False)
         return cls(outputs, embedding, candidates.squared_norms, folder.load_array("g.npy", mapped=True))

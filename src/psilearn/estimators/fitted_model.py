@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -103,7 +104,9 @@ class FittedModel(BaseEstimator):
         with model._computing(Y) as compute:
             return like_input(Y, model.embedding_(model._check_outputs(Y, "Y"), compute))
 
-    def candidate_set(self, outputs: Samples, path: str | Path | None = None) -> SharedCandidates:
+    def candidate_set(
+        self, outputs: Samples, path: str | Path | None = None, *, dtype: DTypeLike | None = None
+    ) -> SharedCandidates:
         """Embed candidates once, for many calls of ``predict`` and ``predict_topk``.
 
         Parameters
@@ -116,6 +119,8 @@ class FittedModel(BaseEstimator):
             ``SharedCandidates.load(path, model.embedding_)``. The chunks of a Dask collection, which requires a path,
             are written in parallel as shards, and found again by
             ``ShardedCandidates.open(path, model.embedding_)``; after an interruption the same call resumes the build.
+        dtype : {"float64", "float32"}, default=None
+            Precision of the embeddings in the folder. None stores them as they are computed.
 
         Returns
         -------
@@ -140,9 +145,9 @@ class FittedModel(BaseEstimator):
             if is_dask(outputs):
                 if path is None:
                     raise ValueError("Candidates of a Dask collection are written in shards: give a path.")
-                return ShardedCandidates.build_chunks(outputs, model.embedding_, path, compute=compute)
+                return ShardedCandidates.build_chunks(outputs, model.embedding_, path, compute=compute, dtype=dtype)
             checked = model._check_outputs(outputs, "outputs")
-            return SharedCandidates.build(checked, model.embedding_, path, compute=compute)
+            return SharedCandidates.build(checked, model.embedding_, path, dtype=dtype, compute=compute)
 
     @contextmanager
     def _computing(self, *arrays: Any) -> Iterator[Compute]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -21,7 +22,9 @@ class BestEstimatorEmbedding(BaseEstimator):
 
     best_estimator_: OutputKernelPredictor
 
-    def candidate_set(self, outputs: Samples, path: str | Path | None = None) -> SharedCandidates:
+    def candidate_set(
+        self, outputs: Samples, path: str | Path | None = None, *, dtype: DTypeLike | None = None
+    ) -> SharedCandidates:
         """Embed candidates once with the best estimator, for many calls of ``predict`` and ``predict_topk``.
 
         Parameters
@@ -31,6 +34,8 @@ class BestEstimatorEmbedding(BaseEstimator):
         path : str or Path, default=None
             A new folder that stores the embedded candidates. They are memory-mapped, so that c·p numbers are never in
             memory. None keeps them in memory.
+        dtype : {"float64", "float32"}, default=None
+            Precision of the embeddings in the folder. None stores them as they are computed.
 
         Returns
         -------
@@ -50,7 +55,7 @@ class BestEstimatorEmbedding(BaseEstimator):
         >>> len(search.candidate_set([[0.0, 0.0], [1.0, 1.0]]))
         2
         """
-        return self._best().candidate_set(outputs, path)
+        return self._best().candidate_set(outputs, path, dtype=dtype)
 
     def embed(self, X: Samples) -> Array:
         """Compute the predicted embedding z(x) of inputs with the best estimator.

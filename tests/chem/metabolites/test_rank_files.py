@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 
-from psilearn.chem.metabolites import Query, report, report_index
+from psilearn.chem.metabolites import Query, rank_report, report_index
 from psilearn.chem.metabolites.csv_table import format_table
 from psilearn.chem.metabolites.rank_files import RankFiles, write_rankings
 from psilearn.chem.spectra import Problem
@@ -101,8 +101,8 @@ def links(page):
 
 
 def test_a_long_report_has_an_index_by_confidence_and_pages(rankings, library, tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "SPECTRA_PER_PAGE", 2)
-    monkeypatch.setattr(report, "ENTRIES_PER_PAGE", 3)
+    monkeypatch.setattr(rank_report, "SPECTRA_PER_PAGE", 2)
+    monkeypatch.setattr(rank_report, "ENTRIES_PER_PAGE", 3)
     write(rankings, library, tmp_path, [Problem("bad <one>", "why")], html="my page.html")
     index, folder = tmp_path / "my page.html", tmp_path / "my page-pages"
     text = index.read_text(encoding="utf-8")
@@ -131,7 +131,7 @@ def test_a_long_report_has_an_index_by_confidence_and_pages(rankings, library, t
 
 
 def test_a_report_that_is_not_finished_leaves_the_files_as_they_were(rankings, library, tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "SPECTRA_PER_PAGE", 2)
+    monkeypatch.setattr(rank_report, "SPECTRA_PER_PAGE", 2)
     write(rankings, library, tmp_path, html="r.html", tsv="r.tsv")
     before = {file: file.read_bytes() for file in tmp_path.rglob("*.*") if file.is_file()}
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from psilearn._utils.output_files import check_output_file
 from psilearn.chem.metabolites.csv_table import CSVTable
 from psilearn.chem.metabolites.rank import Ranking
-from psilearn.chem.metabolites.report import check_pages, open_report
+from psilearn.chem.metabolites.rank_report import check_pages, open_report
 from psilearn.chem.metabolites.sirius_table import SiriusTable
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Problem

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from psilearn.estimators.output_kernel_regression import OutputKernelRegression
 
 SHARD_ROWS = 50_000  # molecules that are embedded in one task
+STORED = "float32"  # precision of embedded molecules on disk
 EMBEDDINGS = "embeddings"  # folder of the molecules as embedded by models
 
 
@@ -224,16 +225,19 @@ class CandidateLibrary(MoleculeTable):
     ) -> SharedCandidates | None:
         """Return all molecules as embedded by a model, mapped from the disk.
 
+        The embeddings are computed in the current precision and stored as float32, in 4·n·p bytes. After an
+        interruption the same call resumes.
+
         Parameters
         ----------
         model : IOKR, KDE or OEL
             Fitted estimator whose outputs are fingerprints of the kinds of this library.
         build : bool, default=False
-            Embed the molecules now if this model has not embedded them yet. It costs n·r kernel values, 2·n·r·p flops
-            and n·p numbers on disk.
+            Embed the molecules now if this model has not embedded them yet. It costs n·r kernel values and 2·n·r·p
+            flops.
         on_cluster : bool, default=False
             Embed the molecules in shards, on the workers of Dask's default client, or in threads if there is none. The
-            workers must share the folder of the library. After an interruption the same call resumes.
+            workers must share the folder of the library.
 
         Returns
         -------
@@ -267,8 +271,8 @@ class CandidateLibrary(MoleculeTable):
         if not build:
             return None
         if on_cluster:
-            return model.candidate_set(chunks_of_bits(self), shards)
-        return SharedCandidates.build(self.bits, embedding, folder, keep_outputs=False)
+            return model.candidate_set(chunks_of_bits(self), shards, dtype=STORED)
+        return SharedCandidates.build(self.bits, embedding, folder, keep_outputs=False, dtype=STORED, resume=True)
 
 
 def chunks_of_bits(library: CandidateLibrary) -> Any:
