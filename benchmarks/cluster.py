@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
+from sklearn.base import clone
 
 from benchmarks.child_process import resident_bytes, run_in_child
+from benchmarks.cluster_model import Cost, embedding_cost, fit_cost, search_cost, unlabeled_cost
 from benchmarks.measurement import Figures, Run, median_of_each
 from psilearn import OEL
 from psilearn._linalg import Array
@@ -182,6 +184,54 @@ def measure_memory(n: int, step: int, q: int) -> Figures:
         return {"client": resident_bytes(peak=True) - own, "worker": worst, "data": n * (N_FEATURES + N_TAGS) * 8}
 
 
+def generate_tags(start: int, stop: int, width: int) -> Array:
+    """Return random sets of tags, the same in any process."""
+    return (np.random.default_rng([1, start]).random((stop - start, width)) < 0.1).astype(float)
+
+
+def time_steps(n: int, step: int, q: int, width: int) -> Figures:
+    """Return the CPU seconds of the workers and the flops of the model for each step of the cost model.
+
+    Outputs have ``width`` columns and 5 · ``width`` landmarks, the model has ``width`` components.
+    """
+    import distributed
+
+    r = 5 * width
+    with cluster() as client, tempfile.TemporaryDirectory() as folder:
+        X, y = generated(n, step)[0].persist(), chunked(generate_tags, (), n, step, width, width).persist()
+        distributed.wait([X, y])
+        model = make_model(q).set_params(output_landmarks=r, n_components=width, supervision=0.5)
+        fitted = clone(model).fit(X, y)
+        queries = make_rows(0, 0, 1000)
+        shards: list[Any] = []
+        steps: dict[str, tuple[Callable[[], Any], Cost]] = {
+            "fit": (lambda: clone(model).fit(X, y), fit_cost(n, N_FEATURES, q, width, r, step, 2)),
+            "fit and moment of as many unlabeled outputs": (
+                lambda: clone(model).fit(X, y, unlabeled=y),
+                fit_cost(n, N_FEATURES, q, width, r, step, 2) + unlabeled_cost(n, width, r, step, 2),
+            ),
+            "embedding of candidates": (
+                lambda: shards.append(fitted.candidate_set(y, Path(folder, "shards"))),
+                embedding_cost(n, width, r, width, step, 2),
+            ),
+            "exact search, 1000 queries": (
+                lambda: fitted.predict_topk(queries, 10, shards[0]),
+                search_cost(n, width, 1000, 10, step),
+            ),
+        }
+        return {name: [_worker_seconds(client, run_step), cost.flops] for name, (run_step, cost) in steps.items()}
+
+
+def _worker_seconds(client: Any, run_step: Callable[[], Any]) -> float:
+    """Return the CPU seconds of the workers during a step, less what they use in the same time without tasks."""
+    start, before = perf_counter(), sum(client.run(process_time).values())
+    run_step()
+    wall, used = perf_counter() - start, sum(client.run(process_time).values()) - before
+    before = sum(client.run(process_time).values())
+    sleep(1.0)
+    return float(used - wall * (sum(client.run(process_time).values()) - before))
+
+
 def measure(run: Run) -> Figures:
     """Print and return overheads, kills and peaks."""
     n, q = run.select((1_000_000, 300), (4000, 60))
@@ -189,7 +239,19 @@ def measure(run: Run) -> Figures:
         "overhead": _measure_overhead(run, n, q),
         "kills": _measure_kills(run),
         "memory": _measure_peaks(run),
+        "steps": _measure_steps(run),
     }
+
+
+def _measure_steps(run: Run) -> Figures:
+    """Compare the flops of the cost model with CPU seconds, step by step."""
+    sizes = run.select(
+        {"n": 50_000, "step": 5000, "q": 1000, "width": 200}, {"n": 1000, "step": 250, "q": 30, "width": 5}
+    )
+    figures = run_in_child("benchmarks.cluster", "time_steps", **sizes)
+    rows = [[name, *figures[name], figures[name][1] / figures[name][0]] for name in figures if "bytes" not in name]
+    run.show_table(f"cost model, {sizes}", ["step", "CPU s", "flops of the model", "flops per CPU s"], rows)
+    return figures
 
 
 def _measure_kills(run: Run) -> Figures:
@@ -239,9 +301,9 @@ def _measure_overhead(run: Run, n: int, q: int) -> Figures:
     return medians
 
 
-if __name__ == "__main__":  # one measurement: python -m benchmarks.cluster overhead 200000, or kills, or memory
+if __name__ == "__main__":  # one measurement: python -m benchmarks.cluster overhead 200000, or kills, memory, steps
     once = Run(repeats=1)
     if sys.argv[1] == "overhead":
         _measure_overhead(once, int(sys.argv[2]), 300)
     else:
-        {"kills": _measure_kills, "memory": _measure_peaks}[sys.argv[1]](once)
+        {"kills": _measure_kills, "memory": _measure_peaks, "steps": _measure_steps}[sys.argv[1]](once)

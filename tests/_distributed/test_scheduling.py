@@ -95,6 +95,12 @@ def test_a_killed_worker_does_not_change_a_bit(cluster, client, tmp_path):
     assert_same_bits(undisturbed, fitted[0])
 
 
+def test_the_configuration_of_a_lost_client_does_not_matter():
+    expected = clone(MODEL).fit(_generated(6), _generated(3))
+    with dask.config.set(scheduler="dask.distributed"):  # what a client that was lost in use leaves behind
+        assert_same_bits(expected, clone(MODEL).fit(_generated(6), _generated(3)))
+
+
 def test_the_memory_of_the_workers_limits_the_blocks(client):
     assert block_budget() == 2**30 // 4
 

@@ -32,6 +32,29 @@ def test_a_library_built_by_workers_is_the_same(tmp_path, address):
     assert CandidateLibrary.open(tmp_path / "there").hash == expected.hash
 
 
+def test_encrypted_connections_use_the_certificates_of_the_configuration(tmp_path):
+    pytest.importorskip("cryptography")
+    import dask
+
+    file = tmp_path / "molecules.smi"
+    file.write_text("CCO a\nCOC b\n")
+    security = distributed.Security.temporary()
+    settings = {}
+    for part, name in {"ca_file": "ca-file", "client_cert": "client.cert", "client_key": "client.key"}.items():
+        certificate = tmp_path / f"{part}.pem"
+        certificate.write_text(getattr(security, f"tls_{part}"))
+        settings[f"distributed.comm.tls.{name}"] = str(certificate)
+    options = {"processes": False, "n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options, protocol="tls://", security=security) as cluster:
+        address = cluster.scheduler_address
+        assert address.startswith("tls://")
+        arguments = ["candidates", "build", str(file), "-o", str(tmp_path / "library"), "--fingerprints", "morgan"]
+        with dask.config.set(settings):
+            done = CliRunner().invoke(app, [*arguments, "--scheduler", address])
+    assert done.exit_code == 0, done.output
+    assert len(CandidateLibrary.open(tmp_path / "library")) == 2
+
+
 def test_a_library_embedded_in_shards_ranks_the_same(tmp_path, address, monkeypatch):
     built = CandidateLibrary.build(MoleculeList(SMILES, [""] * 10), tmp_path / "library", Fingerprints(("morgan",)))
     model = OEL(output_kernel=Tanimoto(packed=True), n_components=4).fit(np.eye(10), built.bits)

@@ -45,7 +45,14 @@ def run_tasks(tasks: Sequence[Any]) -> list[Any]:
     limits = single_blas_thread() if client is None else nullcontext()
     with limits, warnings.catch_warnings(), _convert_lost_cluster(client):
         warnings.filterwarnings("ignore", "Sending large graph")  # landmarks are inputs of the tasks on purpose
-        return list(compute(*tasks))
+        return list(compute(*tasks, scheduler="threads" if client is None and _names_a_lost_client() else None))
+
+
+def _names_a_lost_client() -> bool:
+    """Tell whether Dask's configuration still names the scheduler of a client that was lost."""
+    import dask
+
+    return dask.config.get("scheduler", None) in ("dask.distributed", "distributed")
 
 
 class _RunningTasks:

@@ -41,7 +41,7 @@ class Landmarks(BaseEstimator):
 
         - "uniform": at random, at no cost.
         - "kmeans++": in rounds, with probability proportional to the squared distance to the nearest landmark so far;
-          N·n kernel values.
+          N·n kernel values, on a random pool of at most N = max(10n, 10,000) objects.
         - "leverage": with probability proportional to the approximate ridge leverage score k(a, a) − k(a, P)(k(P, P) +
           |P|λI)⁻¹k(P, a), estimated from a uniform pilot sample P of at most 1000 objects; N·|P|² flops.
         - "pivoted": randomly pivoted Cholesky: each landmark with probability proportional to the part of it that the
@@ -140,13 +140,15 @@ class Landmarks(BaseEstimator):
         size, rng = n_samples(A), validation.as_random_state(self.random_state)
         if self.method == "uniform":
             return rng.choice(size, self.n, replace=False)
-        if self.method == "kmeans++":
-            return _sample_by_distance(kernel, A, self.n, rng, compute)
         if self.method == "leverage":
             scores = _leverage_scores(kernel, A, min(self.n, MAX_PILOT), alpha, rng, compute)
             return _weighted_sample(scores, self.n, rng)
-        pool = rng.choice(size, min(size, pool_size(self.n)), replace=False)
-        return pool[_sample_pivots(kernel, take(A, pool), self.n, rng, compute)]
+        is_pivoted = self.method == "pivoted"
+        pool = rng.choice(
+            size, min(size, pool_size(self.n) if is_pivoted else max(MIN_POOL, 10 * self.n)), replace=False
+        )
+        sample = _sample_pivots if is_pivoted else _sample_by_distance
+        return pool[sample(kernel, take(A, pool), self.n, rng, compute)]
 
 
 def as_landmarks(value: Any, name: str, method: str) -> Landmarks | None:
@@ -171,12 +173,12 @@ def _sample_by_distance(kernel: Kernel, A: Samples, n: int, rng: np.random.Rando
     """Sample in rounds by the squared distance |ψ(a) − ψ(s)|² to the nearest landmark so far."""
     size = n_samples(A)
     A = kernel.to_device(A, compute)
-    lengths = concat_chunks(kernel.diag, A)
+    lengths = kernel.diag(A)
     distances = np.full(size, np.inf)
     batch = -(-n // SAMPLING_ROUNDS)
     chosen = new = rng.choice(size, min(batch, n), replace=False)
     while len(chosen) < n:
-        nearest = concat_chunks(_nearest_landmarks, A, common=(kernel, take(A, new), lengths[new], compute))
+        nearest = _nearest_landmarks(A, kernel, take(A, new), lengths[new], compute)
         distances = np.minimum(distances, nearest + lengths)
         distances[chosen] = 0
         new = _weighted_sample(np.maximum(distances, 0), min(batch, n - len(chosen)), rng)
@@ -207,14 +209,12 @@ def _leverage_scores(
     size, compute = n_samples(A), compute.with_dtype(np.float64)
     A = kernel.to_device(A, compute)
     pilot = take(A, np.sort(rng.choice(size, n_pilot, replace=False)))
-    lengths = concat_chunks(kernel.diag, A)
-    rounding = n_pilot * float(np.finfo(float).eps) * float(lengths.max())
-    captured = concat_chunks(_captured_lengths, A, common=(kernel, pilot, n_pilot * max(alpha, rounding), compute))
-    return np.maximum(lengths - captured, 0)
+    rounding = n_pilot * float(np.finfo(float).eps) * float(kernel.diag(pilot).max())
+    return concat_chunks(_remaining_lengths, A, common=(kernel, pilot, n_pilot * max(alpha, rounding), compute))
 
 
-def _captured_lengths(A: Samples, kernel: Kernel, pilot: Samples, ridge: float, compute: Compute) -> Array:
-    """Return k(a, P)(k(P, P) + ridge·I)⁻¹k(P, a) for each object a, in blocks."""
+def _remaining_lengths(A: Samples, kernel: Kernel, pilot: Samples, ridge: float, compute: Compute) -> Array:
+    """Return k(a, a) − k(a, P)(k(P, P) + ridge·I)⁻¹k(P, a) for each object a, not below zero, in blocks."""
     captured = np.empty(n_samples(A))
     with compute.active():
         pilot = kernel.to_device(pilot, compute)
@@ -222,7 +222,7 @@ def _captured_lengths(A: Samples, kernel: Kernel, pilot: Samples, ridge: float, 
         for rows in compute.iter_blocks(len(captured), 3 * 8 * n_samples(pilot)):
             K = kernel(take(A, rows), pilot, compute=compute)
             captured[rows] = to_numpy(row_products(K, system.solve(K.T).T))
-    return captured
+        return np.maximum(kernel.diag(A) - captured, 0)
 
 
 def _sample_pivots(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomState, compute: Compute) -> Index:
