@@ -208,7 +208,7 @@ def test_errors_are_reported_in_one_line_with_exit_status_2(folder, arguments, m
     assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize("option", ["--output", "--html", "--tsv"])
+@pytest.mark.parametrize("option", ["--output", "--html", "--tsv", "--mztab"])
 def test_files_that_cannot_be_written_are_rejected_before_the_work(tmp_path, option):
     """The error is about the option, although neither the spectra, nor the model, nor the library exist."""
     arguments = ["metabolites", "rank", "absent.mgf", "--model", "absent", "--candidates", "absent"]

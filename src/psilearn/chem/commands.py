@@ -198,6 +198,7 @@ def rank_candidates(
         typer.Option("--html", help="HTML page with drawn structures to write; over 50 spectra, an index and pages."),
     ] = None,
     tsv: Annotated[Path | None, typer.Option(help="Table with the columns of SIRIUS to write.")] = None,
+    mztab: Annotated[Path | None, typer.Option(help="mzTab-M file to write.")] = None,
     top: Annotated[
         int, typer.Option("--top", "-k", help="Number of molecules per spectrum; 0 for all candidates.", min=0)
     ] = 10,
@@ -230,7 +231,7 @@ def rank_candidates(
         from psilearn.chem.metabolites.rank_files import RankFiles, write_rankings
         from psilearn.chem.molecules import CandidateLibrary
 
-        files = RankFiles(output, page, tsv)
+        files = RankFiles(output, page, tsv, mztab)
         files.check()
         library, identifier = CandidateLibrary.open(candidates), MetaboliteIdentifier.load(model)
         query = Query(by, ppm, () if any_adduct else identifier.adducts_)
@@ -246,7 +247,7 @@ def rank_candidates(
             whole_set=whole_set,
         )
         with show_progress(True):
-            n_ranked = write_rankings(track(results, "spectra"), library, files, coverage, problems)
+            n_ranked = write_rankings(track(results, "spectra"), library, files, coverage, problems, spectra.name)
         seconds = perf_counter() - start
         _warn_about_trivial_sets(identifier, coverage)
         each = f", {1000 * seconds / n_ranked:.1f} ms each" if n_ranked else ""

@@ -14,6 +14,7 @@ pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 
 from psilearn.chem.metabolites import Query, rank_report, report_index
 from psilearn.chem.metabolites.csv_table import format_table
+from psilearn.chem.metabolites.mztab import format_mztab
 from psilearn.chem.metabolites.rank_files import RankFiles, write_rankings
 from psilearn.chem.spectra import Problem
 
@@ -66,6 +67,11 @@ def test_the_table_of_sirius_has_the_same_molecules(rankings, library, tmp_path)
         assert theirs["InChI"].startswith("InChI=1S/") and theirs["psilearnDistance"] == ours["distance"]
         assert (theirs["psilearnInSet"] == "true") == (ours["in_set"] == "yes")
     assert [row["structurePerIdRank"] for row in rows] == [str(i + 1) for r in rankings for i in range(len(r.rows))]
+
+
+def test_the_mztab_file_is_that_of_the_whole_list(rankings, library, tmp_path):
+    write(rankings, library, tmp_path, mztab="r.mztab")
+    assert (tmp_path / "r.mztab").read_bytes().decode() == format_mztab(rankings, library)
 
 
 def test_rankings_contain_the_whole_conformal_set(identifier, spectra, library):
@@ -132,7 +138,7 @@ def test_a_long_report_has_an_index_by_confidence_and_pages(rankings, library, t
 
 def test_a_report_that_is_not_finished_leaves_the_files_as_they_were(rankings, library, tmp_path, monkeypatch):
     monkeypatch.setattr(rank_report, "SPECTRA_PER_PAGE", 2)
-    write(rankings, library, tmp_path, html="r.html", tsv="r.tsv")
+    write(rankings, library, tmp_path, html="r.html", tsv="r.tsv", mztab="r.mztab")
     before = {file: file.read_bytes() for file in tmp_path.rglob("*.*") if file.is_file()}
 
     def interrupted():
@@ -140,7 +146,7 @@ def test_a_report_that_is_not_finished_leaves_the_files_as_they_were(rankings, l
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write(interrupted(), library, tmp_path, html="r.html", tsv="r.tsv")
+        write(interrupted(), library, tmp_path, html="r.html", tsv="r.tsv", mztab="r.mztab")
     assert {file: file.read_bytes() for file in tmp_path.rglob("*.*") if file.is_file()} == before
     (tmp_path / "r-pages" / "thesis.txt").touch()
     with pytest.raises(FileExistsError, match=r"--html: .*r-pages, which contains 'thesis.txt'"):

@@ -49,3 +49,9 @@ def test_names_in_latin_1(tmp_path):
     for name, text in (("a.csv", "smiles,name\nCCO,café\n"), ("a.smi", "CCO café\n")):
         (tmp_path / name).write_bytes(text.encode("latin-1"))
         assert read_molecules(tmp_path / name) == (["CCO"], ["café"])
+
+
+def test_columns_of_public_lists(tmp_path):
+    for header in ("identifier,canonical_smiles,name", "Identifier,SMILES,name", "cid,Isomeric_SMILES,NAME"):
+        (tmp_path / "a.csv").write_text(f"{header}\nCNP1,CCO,ethanol\n")
+        assert read_molecules(tmp_path / "a.csv") == (["CCO"], ["ethanol"])

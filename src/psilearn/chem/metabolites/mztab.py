@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, TextIO
 
 import numpy as np
 
 from psilearn import __version__
+from psilearn._utils.files import open_text_atomically
 from psilearn.chem.metabolites.rank import Ranking
 from psilearn.chem.molecules import Adduct, CandidateLibrary, Formula
 
@@ -73,30 +79,73 @@ MS_LEVEL = "[MS, MS:1000511, ms level, 2]"
 NOT_QUANTIFIED = "[, , no quantification, ]"
 POLARITIES = {1: "[MS, MS:1000130, positive scan, ]", -1: "[MS, MS:1000129, negative scan, ]"}
 SEVERAL_MOLECULES = 1  # ambiguity code of mzTab-M
+HEADERS = {"SML": ("SMH", SUMMARY_COLUMNS), "SMF": ("SFH", FEATURE_COLUMNS), "SME": ("SEH", EVIDENCE_COLUMNS)}
 
 
-def format_mztab(rankings: Sequence[Ranking], library: CandidateLibrary, title: str = "spectra") -> str:
-    """Return rankings as text: one summary and one feature per spectrum, and one evidence per ranked molecule.
+class MzTab:
+    """An mzTab-M file: one summary and one feature per spectrum, and one evidence per ranked molecule.
 
-    The numbers that mzTab-M requires of a feature are null for a spectrum without adduct or precursor m/z.
+    The file begins with the polarities of all spectra and has three sections, which are kept in temporary files until
+    it is complete. The numbers that mzTab-M requires of a feature are null for a spectrum without adduct or precursor
+    m/z.
     """
-    sections: dict[str, list[list[Any]]] = {"SML": [], "SMF": [], "SME": []}
+
+    def __init__(self, library: CandidateLibrary, title: str, sections: Mapping[str, TextIO]) -> None:
+        self._library = library
+        self._title = title
+        self._sections = sections
+        self._n_evidence = 0
+        self._signs: set[int] = set()
+
+    def add(self, number: int, ranking: Ranking) -> None:
+        """Add the lines of a ranking."""
+        evidence = _list_evidence(number, self._n_evidence, ranking, self._library)
+        self._n_evidence += len(evidence)
+        self._signs.add(1 if _signed_charge(ranking.spectrum.adduct) >= 0 else -1)
+        rows = {
+            "SML": [_make_summary(number, ranking, evidence)],
+            "SMF": [_make_feature(number, ranking, [row[0] for row in evidence])],
+            "SME": evidence,
+        }
+        for prefix, lines in rows.items():
+            self._sections[prefix].writelines(f"{_format_line([prefix, *line])}\n" for line in lines)
+
+    def write_to(self, file: TextIO) -> None:
+        """Write the complete file."""
+        file.writelines(f"{line}\n" for line in _list_metadata(self._signs or {1}, self._library, self._title))
+        for prefix, (header, columns) in HEADERS.items():
+            file.write(f"\n{_format_line([header, *columns])}\n")
+            self._sections[prefix].seek(0)
+            shutil.copyfileobj(self._sections[prefix], file)
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path, library: CandidateLibrary, title: str) -> Iterator[MzTab]:
+        """Open a file, which is written at the end; if that is not reached, the previous file stays unchanged."""
+        with ExitStack() as stack:
+            sections = {prefix: stack.enter_context(_open_temporary()) for prefix in HEADERS}
+            table = cls(library, title, sections)
+            yield table
+            with open_text_atomically(path) as file:
+                table.write_to(file)
+
+
+def format_mztab(rankings: Iterable[Ranking], library: CandidateLibrary, title: str = "spectra") -> str:
+    """Return rankings as the text of an mzTab-M file."""
+    table = MzTab(library, title, {prefix: io.StringIO() for prefix in HEADERS})
     for number, ranking in enumerate(rankings, 1):
-        evidence = _list_evidence(number, len(sections["SME"]), ranking, library)
-        sections["SME"] += evidence
-        sections["SMF"].append(_make_feature(number, ranking, [row[0] for row in evidence]))
-        sections["SML"].append(_make_summary(number, ranking, evidence))
-    lines = _list_metadata(rankings, library, title)
-    headers = {"SML": ("SMH", SUMMARY_COLUMNS), "SMF": ("SFH", FEATURE_COLUMNS), "SME": ("SEH", EVIDENCE_COLUMNS)}
-    for prefix, rows in sections.items():
-        header, columns = headers[prefix]
-        lines += ["", _format_line([header, *columns]), *(_format_line([prefix, *row]) for row in rows)]
-    return "\n".join(lines) + "\n"
+        table.add(number, ranking)
+    text = io.StringIO()
+    table.write_to(text)
+    return text.getvalue()
 
 
-def _list_metadata(rankings: Sequence[Ranking], library: CandidateLibrary, title: str) -> list[str]:
-    """Return the lines of the metadata, in the order of the specification."""
-    signs = {1 if _signed_charge(ranking.spectrum.adduct) >= 0 else -1 for ranking in rankings} or {1}
+def _open_temporary() -> AbstractContextManager[TextIO]:
+    return tempfile.TemporaryFile("w+", encoding="utf-8", newline="")
+
+
+def _list_metadata(signs: set[int], library: CandidateLibrary, title: str) -> list[str]:
+    """Return the lines of the metadata, in the order of the specification; ``signs`` are those of the charges."""
     polarities = enumerate((POLARITIES[sign] for sign in sorted(signs, reverse=True)), 1)
     fields = {
         "mzTab-version": "2.0.0-M",

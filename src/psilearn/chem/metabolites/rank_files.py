@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from psilearn._utils.output_files import check_output_file
 from psilearn.chem.metabolites.csv_table import CSVTable
+from psilearn.chem.metabolites.mztab import MzTab
 from psilearn.chem.metabolites.rank import Ranking
 from psilearn.chem.metabolites.rank_report import check_pages, open_report
 from psilearn.chem.metabolites.sirius_table import SiriusTable
@@ -26,10 +27,12 @@ class RankFiles(NamedTuple):
     csv: Path
     html: Path | None = None
     tsv: Path | None = None
+    mztab: Path | None = None
 
     def check(self) -> None:
         """Raise an error that names the option if a file cannot be written."""
-        for option, path in (("--output", self.csv), ("--html", self.html), ("--tsv", self.tsv)):
+        options = ("--output", "--html", "--tsv", "--mztab")
+        for option, path in zip(options, self, strict=True):
             if path is not None:
                 check_output_file(path, option)
         if self.html is not None:
@@ -45,8 +48,11 @@ def write_rankings(
     files: RankFiles,
     coverage: float,
     problems: list[Problem],
+    title: str = "spectra",
 ) -> int:
     """Write rankings as they come, and return their number; problems are appended to the list.
+
+    ``title`` is that of the mzTab-M file.
 
     If an error or a signal ends the work, all files stay as they were. Memory: that of one page of the report, and
     about a kilobyte per spectrum for its index.
@@ -56,6 +62,8 @@ def write_rankings(
         writers: list[_Writer] = [stack.enter_context(CSVTable.open(files.csv, library))]
         if files.tsv is not None:
             writers.append(stack.enter_context(SiriusTable.open(files.tsv, library)))
+        if files.mztab is not None:
+            writers.append(stack.enter_context(MzTab.open(files.mztab, library, title)))
         report = None if files.html is None else stack.enter_context(open_report(files.html, library, coverage))
         if report is not None:
             writers.append(report)

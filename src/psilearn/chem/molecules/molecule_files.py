@@ -12,6 +12,7 @@ from psilearn._utils.reading import convert_read_errors
 from psilearn.chem._optional import import_pyarrow, import_rdkit
 from psilearn.chem.text_encoding import open_text
 
+SMILES_COLUMNS = ("smiles", "canonical_smiles", "isomeric_smiles")
 NAME_COLUMNS = ("id", "name", "inchikey14", "inchikey", "identifier", "cid")  # the first that exists is used
 
 
@@ -47,9 +48,10 @@ def read_molecules(path: str | Path) -> MoleculeList:
     Parameters
     ----------
     path : str or Path
-        A ``.parquet``, ``.csv`` or ``.tsv`` table with a column ``smiles`` and optionally one of ``id``, ``name``,
-        ``inchikey14``, ``inchikey``, ``identifier`` or ``cid``; a ``.smi`` file with one SMILES per line, followed by
-        white space and a name (lines that begin with # are ignored); or an ``.sdf`` file.
+        A ``.parquet``, ``.csv`` or ``.tsv`` table with a column ``smiles`` (or ``canonical_smiles`` or
+        ``isomeric_smiles``), in upper or lower case, and optionally one of ``id``, ``name``, ``inchikey14``,
+        ``inchikey``, ``identifier`` or ``cid``; a ``.smi`` file with one SMILES per line, followed by white space and a
+        name (lines that begin with # are ignored); or an ``.sdf`` file.
 
     Returns
     -------
@@ -119,10 +121,11 @@ def _read_delimited(path: Path) -> MoleculeList:
 def _find_columns(columns: Sequence[str], path: Path) -> tuple[str, str | None]:
     """Return the names of the columns with SMILES and with names; None if no column has names."""
     by_lower_case = {column.lower(): column for column in columns}
-    if "smiles" not in by_lower_case:
+    smiles_column = next((by_lower_case[name] for name in SMILES_COLUMNS if name in by_lower_case), None)
+    if smiles_column is None:
         raise ValueError(f"{path.name} has no column smiles; it has {', '.join(columns) or 'none'}.")
     name_column = next((by_lower_case[name] for name in NAME_COLUMNS if name in by_lower_case), None)
-    return by_lower_case["smiles"], name_column
+    return smiles_column, name_column
 
 
 def _read_smi(path: Path) -> MoleculeList:
