@@ -33,6 +33,10 @@ def make_spectra() -> list[Any]:
     return [chem.Spectrum(MZ + 0.1 * i, INTENSITY, 47.0491, "[M+H]+", "C2H6O", s) for i, s in enumerate(SMILES[:2])]
 
 
+def _edit_molecule(elements: Any, max_atoms: Any) -> Any:
+    return chem.MoleculeEdits(elements, max_atoms=max_atoms)(chem.molecule_graph("CCO"))
+
+
 @cache
 def make_library() -> Any:
     """Build the library of the four molecules."""
@@ -69,6 +73,7 @@ def _molecule_calls() -> Iterator[Call]:
     yield Call("psilearn.chem.Fingerprints.__call__", chem.Fingerprints(), arguments, not_attacked=skipped)
     yield Call("psilearn.chem.molecule_graph", chem.molecule_graph, {"molecule": "CCO", "kekulize": True})
     yield Call("psilearn.chem.molecule_graphs", chem.molecule_graphs, {"molecules": SMILES, "kekulize": True})
+    yield Call("psilearn.chem.MoleculeEdits", _edit_molecule, {"elements": ["C", "O"], "max_atoms": 4})
     yield Call("psilearn.chem.graph_to_smiles", chem.graph_to_smiles, {"graph": chem.molecule_graph("CCO")})
     yield Call("psilearn.chem.read_molecules", chem.read_molecules, {"path": file_with("CCO a\nCOC b\n", ".smi")})
 

@@ -15,6 +15,7 @@ from fuzz.arguments.model_calls import fitted
 from fuzz.arguments.tiny_data import LABELS, LABELS_NEW, NUMBERS, RANKS, ROWS, X_NEW, N, X, file_with, new_path
 from fuzz.targets.tables import save_table_model
 from psilearn import (
+    IOKR,
     baselines,
     computing,
     conformal,
@@ -185,6 +186,10 @@ def _candidate_calls() -> Iterator[Call]:
     yield Call("psilearn.decoding.ShardedCandidates.open", _open_shards, {"path": _saved_shards()})
     arguments = {"candidates": LABELS, "n_examples": 4}
     yield Call("psilearn.decoding.as_candidates", _as_candidates, arguments)
+    arguments = {"node_labels": ["C", "O"], "edge_labels": [1, 2], "max_nodes": 3, "connected": True}
+    yield Call("psilearn.decoding.GraphEdits", _edit_graph, arguments)
+    arguments = {"Z": np.zeros((2, 1)), "edits": decoding.GraphEdits("CO", max_nodes=2), "n_starts": 1, "max_steps": 2}
+    yield Call("psilearn.decoding.local_search", _local_search, arguments, aliases={"edits": ("the edited outputs",)})
     yield Call("psilearn.decoding.has_all_rankings", decoding.has_all_rankings, {"kernel": kernels.Kemeny()})
     yield Call("psilearn.decoding.has_all_label_sets", decoding.has_all_label_sets, {"kernel": Dice()})
 
@@ -224,6 +229,16 @@ def _saved_shards() -> Path:
 
 def _open_shards(path: Any) -> Any:
     return decoding.ShardedCandidates.open(path, fitted("psilearn.IOKR").embedding_).points()
+
+
+def _edit_graph(**arguments: Any) -> Any:
+    return decoding.GraphEdits(**arguments)(GRAPHS[0])
+
+
+def _local_search(**arguments: Any) -> Any:
+    kernel = kernels.VertexHistogram(n_features=16)
+    candidates = IOKR(kernels.Linear(), kernel).fit([[0.0], [1.0]], GRAPHS[:1] * 2).candidates_
+    return decoding.local_search(candidates=candidates, **arguments).distances
 
 
 def _as_candidates(**arguments: Any) -> Any:

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from psilearn import datasets
 from psilearn.datasets.catalogue import DATASETS
+from psilearn.datasets.home import RemoteFile
 from tests.datasets import formats
 
 # rows, features, labels, labels per row, training rows: as stated in the literature
@@ -210,3 +211,19 @@ def test_a_corrupt_conversion_raises(home):
     (home / "converted" / "mediamill.npz").write_bytes(b"\0" * DATASETS["mediamill"].forms[0].files[0].size)
     with pytest.raises(ValueError, match=r"mediamill.npz is not the expected file: its sha256"):
         datasets.load_mediamill()
+
+
+def test_molecules_are_the_lines_of_a_file(home, monkeypatch):
+    dataset = DATASETS["qm9"]
+    file = RemoteFile("qm9/qm9_smiles.txt")
+    small = replace(dataset, n_train=2, forms=(replace(dataset.forms[0], files=(file,)),))
+    monkeypatch.setitem(DATASETS, "qm9", small)
+    path = home / "qm9" / "qm9_smiles.txt"
+    path.parent.mkdir(parents=True)
+    path.write_text("CCO\nC#N\n", encoding="ascii")
+    data = datasets.load_qm9()
+    assert data.smiles == ["CCO", "C#N"]
+    assert "2 molecules" in data.DESCR
+    path.write_text("CCO\n", encoding="ascii")
+    with pytest.raises(ValueError, match="has 1 lines, expected 2"):
+        datasets.load_qm9()

@@ -1,5 +1,6 @@
 """The experiments of the paper on small data: they measure what they report, and test data chooses nothing."""
 
+import itertools
 import json
 import re
 import warnings
@@ -14,7 +15,7 @@ from sklearn.utils import Bunch
 
 from psilearn import IOKR, IOKRCV, OEL, OELCV, datasets, experiments
 from psilearn.baselines import KNN, LR
-from psilearn.experiments import competitors, label_ranking, multilabel, multilabel_full, protocol, usps
+from psilearn.experiments import competitors, label_ranking, multilabel, multilabel_full, protocol, smi2mol, usps
 from psilearn.experiments.experiment import Context
 from psilearn.experiments.result_rows import Metric
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear
@@ -43,6 +44,11 @@ def rankings(rows=80, K=4, seed=0):
     return Bunch(X=X, Y=np.argsort(np.argsort(scores, axis=1), axis=1) + 1)
 
 
+def chains():
+    """Return SMILES of chains of five and six atoms."""
+    return ["".join(atoms) for size in (5, 6) for atoms in itertools.product("CNO", repeat=size)]
+
+
 @pytest.fixture
 def small_data(monkeypatch):
     """Let every loader return little data, which a test may change."""
@@ -52,6 +58,7 @@ def small_data(monkeypatch):
         monkeypatch.setattr(datasets, f"load_{name}", lambda name=name: bunches[name])
     monkeypatch.setattr(usps, "load_usps", lambda: bunches["usps"])
     monkeypatch.setattr(usps, "WIDTH", 8)
+    monkeypatch.setattr(smi2mol, "load_qm9", lambda: Bunch(smiles=chains()))
     return bunches
 
 

@@ -14,6 +14,7 @@ from psilearn.datasets.loaders import (
     load_eurlex4k,
     load_label_ranking,
     load_mediamill,
+    load_qm9,
     load_usps,
 )
 from psilearn.datasets.mulan import read_mulan
@@ -29,6 +30,7 @@ __all__ = [
     "load_eurlex4k",
     "load_label_ranking",
     "load_mediamill",
+    "load_qm9",
     "load_usps",
     "read_mulan",
     "read_orders_csv",

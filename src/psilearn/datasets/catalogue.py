@@ -10,6 +10,7 @@ from psilearn.datasets.home import RemoteFile, github_url
 
 _MULAN = "43f6389095ad71984264db4387a8074b22bc7d4a"  # commit of tsoumakas/mulan
 _USPS = "cace72547474afa2d7b20ce43943961eeb7eb0cf"  # commit of hi-paris/structured-predictions
+_QM9 = "da0a375b9218947a18446fd91a760a75e7ee035b"  # commit of sancar17/IDP-Inverse-Design-for-Molecules
 _YEAST = "e6110c5e09317cfb035b01b594aa44d917a594f4"  # commit of alfaro96/scikit-lr
 _SUSHI = "5bfe2a93b33426bc9d1f6445146d727d6b94f458"  # commit of akorba/Structured_Approach_Label_Ranking
 
@@ -199,6 +200,28 @@ _ALL = (
                 ),
             ),
         ),
+    ),
+    Dataset(
+        "qm9",
+        "QM9: SMILES of molecules with at most nine heavy atoms C, N, O and F, in random order (119,399 of 133,885).",
+        *(119_399, 0, None, 119_399),
+        "Ramakrishnan, Dral, Rupp and von Lilienfeld, Quantum chemistry structures and properties of 134 kilo "
+        "molecules, 2014.",
+        f"https://github.com/sancar17/IDP-Inverse-Design-for-Molecules/tree/{_QM9}/data",
+        (
+            Form(
+                "lines",
+                (
+                    RemoteFile(
+                        "qm9/qm9_smiles.txt",
+                        github_url("sancar17/IDP-Inverse-Design-for-Molecules", _QM9, "data/qm9_smiles.txt"),
+                        "7bf1716051c3892501f8112ebbb5dc56f11538cf3401cbe3e5d1219eae59eece",
+                        2_725_619,
+                    ),
+                ),
+            ),
+        ),
+        "CC0 (QM9)",
     ),
     Dataset(
         "metabolites",

@@ -15,7 +15,7 @@ class Form:
     """Files that contain a whole dataset in one format.
 
     The kinds are ``"mulan"``, ``"xc"``, ``"npz"`` and ``"hdf5"``; for rankings as CSV, ``"ranks"`` and ``"orders"``;
-    for spectra and molecules, ``"metabolites"``.
+    for spectra and molecules, ``"metabolites"``; for one text per line, ``"lines"``.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class Dataset:
     summary: str
     n_train: int
     n_test: int
-    n_features: int | None  # None: the inputs are spectra
+    n_features: int | None  # None: the inputs are spectra or texts
     n_outputs: int  # columns of outputs, or candidate molecules
     citation: str
     source: str
@@ -63,6 +63,8 @@ class Dataset:
     @property
     def description(self) -> str:
         """The summary, the sizes and the reference."""
+        if self.forms[0].kind == "lines":
+            return f"{self.summary}\n\n{self.n_train} molecules.\n\nReference: {self.citation}"
         split = f" ({self.n_train} train, {self.n_test} test)" if self.has_split else ""
         size = (
             f"{self.n_train} spectra, {self.n_outputs} candidate molecules"

@@ -34,6 +34,17 @@ def load_dataset(name: str) -> Bunch:
     return Bunch(**bunch, DESCR=dataset.description, licence=dataset.licence, source=dataset.source)
 
 
+def load_lines(name: str) -> Bunch:
+    """Return the lines of a dataset that consists of one text per row, as ``smiles``."""
+    dataset = DATASETS[name]
+    path = dataset.fetch()[1][0]
+    with convert_read_errors(path, "a text file"):
+        lines = path.read_text("ascii").split()
+        if len(lines) != dataset.n_train:
+            raise ValueError(f"it has {len(lines)} lines, expected {dataset.n_train}")
+    return Bunch(smiles=lines, DESCR=dataset.description, licence=dataset.licence, source=dataset.source)
+
+
 def _join(parts: list[Bunch]) -> Bunch:
     """Return the rows of all parts, one below the other; names are those of the first part."""
     names = ("feature_names", "item_names" if "item_names" in parts[0] else "label_names")

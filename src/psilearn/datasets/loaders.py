@@ -7,7 +7,7 @@ from sklearn.utils import Bunch
 
 from psilearn._utils import validation
 from psilearn.datasets.catalogue import DATASETS
-from psilearn.datasets.form_readers import load_dataset
+from psilearn.datasets.form_readers import load_dataset, load_lines
 
 
 def load_usps() -> Bunch:
@@ -334,3 +334,34 @@ def load_label_ranking(name: str) -> Bunch:
     """
     known = [dataset.name for dataset in DATASETS.values() if dataset.is_ranking]
     return load_dataset(validation.check_option(name, known, "name"))
+
+
+def load_qm9() -> Bunch:
+    """Load SMILES of molecules of QM9: at most nine heavy atoms C, N, O and F.
+
+    Returns
+    -------
+    Bunch
+        Dictionary-like object with the following attributes.
+
+        - ``smiles`` : list of 119,399 str, in random order and without repetitions.
+        - ``DESCR``, ``licence`` and ``source`` : str, the description, the license and the origin of the dataset.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file is missing in the data home and cannot be downloaded.
+    ValueError
+        If the file is not the expected one.
+
+    See Also
+    --------
+    psilearn.chem.molecule_graphs : The graphs of molecules.
+
+    Examples
+    --------
+    >>> from psilearn.datasets import load_qm9
+    >>> load_qm9().smiles[0]  # doctest: +SKIP
+    'O=C1Cc2[nH]ccc2N1'
+    """
+    return load_lines("qm9")

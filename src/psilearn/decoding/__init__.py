@@ -4,6 +4,8 @@ from psilearn.decoding.all_rankings import AllRankings, has_all_rankings
 from psilearn.decoding.approximate import ApproximateCandidates
 from psilearn.decoding.as_candidates import as_candidates
 from psilearn.decoding.candidates import Candidates
+from psilearn.decoding.edited_graphs import GraphEdits
+from psilearn.decoding.editing_search import EditedOutputs, local_search
 from psilearn.decoding.label_sets import AllLabelSets, ConsistentLabelSets, NearLabelSets, has_all_label_sets
 from psilearn.decoding.path_decoder import PathDecoder
 from psilearn.decoding.per_example import PerExampleCandidates
@@ -19,6 +21,8 @@ __all__ = [
     "ApproximateCandidates",
     "Candidates",
     "ConsistentLabelSets",
+    "EditedOutputs",
+    "GraphEdits",
     "NearLabelSets",
     "PathDecoder",
     "PerExampleCandidates",
@@ -31,5 +35,6 @@ __all__ = [
     "has_all_label_sets",
     "has_all_rankings",
     "join_rankings",
+    "local_search",
     "ranked_candidates",
 ]

@@ -28,6 +28,7 @@ NAMES = (
     "multilabel-sets",
     "metabolites",
     "label-ranking",
+    "smi2mol",
     "timing",
 )
 

@@ -3,6 +3,7 @@
 from psilearn.chem.molecules.fingerprints import Fingerprints, FingerprintTable
 from psilearn.chem.molecules.formulas import Adduct, Formula
 from psilearn.chem.molecules.library import CandidateLibrary
+from psilearn.chem.molecules.molecule_edits import MoleculeEdits
 from psilearn.chem.molecules.molecule_files import MoleculeList, read_molecules
 from psilearn.chem.molecules.molecule_graphs import graph_to_smiles, molecule_graph, molecule_graphs
 
@@ -12,6 +13,7 @@ __all__ = [
     "FingerprintTable",
     "Fingerprints",
     "Formula",
+    "MoleculeEdits",
     "MoleculeList",
     "graph_to_smiles",
     "molecule_graph",

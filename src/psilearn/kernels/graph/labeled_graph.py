@@ -64,6 +64,14 @@ class Graph:
         object.__setattr__(self, "node_labels", labels)
         object.__setattr__(self, "edges", _check_edges(edges, len(labels)))
 
+    @classmethod
+    def _of(cls, node_labels: tuple[Hashable, ...], edges: dict[tuple[int, int], Hashable]) -> Graph:
+        """Return a graph from edges by nodes in ascending order, which are not checked."""
+        graph = cls.__new__(cls)
+        object.__setattr__(graph, "node_labels", node_labels)
+        object.__setattr__(graph, "edges", tuple((i, j, edges[i, j]) for i, j in sorted(edges)))
+        return graph
+
     def __len__(self) -> int:
         return len(self.node_labels)
 

@@ -1,0 +1,216 @@
+"""Local search: known outputs near a prediction are edited while they come closer to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psilearn._backend import NUMPY, iter_slices, to_numpy
+from psilearn._linalg import Array, row_products
+from psilearn._utils import validation
+from psilearn._utils.progress import track
+from psilearn._utils.samples import Samples, n_samples, take
+from psilearn.decoding.candidates import Candidates
+from psilearn.embedding import Embedding
+from psilearn.kernels import FeatureKernel, Linear
+
+BLOCK_QUERIES = 64  # predictions whose edited outputs are evaluated together
+MIN_GAIN = 1e-9  # of the squared distance in relation to its size: smaller gains are rounding
+
+
+@dataclass(frozen=True)
+class EditedOutputs:
+    """The results of a local search: one output per example, in general not the nearest of all outputs.
+
+    Parameters
+    ----------
+    outputs : list
+        The output that was found for each example.
+    distances : ndarray of shape (q,)
+        Its squared distance |G*z(x) − ψ(y)|².
+    start_outputs : list
+        The nearest candidate of each example.
+    start_distances : ndarray of shape (q,)
+        Its squared distance.
+    n_steps : ndarray of int of shape (q,)
+        The number of edits from the start that led to the output; 0 if no edit came closer.
+    is_optimal : ndarray of bool of shape (q,)
+        Whether no single edit of the output is closer. False where the number of steps ended the search.
+
+    See Also
+    --------
+    local_search : The search.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.decoding import EditedOutputs
+    >>> result = EditedOutputs(["b"], np.array([0.1]), ["a"], np.array([0.5]), np.array([1]), np.array([True]))
+    >>> result.outputs
+    ['b']
+    """
+
+    outputs: list[Any]
+    distances: Array
+    start_outputs: list[Any]
+    start_distances: Array
+    n_steps: Array
+    is_optimal: Array
+
+
+def local_search(
+    Z: Array, candidates: Candidates, edits: Callable[[Any], list[Any]], *, n_starts: int = 3, max_steps: int = 20
+) -> EditedOutputs:
+    """Edit the nearest candidates of predictions as long as an edit comes closer to the prediction.
+
+    From each of the ``n_starts`` nearest candidates, the search takes the edited output with the smallest squared
+    distance |G*z − ψ(y)|² until none is closer. The best of the ``n_starts`` results is returned. It is never farther
+    than the nearest candidate and need not be a candidate, but it is only a local optimum: there may be nearer outputs.
+
+    Cost per step and start: the features of all edited outputs, and one inner product each if the output kernel is a
+    :class:`~psilearn.kernels.FeatureKernel` with the linear base kernel; with other kernels r kernel values each, for
+    r landmarks.
+
+    Parameters
+    ----------
+    Z : array of shape (q, p)
+        The predicted embeddings z(x), as :meth:`psilearn.OEL.embed` returns them.
+    candidates : Candidates
+        Where the search starts, such as ``model.candidates_``.
+    edits : callable
+        Takes an output and returns a list of outputs that differ a little from it, such as :class:`GraphEdits` or
+        :class:`psilearn.chem.MoleculeEdits`.
+    n_starts : int, default=3
+        The number of nearest candidates from which the search starts.
+    max_steps : int, default=20
+        The largest number of edits from a start.
+
+    Returns
+    -------
+    EditedOutputs
+        The outputs that were found, with their distances and where they started.
+
+    See Also
+    --------
+    GraphEdits : The edits of graphs.
+    psilearn.chem.MoleculeEdits : The edits of molecules.
+
+    Examples
+    --------
+    >>> from psilearn import IOKR
+    >>> from psilearn.decoding import GraphEdits, local_search
+    >>> from psilearn.kernels import Graph, Linear, WeisfeilerLehman
+    >>> chains = [Graph("C" * n, [(i, i + 1) for i in range(n - 1)]) for n in (2, 3, 4, 6, 7, 8)]
+    >>> kernel = WeisfeilerLehman(1, normalize=False)
+    >>> model = IOKR(Linear(), kernel, alpha=1e-9).fit([[2.0, 1], [3, 1], [4, 1], [6, 1], [7, 1], [8, 1]], chains)
+    >>> found = local_search(model.embed([[5.0, 1]]), model.candidates_, GraphEdits("C"))
+    >>> len(found.outputs[0]), found.n_steps.tolist()
+    (5, [1])
+    """
+    if not isinstance(candidates, Candidates):
+        raise TypeError(f"candidates must be Candidates, such as model.candidates_; got {type(candidates).__name__}.")
+    if not callable(edits):
+        raise TypeError(f"edits must be a function that returns edited outputs; got {edits!r:.80}.")
+    max_steps = validation.check_count(max_steps, "max_steps")
+    top = candidates.nearest(Z, validation.check_count(n_starts, "n_starts"))
+    Z = to_numpy(Z)
+    search = _Search(candidates._known_embedding(), edits, max_steps)
+    blocks = track(iter_slices(len(Z), BLOCK_QUERIES), "local search")
+    starts = [list(outputs) for outputs in top.outputs]
+    results = [result for rows in blocks for result in search.run(Z[rows], starts[rows])]
+    outputs, distances, n_steps, is_optimal = (list(column) for column in zip(*results, strict=True))
+    return EditedOutputs(
+        outputs,
+        np.array(distances),
+        [items[0] for items in starts],
+        to_numpy(top.distances)[:, 0],
+        np.array(n_steps),
+        np.array(is_optimal),
+    )
+
+
+@dataclass
+class _State:
+    """One start of one example."""
+
+    example: int
+    output: Any
+    distance: float
+    n_steps: int = 0
+    is_optimal: bool = False
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The descent from all starts of some examples, one step at a time for all of them."""
+
+    embedding: Embedding
+    edits: Callable[[Any], list[Any]]
+    max_steps: int
+
+    def run(self, Z: Array, starts: list[list[Any]]) -> Iterator[tuple[Any, float, int, bool]]:
+        """Yield the best result of each example: output, distance, number of edits, and whether it is optimal."""
+        distance_to = _Distances(self.embedding, Z)
+        states = [_State(i, output, np.inf) for i, outputs in enumerate(starts) for output in outputs]
+        first = distance_to([state.output for state in states], [state.example for state in states])
+        for state, distance in zip(states, first.tolist(), strict=True):
+            state.distance = distance
+        for _ in range(self.max_steps):
+            active = [state for state in states if not state.is_optimal]
+            if not active:
+                break
+            self._step(active, distance_to)
+        for i in range(len(Z)):
+            best = min((state for state in states if state.example == i), key=lambda state: state.distance)
+            yield best.output, best.distance, best.n_steps, best.is_optimal
+
+    def _step(self, states: list[_State], distance_to: _Distances) -> None:
+        """Replace the output of each state by its nearest edited output, if that one is nearer."""
+        edited = [self.edits(state.output) for state in states]
+        owners = np.repeat([state.example for state in states], [len(items) for items in edited])
+        distances = distance_to([item for items in edited for item in items], owners)
+        stops = np.cumsum([len(items) for items in edited])
+        for state, items, stop in zip(states, edited, stops, strict=True):
+            values = distances[stop - len(items) : stop]
+            best = int(np.argmin(values)) if len(items) else -1
+            if best >= 0 and values[best] < state.distance - MIN_GAIN * (1 + abs(state.distance)):
+                state.output, state.distance, state.n_steps = items[best], float(values[best]), state.n_steps + 1
+            else:
+                state.is_optimal = True
+
+
+class _Distances:
+    """Squared distances |G*z − ψ(y)|² of pairs of a prediction and an output."""
+
+    def __init__(self, embedding: Embedding, Z: Array) -> None:
+        self.kernel = embedding.kernel
+        self.landmarks = embedding.landmarks
+        self.lengths = row_products(Z, Z)
+        self.weights = Z @ embedding.basis.T  # (q, r)
+        self.vectors: Any = None  # (q, d)  G*z in the space of the features
+        if isinstance(self.kernel, FeatureKernel) and isinstance(self.kernel.base, Linear | None):
+            self.vectors = np.asarray((self.kernel.features(self.landmarks).T @ self.weights.T).T, order="C")
+
+    def __call__(self, outputs: Samples, owners: Any) -> Array:
+        """Return the distance of each output to the prediction with the number ``owners[i]``."""
+        if not n_samples(outputs):
+            return np.empty(0)
+        owners = np.asarray(owners)
+        outputs = self.kernel.check(outputs, "the edited outputs")
+        if self.vectors is None:
+            return self._by_landmarks(outputs, owners)
+        rows = self.kernel.features(outputs)
+        of_entry = np.repeat(owners, np.diff(rows.indptr))
+        terms = rows.data * self.vectors[of_entry, rows.indices]
+        products = np.bincount(np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), terms, rows.shape[0])
+        return self.lengths[owners] - 2 * products + np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+
+    def _by_landmarks(self, outputs: Samples, owners: Any) -> Array:
+        parts = []
+        for part in iter_slices(len(owners), 4096):
+            values = to_numpy(self.kernel(take(outputs, part), self.landmarks, compute=NUMPY))
+            parts.append(row_products(values, self.weights[owners[part]]))
+        return self.lengths[owners] - 2 * np.concatenate(parts) + self.kernel.diag(outputs)

@@ -1,0 +1,25 @@
+"""Edits of molecules: connected, with valid valences, and small enough."""
+
+import pytest
+
+pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
+
+from psilearn.chem import MoleculeEdits, graph_to_smiles, molecule_graph
+
+
+@pytest.mark.parametrize("smiles", ["C", "C#N", "CC(=O)N", "c1ccoc1", "C1CC12CO2"])
+def test_all_edits_are_valid_molecules(smiles):
+    edited = [graph_to_smiles(graph) for graph in MoleculeEdits(max_atoms=5)(molecule_graph(smiles))]
+    assert edited
+    assert all(text is not None and "." not in text for text in edited)
+    assert max(len(molecule_graph(text)) for text in edited) <= 5
+
+
+def test_edits_of_methane():
+    edited = {graph_to_smiles(graph) for graph in MoleculeEdits()(molecule_graph("C"))}
+    assert edited == {"N", "O", "F", "CC", "C=C", "C#C", "CN", "C=N", "C#N", "CO", "C=O", "CF"}
+
+
+def test_unknown_elements_raise_an_error():
+    with pytest.raises(ValueError, match=r"elements must be some of B, Br, .*; got \['C', 'X'\]"):
+        MoleculeEdits(["C", "X"])
