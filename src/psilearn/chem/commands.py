@@ -1,39 +1,29 @@
-"""The commands ``psilearn candidates`` and ``psilearn metabolites``."""
+"""The command ``psilearn metabolites``, next to ``psilearn candidates``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from shutil import disk_usage
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from psilearn._utils.command_errors import report_errors
-from psilearn._utils.dask_clusters import connect
+from psilearn.chem.candidate_commands import candidates_app
+from psilearn.chem.command_parts import DeviceOption, ModelOption, compute_on, print_status
 
 if TYPE_CHECKING:
     from psilearn._utils.folder_writer import FolderWriter
     from psilearn.chem.metabolites import MetaboliteIdentifier
-    from psilearn.chem.molecules import CandidateLibrary
     from psilearn.chem.spectra import Problem, Spectrum
 
-candidates_app = typer.Typer(help="Build and search libraries of candidate molecules.", no_args_is_help=True)
+__all__ = ["candidates_app", "metabolites_app"]
+
 metabolites_app = typer.Typer(help="Identify molecules from tandem mass spectra.", no_args_is_help=True)
 
-LibraryArgument = Annotated[Path, typer.Argument(help="Folder of the library.")]
 LibraryOption = Annotated[
     Path, typer.Option("--candidates", help="Folder of the library, from `psilearn candidates build`.")
-]
-ModelOption = Annotated[Path, typer.Option("--model", help="Folder of the model, from `psilearn metabolites train`.")]
-DeviceOption = Annotated[
-    str | None, typer.Option(help="Device of torch, cpu or cuda. By default, NumPy computes on the CPU.")
-]
-SchedulerOption = Annotated[
-    str | None,
-    typer.Option(help="Address of a Dask scheduler whose workers share this disk, such as tcp://host:8786; or local."),
 ]
 MergeOption = Annotated[
     str | None,
@@ -42,93 +32,6 @@ MergeOption = Annotated[
 AdductOption = Annotated[
     str | None, typer.Option(help="Adduct of spectra for which the file states none, such as '[M+H]+'.")
 ]
-
-
-@candidates_app.command("build")
-def build_library(
-    molecules: Annotated[Path, typer.Argument(help="File with molecules: .parquet, .csv, .tsv, .smi or .sdf.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to create.")] = Path("candidates"),
-    fingerprints: Annotated[
-        str, typer.Option(help="Kinds, separated by commas: morgan, maccs, path, atompair, torsion.")
-    ] = "morgan,maccs",
-    jobs: Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")] = -1,
-    scheduler: SchedulerOption = None,
-) -> None:
-    """Build a library of candidates: fingerprints, formulas and masses.
-
-    One library serves many models. If the build is interrupted, run the same command again to resume it.
-    """
-    with report_errors(resume="Finished chunks are kept; run the same command again to resume."):
-        from psilearn._utils.progress import show_progress
-        from psilearn.chem.molecules import CandidateLibrary, Fingerprints
-
-        start = perf_counter()
-        kinds = tuple(kind.strip() for kind in fingerprints.split(",") if kind.strip())
-        with show_progress(True), connect(scheduler):
-            library = CandidateLibrary.build(molecules, output.resolve(), Fingerprints(kinds), n_jobs=jobs)
-        seconds, manifest = perf_counter() - start, library.manifest
-        listed = f" (listed in {output / 'unreadable.csv'})" if manifest["unreadable"] else ""
-        _print_status(
-            f"{output}: {len(library):,} molecules with {manifest['formulas']:,} formulas in {seconds:.0f} s; "
-            f"{manifest['repeated']:,} repeated, {manifest['unreadable']:,} that cannot be read{listed}."
-        )
-
-
-@candidates_app.command("embed")
-def embed_library(
-    library: LibraryArgument, model: ModelOption, device: DeviceOption = None, scheduler: SchedulerOption = None
-) -> None:
-    """Embed all molecules of a library with a model, to make ranking faster.
-
-    Afterwards, ranking with this model costs one product of p numbers per candidate. The size on disk is printed
-    first. If the command is interrupted, run it again to resume it.
-    """
-    with (
-        report_errors(resume="Embedded molecules are kept; run the same command again to resume."),
-        _compute_on(device),
-    ):
-        from psilearn._utils.progress import show_progress
-        from psilearn.chem.metabolites import MetaboliteIdentifier
-        from psilearn.chem.molecules import CandidateLibrary
-
-        identifier, candidates = MetaboliteIdentifier.load(model), CandidateLibrary.open(library)
-        identifier.check_library(candidates)
-        n_bytes = len(candidates) * (4 * identifier.model_.n_components_ + 8)
-        _print_status(
-            f"{len(candidates):,} molecules in {identifier.model_.n_components_} dimensions as float32: "
-            f"{n_bytes / 1e9:.2f} GB on disk, of which {disk_usage(library).free / 1e9:.1f} GB are free."
-        )
-        start = perf_counter()
-        with show_progress(True), connect(scheduler) as client:
-            candidates.embedded(identifier.model_, build=True, on_cluster=client is not None)
-        p = identifier.model_.n_components_
-        _print_status(f"{len(candidates):,} molecules embedded in {p} dimensions in {perf_counter() - start:.0f} s.")
-
-
-@candidates_app.command("show")
-def show_library(
-    library: LibraryArgument,
-    formula: Annotated[str | None, typer.Option(help="List the molecules with this formula.")] = None,
-    mass: Annotated[float | None, typer.Option(help="List the molecules with this neutral mass in Da.")] = None,
-    ppm: Annotated[float, typer.Option(help="Half the width of the window of masses, in ppm.")] = 10.0,
-    verify: Annotated[bool, typer.Option("--verify", help="Also compare the files with their hash.")] = False,
-) -> None:
-    """Describe a library, or list the SMILES, names and formulas of some molecules."""
-    with report_errors():
-        from psilearn.chem.molecules import CandidateLibrary
-
-        candidates = CandidateLibrary.open(library)
-        if verify:
-            candidates.verify()
-        if formula is None and mass is None:
-            typer.echo(_describe_library(candidates))
-            return
-        rows = candidates.find_formula(formula) if formula is not None else candidates.find_mass(float(mass or 0), ppm)
-        if rows.start == rows.stop:
-            raise ValueError("no molecule was found.")
-        columns = candidates.get_smiles(rows), candidates.get_names(rows), candidates.get_formulas(rows)
-        for line in zip(*columns, strict=True):
-            typer.echo("\t".join(line))
 
 
 @metabolites_app.command("train")
@@ -159,7 +62,7 @@ def train_model(
     Spectra that cannot be used are reported, and the exit status is 1.
     """
     problems: list[Problem] = []
-    with report_errors(), _compute_on(device):
+    with report_errors(), compute_on(device):
         from psilearn.chem.metabolites import train
         from psilearn.chem.metabolites.polarity import select_polarity
         from psilearn.chem.metabolites.saved_identifier import encode_identifier
@@ -178,11 +81,11 @@ def train_model(
                 unlabeled=unlabeled,
                 calibration=calibration,
                 seed=seed,
-                say=lambda text: _print_status(f"{perf_counter() - start:6.0f} s  {text}"),
+                say=lambda text: print_status(f"{perf_counter() - start:6.0f} s  {text}"),
                 on_problem=problems.append,
             )
             encode_identifier(identifier).write(folder)
-        _print_status(f"{output}: {_describe_training(identifier)}")
+        print_status(f"{output}: {_describe_training(identifier)}")
         _warn_about_trivial_sets(identifier, 0.9)
     _exit_with_problems(problems, "not used for training")
 
@@ -225,7 +128,7 @@ def rank_candidates(
     Spectra that cannot be ranked are reported, and the exit status is 1.
     """
     problems: list[Problem] = []
-    with report_errors(), _compute_on(device):
+    with report_errors(), compute_on(device):
         from psilearn._utils.progress import show_progress, track
         from psilearn.chem.metabolites import MetaboliteIdentifier, Query, rank_spectra
         from psilearn.chem.metabolites.rank_files import RankFiles, write_rankings
@@ -251,7 +154,7 @@ def rank_candidates(
         seconds = perf_counter() - start
         _warn_about_trivial_sets(identifier, coverage)
         each = f", {1000 * seconds / n_ranked:.1f} ms each" if n_ranked else ""
-        _print_status(f"{n_ranked:,} spectra ranked{each}: {files}")
+        print_status(f"{n_ranked:,} spectra ranked{each}: {files}")
     _exit_with_problems(problems, "not ranked")
 
 
@@ -263,15 +166,6 @@ def _claim_model_folder(path: Path, overwrite: bool) -> FolderWriter:
         return claim_model_folder(path, overwrite=overwrite)
     except FileExistsError as error:
         raise FileExistsError(str(error).replace("overwrite=True", "--overwrite")) from error
-
-
-@contextmanager
-def _compute_on(device: str | None) -> Iterator[None]:
-    """Compute in double precision on a device of torch, or in NumPy."""
-    from psilearn import computing
-
-    with computing("float64", device):
-        yield
 
 
 def _merge(spectra: Sequence[Spectrum], by: str | None) -> Sequence[Spectrum]:
@@ -295,24 +189,12 @@ def _read_stream(path: Path, adduct: str | None, merge: str | None, problems: li
     yield from spectra() if merge is None else _merge(list(spectra()), merge)
 
 
-def _print_status(text: str) -> None:
-    """Print to the standard error, so that it does not mix with results."""
-    typer.echo(text, err=True)
-
-
 def _exit_with_problems(problems: Sequence[Problem], action: str) -> None:
     """Report the spectra that were left out; if there are any, exit with status 1."""
     for problem in problems:
         typer.secho(f"{action}: {problem}", err=True, fg="yellow")
     if problems:
         raise typer.Exit(1)
-
-
-def _describe_library(library: CandidateLibrary) -> str:
-    return (
-        f"{len(library):,} molecules with {len(library.formulas):,} formulas, {library.masses[0]:.4f} to "
-        f"{library.masses[-1]:.4f} Da; fingerprints {'+'.join(library.fingerprints.kinds)}; sha256 {library.hash}"
-    )
 
 
 def _describe_training(identifier: MetaboliteIdentifier) -> str:
@@ -342,4 +224,4 @@ def _warn_about_trivial_sets(identifier: MetaboliteIdentifier, coverage: float) 
         if coverage < 1
         else "a coverage of 1 requires it"
     )
-    _print_status(f"Conformal sets contain every candidate: {reason}.")
+    print_status(f"Conformal sets contain every candidate: {reason}.")
