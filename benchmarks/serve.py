@@ -53,7 +53,7 @@ def measure(run: Run) -> Figures:
         }
         figures = measure_loads(model, X, {name: port for name, (port, _) in services.items()}, sizes)
         port, pid = services["batched"]
-        hostile = asyncio.run(measure_hostile(port, X, sizes["hostile"], sizes["seconds"]))
+        hostile = asyncio.run(measure_hostile(port, X, sizes))
         growth = asyncio.run(measure_growth(port, pid, X, sizes["growth"]))
     rows = [
         [name, *values.values(), values["per_second"] / figures["library in a loop"]["per_second"]]
@@ -92,7 +92,8 @@ def _check_claims(run: Run, figures: Figures, sizes: dict[str, Any]) -> None:
     run.check_claim(
         f"after {sizes['hostile']} hostile requests the service answers within twice its p99",
         hostile["after_ms"] < 2 * hostile["before_ms"],
-        f"p99 {hostile['before_ms']:.1f} ms before, {hostile['after_ms']:.1f} ms after; answers {hostile['statuses']}",
+        f"p99 {hostile['before_ms']:.1f} ms before, {hostile['after_ms']:.1f} ms after, "
+        f"{hostile['first_after_ms']:.1f} ms while the last files are read; answers {hostile['statuses']}",
     )
 
 
@@ -192,9 +193,14 @@ def resident_mb(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-async def measure_hostile(port: int, X: Any, n_requests: int, seconds: float) -> dict[str, Any]:
-    """Return the p99 latency of one client before and after hostile requests, and their answers."""
-    before = await measure_load(port, X, 1, 3 * seconds)
-    statuses = await send_hostile(port, n_requests)
-    after = await measure_load(port, X, 1, 3 * seconds)
-    return {"before_ms": before["p99_ms"], "after_ms": after["p99_ms"], "statuses": statuses}
+async def measure_hostile(port: int, X: Any, sizes: dict[str, Any]) -> dict[str, Any]:
+    """Return the p99 latency of one client before and right after hostile requests, and their answers."""
+    before = [await measure_load(port, X, 1, sizes["seconds"]) for _ in range(sizes["times"])]
+    statuses = await send_hostile(port, sizes["hostile"])
+    after = [await measure_load(port, X, 1, sizes["seconds"]) for _ in range(sizes["times"])]
+    return {
+        "before_ms": take_median(before)["p99_ms"],
+        "after_ms": take_median(after)["p99_ms"],
+        "first_after_ms": after[0]["p99_ms"],
+        "statuses": statuses,
+    }

@@ -36,5 +36,6 @@ def to_mgf(spectrum):
     peaks = "\n".join(
         f"{mz:.5f} {intensity:.4f}" for mz, intensity in zip(spectrum.mz, spectrum.intensity, strict=True)
     )
-    head = f"TITLE={spectrum.name}\nPEPMASS={spectrum.precursor_mz:.5f}\nCHARGE=1+\nADDUCT={spectrum.adduct}"
+    feature = f"TITLE={spectrum.name}\nFEATURE_ID={spectrum.name[1:]}7\nRTINSECONDS={len(spectrum)}.5"
+    head = f"{feature}\nPEPMASS={spectrum.precursor_mz:.5f}\nCHARGE=1+\nADDUCT={spectrum.adduct}"
     return f"BEGIN IONS\n{head}\n{peaks}\nEND IONS\n\n"

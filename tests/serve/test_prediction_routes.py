@@ -6,9 +6,9 @@ from typer.testing import CliRunner
 
 pytest.importorskip("fastapi", reason="the service needs the extra psilearn[serve]")
 
-from psilearn import IOKR
+from psilearn import IOKR, save_model
 from psilearn.cli import app as command_line
-from psilearn.kernels import Gaussian, Precomputed
+from psilearn.kernels import Gaussian, Graph, Precomputed, Substrings, WeisfeilerLehman
 from psilearn.serve import Limits, ServedModel, create_app
 from psilearn.tables import TableModel
 from tests.serve.clients import (
@@ -78,6 +78,34 @@ def test_rankings_texts_and_graphs():
     graphs, model = graph_problem()
     as_lists = [[list(edge) for edge in graph] for graph in graphs]
     assert post(serve(model), "/v1/predict", {"inputs": as_lists}).json()["outputs"] == as_lists
+
+
+def test_saved_models_of_strings_tokens_and_labeled_graphs(tmp_path):
+    words = ["tea", "cat", "dog", "good", "ace", "cage", "toad", "goat"]
+    tokens = [[3, 1, 4], [1, 5, 9, 2], [6, 5, 3, 5], [8, 9, 7, 9]]
+    graphs = [Graph("CO", [(0, 1, 2)]), Graph("CCO", [(0, 1), (1, 2)]), Graph([("C", 1), "N"], [(0, 1)])]
+    for X, kernel in [(words, Substrings(2)), (tokens, Substrings(2)), (graphs, WeisfeilerLehman(2))]:
+        save_model(IOKR(kernel, kernel, alpha=1e-6).fit(X, X), tmp_path / "model", overwrite=True)
+        app = create_app([ServedModel.load(tmp_path / "model")])
+        inputs = X if not isinstance(X[0], Graph) else [graph_json(graph) for graph in X]
+        assert post(app, "/v1/predict", {"inputs": inputs}).json()["outputs"] == inputs
+        assert (
+            post(app, "/v1/predict", {"inputs": inputs[:2], "candidates": inputs[2:3]}).json()["outputs"]
+            == [inputs[2]] * 2
+        )
+    for value, message in [
+        ("CO", "must be an object"),
+        ({"node_labels": []}, "inputs[0]: A graph must have at least one node"),
+        ({"node_labels": ["C"], "edges": [[0, 1]]}, "inputs[0]"),
+        ({"node_labels": [{}]}, "inputs[0]"),
+    ]:
+        answer = post(app, "/v1/predict", {"inputs": [value]})
+        assert answer.status_code == 422 and message in answer.text, answer.text
+
+
+def graph_json(graph):
+    labels = [list(label) if isinstance(label, tuple) else label for label in graph.node_labels]
+    return {"node_labels": labels, "edges": [list(edge) for edge in graph.edges]}
 
 
 def test_models_are_chosen_by_name(rows):

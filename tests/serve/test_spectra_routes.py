@@ -62,16 +62,46 @@ def test_command_line_and_service_give_the_same_numbers_for_50_spectra(metabolit
     assert len(content["spectra"]) == 50 and len(listed) == len(rows)
     for row, (spectrum, candidate) in zip(rows, listed, strict=True):
         assert row["smiles"] == candidate["smiles"] and row["spectrum"] == spectrum["name"]
+        assert row["feature_id"] == spectrum["feature_id"] == spectrum["name"][1:] + "7"
         assert row["distance"] == f"{candidate['distance']:.6f}" and float(row["rank"]) == candidate["rank"]
         assert row["in_set"] == ("yes" if candidate["in_set"] else "no")
         assert row["trained_on"] == ("yes" if candidate["trained_on"] else "no")
         assert candidate["in_set"] == (candidate["p_value"] > 0.1 + 1e-12)
         assert len(spectrum["explained"][candidate["formula"]]) == len(spectrum["mz"])
     mztab = get(app, f"/v1/spectra/{job}/results", params={"format": "mztab"}).text
-    assert len(check_mztab(mztab)["SME"]) == len(rows)
+    sections = check_mztab(mztab)
+    assert len(sections["SME"]) == len(rows)
+    times = [float(row["retention_time_in_seconds"]) for row in sections["SMF"]]
+    assert times == [float(spectrum["retention_time"]) for spectrum in content["spectra"]]
     svg = get(app, f"/v1/molecules/{listed[0][1]['row']}/structure")
     assert svg.text.startswith("<svg") and svg.headers["content-type"] == "image/svg+xml"
     assert get(app, "/v1/molecules/999999/structure").status_code == 404
+
+
+@pytest.mark.parametrize("name", ["two.mgf", "two.ms"])
+def test_merged_spectra_and_whole_sets_are_those_of_the_command_line(metabolites, served, tmp_path, name):
+    file, ranks = tmp_path / name, tmp_path / "ranks.csv"
+    records = (metabolites / "spectra.mgf").read_text().split("\n\n")[:2]
+    repeated = [*records, records[0].replace(" 0.", " 0.9")]  # another spectrum of the first feature
+    file.write_text("\n\n".join(repeated if name.endswith("mgf") else map(to_sirius, repeated)))
+    folders = ["--model", str(metabolites / "model"), "--candidates", str(metabolites / "library")]
+    options = ["--by", "mass", "-k", "1", "--merge", "name", "--whole-set", "--coverage", "0.99", "-o", str(ranks)]
+    result = CliRunner().invoke(command_line, ["metabolites", "rank", str(file), *folders, *options])
+    assert result.exit_code == 0, result.output
+    app = make_app(served)
+    options = {"by": "mass", "top": 1, "merge": "name", "whole_set": True, "coverage": 0.99}
+    job = upload(app, file.read_bytes(), file.suffix[1:], **options).json()["id"]
+    assert wait(app, job)["done"] == 2
+    content = get(app, f"/v1/spectra/{job}/results", params={"format": "csv"}).content
+    assert content == ranks.read_bytes() and content.count(b"\n") > 3
+
+
+def to_sirius(record):
+    """Return a record of an MGF file as a compound of a SIRIUS file."""
+    fields = dict(line.split("=", 1) for line in record.splitlines() if "=" in line)
+    peaks = "\n".join(line for line in record.splitlines() if line[:1].isdigit())
+    head = f">compound {fields['TITLE']}\n>parentmass {fields['PEPMASS']}\n>ionization {fields['ADDUCT']}"
+    return f"{head}\n\n>ms2\n{peaks}\n"
 
 
 def test_peaks_as_json_give_the_numbers_of_the_library(metabolites, served):

@@ -23,9 +23,16 @@ class SparseRow(StrictModel):
     values: list[FiniteNumber]
 
 
-# A row of numbers, a sparse row, a row of a table by column, a text, a number, or another object as lists.
+class LabeledGraph(StrictModel):
+    """A graph: the label of each node, and the two nodes of each edge with its label, if it has one."""
+
+    node_labels: list[Any]
+    edges: list[list[Any]] = Field(default_factory=list)
+
+
+# A row of numbers, a sparse row, a graph, a row of a table by column, a text, a number, or another object as lists.
 TableRow = dict[Name, StrictStr | FiniteNumber | None]
-Item = list[FiniteNumber] | SparseRow | TableRow | StrictStr | FiniteNumber | list[Any]
+Item = list[FiniteNumber] | SparseRow | LabeledGraph | TableRow | StrictStr | FiniteNumber | list[Any]
 
 
 class InputsRequest(StrictModel):
@@ -101,9 +108,9 @@ class ModelDescription(BaseModel):
 
     name: str
     estimator: str
-    input_kind: Literal["rows", "sparse rows", "texts", "numbers", "objects", "spectra", "table rows"]
+    input_kind: Literal["rows", "sparse rows", "texts", "numbers", "graphs", "objects", "spectra", "table rows"]
     input_width: int | None
-    output_kind: Literal["rows", "sparse rows", "texts", "numbers", "objects", "spectra", "table rows"]
+    output_kind: Literal["rows", "sparse rows", "texts", "numbers", "graphs", "objects", "spectra", "table rows"]
     output_width: int | None
     n_candidates: int
     n_components: int

@@ -25,6 +25,7 @@ from psilearn.chem import (
 from psilearn.chem.metabolites.csv_table import format_table
 from psilearn.chem.metabolites.mztab import format_mztab
 from psilearn.chem.spectra import SpectrumReadResult
+from psilearn.chem.spectra.merging import merge_groups
 from psilearn.serve.job_store import JobState, JobStore
 from psilearn.serve.ranking_json import encode_rankings
 from psilearn.serve.request_log import LOGGER
@@ -208,7 +209,7 @@ class JobRunner:
             request, payload = self.store.read_request(job)
             self._check(job, time.monotonic())
             self.store.write_progress(job, 0, None)
-            read = self._read(payload, request["adduct"])
+            read = self._read(payload, request)
             rankings, problems = self._rank(job, request, read)
             files = self._encode(request, rankings, problems)
         except _CancelledError:
@@ -218,9 +219,10 @@ class JobRunner:
         n_done = len(rankings)
         return JobState("finished", n_done, n_done + len(problems), None, len(problems)), files
 
-    def _read(self, payload: Path, adduct: str | None) -> SpectrumReadResult:
+    def _read(self, payload: Path, request: dict[str, Any]) -> SpectrumReadResult:
+        adduct, merge = request["adduct"], request.get("merge")
         if payload.name != PEAKS:
-            return read_upload(payload, adduct, self.limits)
+            return read_upload(payload, adduct, self.limits, merge)
         spectra, problems = [], []
         for number, fields in enumerate(json.loads(payload.read_bytes()), 1):
             try:
@@ -229,7 +231,7 @@ class JobRunner:
             except ValueError as error:
                 problems.append(Problem(fields["name"] or f"spectrum {number}", str(error)))
         check_spectra(spectra, self.limits)
-        return SpectrumReadResult(spectra, problems)
+        return SpectrumReadResult(spectra if merge is None else merge_groups(spectra, merge), problems)
 
     def _rank(self, job: str, request: dict[str, Any], read: SpectrumReadResult) -> tuple[list[Ranking], list[Problem]]:
         identifier = self.served.identifier
@@ -247,6 +249,7 @@ class JobRunner:
                 query=query,
                 coverage=request["coverage"],
                 ties=request["ties"],
+                whole_set=request.get("whole_set", False),
             )
             for done, result in enumerate(results, 1):
                 self._check(job, start)

@@ -11,9 +11,10 @@ from scipy import sparse
 
 from psilearn._utils.files import to_json_value
 from psilearn._utils.samples import Samples
+from psilearn.kernels import Graph
 
 MAX_DEPTH = 50  # lists inside each other
-CollectionKind = Literal["rows", "sparse rows", "texts", "numbers", "objects", "spectra", "table rows"]
+CollectionKind = Literal["rows", "sparse rows", "texts", "numbers", "graphs", "objects", "spectra", "table rows"]
 
 
 def kind_of(collection: Samples) -> CollectionKind:
@@ -30,6 +31,8 @@ def kind_of(collection: Samples) -> CollectionKind:
 def _kind_of_items(items: list[Any]) -> CollectionKind:
     if items and all(isinstance(item, str) for item in items):
         return "texts"
+    if items and all(isinstance(item, Graph) for item in items):
+        return "graphs"
     if items and type(items[0]).__name__ == "Spectrum":
         return "spectra"
     is_number = [isinstance(item, int | float) and not isinstance(item, bool) for item in items]
@@ -46,6 +49,8 @@ def to_collection(values: Sequence[Any], like: Samples, name: str) -> Samples:
         return _to_csr(values, width, name)
     if kind == "texts":
         return _check_all(values, str, "text", name)
+    if kind == "graphs":
+        return [_to_graph(value, f"{name}[{i}]") for i, value in enumerate(values)]
     if kind == "numbers":
         return _to_numbers(values, np.asarray(like).dtype, name)
     return [_to_object(value, like[0], f"{name}[{i}]") for i, value in enumerate(values)]
@@ -56,7 +61,7 @@ def to_json_items(collection: Samples) -> list[Any]:
     if sparse.issparse(collection):
         rows = collection.tocsr()
         return [_sparse_row(rows, i) for i in range(rows.shape[0])]
-    return [to_json_value(item) for item in collection]
+    return [_from_graph(item) if isinstance(item, Graph) else to_json_value(item) for item in collection]
 
 
 def to_json_numbers(numbers: Any) -> list[float | None]:
@@ -123,6 +128,22 @@ def _check_all(values: Sequence[Any], types: Any, noun: str, name: str) -> list[
     return list(values)
 
 
+def _to_graph(value: Any, name: str) -> Graph:
+    """Return a graph, given as the labels of its nodes and its edges."""
+    if not isinstance(value, dict) or not {"node_labels", "edges"} >= value.keys() >= {"node_labels"}:
+        raise ValueError(f'{name} must be an object with "node_labels" and "edges"; got {describe(value)}.')
+    labels = _restore_tuples(value["node_labels"], [()], name)
+    edges = _restore_tuples(value.get("edges", []), [((),)], name)
+    try:
+        return Graph(labels, edges)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def _from_graph(graph: Graph) -> dict[str, Any]:
+    return {"node_labels": to_json_value(graph.node_labels), "edges": to_json_value(graph.edges)}
+
+
 def _to_object(value: Any, like: Any, name: str) -> Any:
     """Return a JSON value as an object such as that of the model; its kernel validates the rest."""
     if isinstance(like, list | tuple) and not isinstance(value, list):
@@ -131,9 +152,10 @@ def _to_object(value: Any, like: Any, name: str) -> Any:
 
 
 def _restore_tuples(value: Any, like: Any, name: str, depth: int = 0) -> Any:
-    """Return a JSON value with tuples where an object of the model has them, because JSON has only lists."""
+    """Return a JSON value with tuples and integers where an object of the model has them."""
     if not isinstance(value, list):
-        return value
+        is_whole = isinstance(like, int) and isinstance(value, float) and value.is_integer()
+        return int(value) if is_whole else value  # the schema reads all numbers as floats
     if depth == MAX_DEPTH:
         raise ValueError(f"{name} has more than {MAX_DEPTH} lists inside each other.")
     inner = like[0] if isinstance(like, list | tuple) and like else None

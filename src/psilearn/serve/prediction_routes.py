@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 
 from psilearn.serve.http_schemas import (
     EmbedResponse,
@@ -18,7 +19,6 @@ from psilearn.serve.http_schemas import (
     PredictResponse,
     SetsRequest,
     SetsResponse,
-    SparseRow,
     TopKRequest,
     TopKResponse,
 )
@@ -85,7 +85,7 @@ def _longest_text(items: Sequence[Any]) -> int:
 
 
 def _plain(items: Sequence[Any]) -> list[Any]:
-    return [item.model_dump() if isinstance(item, SparseRow) else item for item in items]
+    return [item.model_dump() if isinstance(item, BaseModel) else item for item in items]
 
 
 def make_prediction_router(service: PredictionService) -> APIRouter:

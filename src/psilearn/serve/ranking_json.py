@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from psilearn.chem import CandidateLibrary, Problem, Ranking
+from psilearn.chem.metabolites.spectrum_fields import feature_id
 from psilearn.chem.molecules.subformulas import explain_peaks
 from psilearn.serve.json_values import to_json_numbers
 
@@ -28,6 +29,8 @@ def encode_ranking(number: int, ranking: Ranking, library: CandidateLibrary, ppm
     return {
         "number": number,
         "name": spectrum.name,
+        "feature_id": feature_id(spectrum),
+        "retention_time": spectrum.metadata.get("retention_time"),
         "precursor_mz": spectrum.precursor_mz,
         "adduct": spectrum.adduct,
         "formula": spectrum.formula,

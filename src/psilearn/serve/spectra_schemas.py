@@ -22,12 +22,16 @@ class RankOptions(StrictModel):
     any_adduct: bool = Field(False, description="Also accept adducts on which the model was not trained.")
     coverage: Annotated[float, Field(ge=0, le=1)] = 0.9
     ties: Literal["expected", "optimistic", "pessimistic"] = "expected"
+    merge: Literal["feature", "name", "molecule"] | None = Field(
+        None, description="Merge spectra of one ion, which share their feature id (else name), name or molecule."
+    )
+    whole_set: bool = Field(False, description="Also list molecules of the conformal set beyond the first top.")
 
 
 class UploadOptions(RankOptions):
     """The format of an uploaded file, and how its spectra are ranked."""
 
-    format: Literal["mgf", "msp", "mzml", "massbank", "parquet"]
+    format: Literal["mgf", "msp", "mzml", "ms", "massbank", "parquet"]
 
 
 class SpectrumPeaks(StrictModel):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,12 +17,16 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from psilearn.chem.metabolites.spectrum_fields import TABLE_FIELDS
 from psilearn.chem.spectra import Problem, Spectrum, SpectrumReadResult, read_spectra
+from psilearn.chem.spectra.merging import merge_groups
 from psilearn.serve.service_limits import Limits
 
 FIELDS = ("precursor_mz", "adduct", "formula", "name")  # that ranking uses
+METADATA = (*TABLE_FIELDS, "ionmode", "charge")  # that tables of results contain, or that state the polarity
 PRELOADED = [__name__, "matchms.importing", "pyarrow.parquet"]  # what the readers need
 SUBJECT = "the file"
+NICENESS = 10  # files leave the processors to predictions
 MAX_REASON = 300  # characters
 MAX_PROBLEMS = 1000
 MAX_TEXT = 500  # characters of a field of a spectrum; the results repeat its name for each molecule
@@ -39,12 +44,15 @@ def start_reader_server() -> None:
     forkserver.ensure_running()
 
 
-def read_upload(path: Path, adduct: str | None, limits: Limits) -> SpectrumReadResult:
-    """Return the spectra of a file and its records that cannot be used; raise an UploadError if it cannot be read."""
+def read_upload(path: Path, adduct: str | None, limits: Limits, merge: str | None = None) -> SpectrumReadResult:
+    """Return the spectra of a file and its records that cannot be used; raise an UploadError if it cannot be read.
+
+    ``merge`` is the rule by which spectra of one ion are merged, as in ``psilearn metabolites rank``.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_send_spectra, args=(sender, path, adduct, limits), daemon=True)
+    process = context.Process(target=_send_spectra, args=(sender, path, adduct, limits, merge), daemon=True)
     process.start()
     sender.close()
     try:
@@ -64,11 +72,14 @@ def read_upload(path: Path, adduct: str | None, limits: Limits) -> SpectrumReadR
     )
 
 
-def _send_spectra(connection: Connection, path: Path, adduct: str | None, limits: Limits) -> None:
+def _send_spectra(connection: Connection, path: Path, adduct: str | None, limits: Limits, merge: str | None) -> None:
     """Read a file in the other process and send its spectra, or the reason why it cannot be read."""
     _limit_resources(limits)
     try:
-        content = _encode(read_spectra(path, errors="skip", adduct=adduct), path, limits)
+        result = read_spectra(path, errors="skip", adduct=adduct)
+        if merge is not None:
+            result = SpectrumReadResult(merge_groups(result.spectra, merge), result.problems)
+        content = _encode(result, path, limits)
         message = json.dumps(content).encode()
     except MemoryError:
         message = json.dumps({"error": "The file needs more memory than the service allows."}).encode()
@@ -85,6 +96,7 @@ def _encode(result: SpectrumReadResult, path: Path, limits: Limits) -> dict[str,
                 "mz": spectrum.mz.tolist(),
                 "intensity": spectrum.intensity.tolist(),
                 **{field: getattr(spectrum, field) for field in FIELDS},
+                "metadata": {name: spectrum.metadata[name] for name in METADATA if name in spectrum.metadata},
             }
             for spectrum in result.spectra
         ],
@@ -103,7 +115,8 @@ def check_spectra(spectra: Iterable[Spectrum], limits: Limits) -> None:
         n_peaks += len(spectrum)
         if len(spectrum) > limits.peaks:
             raise UploadError(f"A spectrum has {len(spectrum):,} peaks; the limit is {limits.peaks:,}.")
-        longest = max(len(str(getattr(spectrum, field) or "")) for field in FIELDS)
+        texts = [getattr(spectrum, field) for field in FIELDS] + [spectrum.metadata.get(name) for name in METADATA]
+        longest = max(len(str(text or "")) for text in texts)
         if longest > MAX_TEXT:
             raise UploadError(f"A field of a spectrum has {longest:,} characters; the limit is {MAX_TEXT}.")
     if n_spectra > limits.spectra:
@@ -114,7 +127,8 @@ def check_spectra(spectra: Iterable[Spectrum], limits: Limits) -> None:
 
 def _max_message(limits: Limits) -> int:
     """Return the size of the largest answer of the other process that is within the limits."""
-    n_characters = len(FIELDS) * (MAX_TEXT + 20) * limits.spectra + 2 * MAX_REASON * MAX_PROBLEMS
+    n_fields = len(FIELDS) + len(METADATA)
+    n_characters = n_fields * (MAX_TEXT + 20) * limits.spectra + 2 * MAX_REASON * MAX_PROBLEMS
     return PEAK_BYTES * limits.job_peaks + CHARACTER_BYTES * n_characters
 
 
@@ -125,9 +139,10 @@ def _describe(message: str, path: Path) -> str:
 
 def _limit_resources(limits: Limits) -> None:
     """Limit the memory of this process to what it has now and ``parse_bytes`` more, and its computing time."""
-    with suppress(ImportError, ValueError, OSError):
+    with suppress(ImportError, AttributeError, ValueError, OSError):
         import resource
 
+        os.nice(NICENESS)
         resource.setrlimit(resource.RLIMIT_CPU, (limits.parse_seconds, limits.parse_seconds + 1))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # readers write nothing

@@ -16,6 +16,7 @@ import numpy as np
 from psilearn import __version__
 from psilearn._utils.files import open_text_atomically
 from psilearn.chem.metabolites.rank import Ranking
+from psilearn.chem.metabolites.spectrum_fields import retention_seconds
 from psilearn.chem.molecules import Adduct, CandidateLibrary, Formula
 
 NULL = "null"
@@ -198,7 +199,8 @@ def _make_feature(number: int, ranking: Ranking, evidence: Sequence[int]) -> lis
     ambiguity = SEVERAL_MOLECULES if len(evidence) > 1 else NULL
     references = "|".join(map(str, evidence)) or NULL
     ion = [_ion(spectrum.adduct), NULL, spectrum.precursor_mz, _charge(spectrum.adduct)]
-    return [number, references, ambiguity, *ion, *[NULL] * 4, spectrum.name]
+    times = [retention_seconds(spectrum), NULL, NULL]
+    return [number, references, ambiguity, *ion, *times, NULL, spectrum.name]
 
 
 def _make_summary(number: int, ranking: Ranking, evidence: Sequence[Sequence[Any]]) -> list[Any]:

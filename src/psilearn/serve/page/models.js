@@ -8,6 +8,7 @@ const HELP = {
   texts: () => "A text",
   numbers: () => "A number",
   "table rows": (model) => `JSON object with the columns ${model.columns.slice(0, 12).join(", ")}`,
+  graphs: () => 'A graph as JSON: {"node_labels": ["C", "O"], "edges": [[0, 1]]}',
   objects: () => "An object as JSON",
 };
 
@@ -94,6 +95,7 @@ function showOutput(output) {
   }
   if (Array.isArray(output)) return output.map((value) => (typeof value === "number" ? +value.toFixed(4) : JSON.stringify(value))).join(", ");
   if (output && Array.isArray(output.indices)) return output.indices.length ? `columns ${output.indices.join(", ")}` : "no column";
+  if (output && output.node_labels) return `graph ${output.node_labels.join(" ")}, edges ${output.edges.map(([i, j, label]) => `${i}–${j}${label === null ? "" : ` (${label})`}`).join(" ")}`;
   if (output && typeof output === "object") return Object.entries(output).map(([name, value]) => `${name}: ${value}`).join(", ");
   return JSON.stringify(output);
 }

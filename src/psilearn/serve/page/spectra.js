@@ -2,8 +2,9 @@
 import { create, find, getJson, postJson, request, setStatus } from "./service.js";
 import { showResults } from "./results.js";
 
-const FORMATS = { mgf: "mgf", msp: "msp", mzml: "mzml", txt: "massbank", massbank: "massbank", parquet: "parquet" };
-const OPTIONS = ["adduct", "by", "ppm", "top", "coverage"]; // ids of the form, and names in the address
+const FORMATS = { mgf: "mgf", msp: "msp", mzml: "mzml", ms: "ms", txt: "massbank", massbank: "massbank", parquet: "parquet" };
+const OPTIONS = ["adduct", "by", "ppm", "top", "coverage", "merge"]; // ids of the form, and names in the address
+const FLAGS = ["any_adduct", "whole_set"];
 const PAUSE = 400; // milliseconds between questions for the progress
 
 let job = null;
@@ -13,7 +14,7 @@ export function startSpectra(service) {
   find("adducts").append(...service.adducts.map((adduct) => create("option", { value: adduct })));
   const parameters = new URLSearchParams(location.search);
   for (const name of OPTIONS) if (parameters.has(name)) find(name).value = parameters.get(name);
-  find("any_adduct").checked = parameters.get("any_adduct") === "true";
+  for (const name of FLAGS) find(name).checked = parameters.get(name) === "true";
   find("rank-form").addEventListener("submit", submit);
   find("rank-form").addEventListener("change", updateAddress);
   find("cancel").addEventListener("click", () => request(`/v1/spectra/${job}`, { method: "DELETE" }).catch(showError));
@@ -35,7 +36,9 @@ function watchDrops(area) {
 }
 
 function readOptions() {
-  const options = { by: find("by").value, ppm: Number(find("ppm").value), top: Number(find("top").value), coverage: Number(find("coverage").value), any_adduct: find("any_adduct").checked };
+  const options = { by: find("by").value, ppm: Number(find("ppm").value), top: Number(find("top").value), coverage: Number(find("coverage").value) };
+  for (const name of FLAGS) options[name] = find(name).checked;
+  if (find("merge").value) options.merge = find("merge").value;
   if (find("adduct").value.trim()) options.adduct = find("adduct").value.trim();
   return options;
 }
@@ -61,7 +64,7 @@ async function submit(event) {
 
 function sendFile(file) {
   const format = FORMATS[file.name.split(".").pop().toLowerCase()];
-  if (!format) throw new Error("The name of the file must end in .mgf, .msp, .mzML, .txt, .massbank or .parquet.");
+  if (!format) throw new Error("The name of the file must end in .mgf, .msp, .mzML, .ms, .txt, .massbank or .parquet.");
   const parameters = new URLSearchParams({ ...readOptions(), format });
   return getJson(`/v1/spectra/upload?${parameters}`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file });
 }
