@@ -54,7 +54,7 @@ def opened_page(browser, url, width=1200, dark=False):
     """Open a page; fail if it logs an error, violates its policy or asks another site."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light")
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(60_000)
     errors = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))

@@ -247,7 +247,7 @@ def test_rows_texts_and_tables_have_forms_and_a_token_is_asked_for(browser, tmp_
 @contextmanager
 def page_with_token(browser, url, token):
     page = browser.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(60_000)
     page.goto(url)
     page.fill("#token", token)
     page.click("#token-form button")

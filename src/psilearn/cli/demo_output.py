@@ -11,7 +11,6 @@ from psilearn._utils.consoles import PipeConsole
 from psilearn._utils.missing_packages import explain_missing
 from psilearn.experiments.digits_demo import (
     N_SEEDS,
-    N_SPLITS,
     WIDTH,
     DemoResult,
     DigitHalves,
@@ -31,8 +30,8 @@ def run_demo(picture: Path, seed: int) -> None:
     digits = load_halves(seed)
     console.print(
         f"[bold]{len(digits.X)}[/] digits with both halves, [bold]{len(digits.unlabeled)}[/] with the lower half only, "
-        f"[bold]{len(digits.X_test)}[/] to complete. Parameters are chosen by validation on the {len(digits.X)} digits "
-        f"with both halves. Means over {N_SEEDS} random splits."
+        f"[bold]{len(digits.X_test)}[/] to complete. Parameters are chosen by leave-one-out on the {len(digits.X)} "
+        f"digits with both halves. Means over {N_SEEDS} random splits."
     )
     with console.status("starting") as status:
         summaries = run_seeds(seed, status.update)
@@ -41,7 +40,7 @@ def run_demo(picture: Path, seed: int) -> None:
     console.print("s.e.: over the splits. p, parameters and times are those of the first split.")
     results = [summary.first for summary in summaries]
     for result in results:
-        search = f"of {result.n_settings} settings on {N_SPLITS} splits"
+        search = f"of {result.n_settings} settings, by leave-one-out"
         console.print(f"{result.method}: {_describe_parameters(result)}, {search}", highlight=False)
     _save_picture(picture, digits, results, console)
 
