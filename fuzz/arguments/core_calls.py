@@ -11,7 +11,7 @@ import numpy as np
 
 from fuzz.arguments.attempts import Call, Fresh
 from fuzz.arguments.kernel_calls import GRAPHS
-from fuzz.arguments.model_calls import fitted
+from fuzz.arguments.model_calls import STARTS_PROCESSES, fitted
 from fuzz.arguments.tiny_data import LABELS, LABELS_NEW, NUMBERS, RANKS, ROWS, X_NEW, N, X, file_with, new_path
 from fuzz.targets.tables import save_table_model
 from psilearn import (
@@ -75,8 +75,9 @@ def _function_calls() -> Iterator[Call]:
         yield Call(f"psilearn.metrics.{name} of orders", getattr(metrics, name), orders)
     arguments = {"Y_true": LABELS, "Y_pred": LABELS[::-1].copy(), "kernel": Dice()}
     yield Call("psilearn.metrics.kernel_loss", metrics.kernel_loss, arguments, aliases=PAIR_ALIASES)
-    arguments = {"Y_true": GRAPHS, "Y_pred": GRAPHS[::-1], "edge_labels": True, "time_limit": 1.0}
-    yield Call("psilearn.metrics.graph_edit_distance", metrics.graph_edit_distance, arguments)
+    arguments = {"Y_true": GRAPHS, "Y_pred": GRAPHS[::-1], "edge_labels": True, "time_limit": 1.0, "n_jobs": None}
+    name = "psilearn.metrics.graph_edit_distance"
+    yield Call(name, metrics.graph_edit_distance, arguments, not_attacked=STARTS_PROCESSES)
     yield Call(
         "psilearn.metrics.BoundedMean", metrics.BoundedMean, {"values": NUMBERS, "lower": NUMBERS - 1}, may_be_nan=True
     )
@@ -188,8 +189,15 @@ def _candidate_calls() -> Iterator[Call]:
     yield Call("psilearn.decoding.as_candidates", _as_candidates, arguments)
     arguments = {"node_labels": ["C", "O"], "edge_labels": [1, 2], "max_nodes": 3, "connected": True}
     yield Call("psilearn.decoding.GraphEdits", _edit_graph, arguments)
-    arguments = {"Z": np.zeros((2, 1)), "edits": decoding.GraphEdits("CO", max_nodes=2), "n_starts": 1, "max_steps": 2}
-    yield Call("psilearn.decoding.local_search", _local_search, arguments, aliases={"edits": ("the edited outputs",)})
+    arguments = {
+        "Z": np.zeros((2, 1)),
+        "edits": decoding.GraphEdits("CO", max_nodes=2),
+        "n_starts": 1,
+        "max_steps": 2,
+        "n_jobs": None,
+    }
+    aliases = {"edits": ("the edited outputs",)}
+    yield Call("psilearn.decoding.local_search", _local_search, arguments, None, STARTS_PROCESSES, aliases)
     yield Call("psilearn.decoding.has_all_rankings", decoding.has_all_rankings, {"kernel": kernels.Kemeny()})
     yield Call("psilearn.decoding.has_all_label_sets", decoding.has_all_label_sets, {"kernel": Dice()})
 

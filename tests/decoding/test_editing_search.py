@@ -83,6 +83,7 @@ def test_blocks_and_the_number_of_steps(monkeypatch):
     monkeypatch.setattr("psilearn.decoding.editing_search.BLOCK_QUERIES", 5)
     parts = local_search(Z, starts, EDITS, n_starts=2)
     assert parts.outputs == whole.outputs
+    assert local_search(Z[:7], starts, EDITS, n_starts=2, n_jobs=2).outputs == whole.outputs[:7]
     short = local_search(Z, starts, EDITS, n_starts=2, max_steps=1)
     assert short.n_steps.max() == 1
     assert not short.is_optimal[whole.n_steps > 1].any()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import delayed
 
 from psilearn._backend import NUMPY, iter_slices, to_numpy
 from psilearn._linalg import Array, row_products
 from psilearn._utils import validation
 from psilearn._utils.progress import track
 from psilearn._utils.samples import Samples, n_samples, take
+from psilearn._utils.worker_processes import run_parallel
 from psilearn.decoding.candidates import Candidates
 from psilearn.embedding import Embedding
 from psilearn.kernels import FeatureKernel, Linear
@@ -62,7 +64,13 @@ class EditedOutputs:
 
 
 def local_search(
-    Z: Array, candidates: Candidates, edits: Callable[[Any], list[Any]], *, n_starts: int = 3, max_steps: int = 20
+    Z: Array,
+    candidates: Candidates,
+    edits: Callable[[Any], list[Any]],
+    *,
+    n_starts: int = 3,
+    max_steps: int = 20,
+    n_jobs: int | None = None,
 ) -> EditedOutputs:
     """Edit the nearest candidates of predictions as long as an edit comes closer to the prediction.
 
@@ -87,6 +95,9 @@ def local_search(
         The number of nearest candidates from which the search starts.
     max_steps : int, default=20
         The largest number of edits from a start.
+    n_jobs : int, default=None
+        The number of processes that share the predictions, as in joblib. ``edits`` must then be an object that can be
+        pickled.
 
     Returns
     -------
@@ -118,9 +129,10 @@ def local_search(
     top = candidates.nearest(Z, validation.check_count(n_starts, "n_starts"))
     Z = to_numpy(Z)
     search = _Search(candidates._known_embedding(), edits, max_steps)
-    blocks = track(iter_slices(len(Z), BLOCK_QUERIES), "local search")
     starts = [list(outputs) for outputs in top.outputs]
-    results = [result for rows in blocks for result in search.run(Z[rows], starts[rows])]
+    blocks = track(iter_slices(len(Z), BLOCK_QUERIES), "local search")
+    tasks = (delayed(search.run)(Z[rows], starts[rows]) for rows in blocks)
+    results = [result for block in run_parallel(tasks, validation.check_n_jobs(n_jobs)) for result in block]
     outputs, distances, n_steps, is_optimal = (list(column) for column in zip(*results, strict=True))
     return EditedOutputs(
         outputs,
@@ -151,8 +163,8 @@ class _Search:
     edits: Callable[[Any], list[Any]]
     max_steps: int
 
-    def run(self, Z: Array, starts: list[list[Any]]) -> Iterator[tuple[Any, float, int, bool]]:
-        """Yield the best result of each example: output, distance, number of edits, and whether it is optimal."""
+    def run(self, Z: Array, starts: list[list[Any]]) -> list[tuple[Any, float, int, bool]]:
+        """Return the best result of each example: output, distance, number of edits, and whether it is optimal."""
         distance_to = _Distances(self.embedding, Z)
         states = [_State(i, output, np.inf) for i, outputs in enumerate(starts) for output in outputs]
         first = distance_to([state.output for state in states], [state.example for state in states])
@@ -163,9 +175,11 @@ class _Search:
             if not active:
                 break
             self._step(active, distance_to)
-        for i in range(len(Z)):
-            best = min((state for state in states if state.example == i), key=lambda state: state.distance)
-            yield best.output, best.distance, best.n_steps, best.is_optimal
+        best: dict[int, _State] = {}
+        for state in states:  # of equally near ones the first, whose start was nearer
+            if state.example not in best or state.distance < best[state.example].distance:
+                best[state.example] = state
+        return [(state.output, state.distance, state.n_steps, state.is_optimal) for state in best.values()]
 
     def _step(self, states: list[_State], distance_to: _Distances) -> None:
         """Replace the output of each state by its nearest edited output, if that one is nearer."""

@@ -134,9 +134,12 @@ class Decoded:
     seconds: float
 
     @classmethod
-    def of(cls, truth: list[Graph], predicted: list[Graph], seconds: float) -> Decoded:
+    def of(cls, truth: list[Graph], predicted: list[Graph], seconds: float, n_jobs: int | None) -> Decoded:
         """Compare predicted graphs with true ones."""
-        return cls({labels: graph_edit_distance(truth, predicted, edge_labels=labels) for labels in METRICS}, seconds)
+        distances = {
+            labels: graph_edit_distance(truth, predicted, edge_labels=labels, n_jobs=n_jobs) for labels in METRICS
+        }
+        return cls(distances, seconds)
 
 
 def fit(method: str, setting: Setting, train: Molecules, unlabeled: Molecules, config: Config, context: Context) -> Any:
@@ -161,7 +164,7 @@ def fit(method: str, setting: Setting, train: Molecules, unlabeled: Molecules, c
     return model.fit(train.texts, train.graphs, unlabeled=unlabeled.graphs or None)
 
 
-def decode(model: Any, molecules: Molecules, n_starts: int) -> dict[str, Decoded]:
+def decode(model: Any, molecules: Molecules, n_starts: int, n_jobs: int | None) -> dict[str, Decoded]:
     """Return the nearest training molecules, and what a local search finds from the nearest ones."""
     start = perf_counter()
     nearest = model.predict(molecules.texts)
@@ -169,11 +172,11 @@ def decode(model: Any, molecules: Molecules, n_starts: int) -> dict[str, Decoded
     Z = np.asarray(model.embed(molecules.texts), dtype=np.float64)
     edits = MoleculeEdits(max_atoms=9)
     start = perf_counter()
-    found = local_search(Z, model.candidates_, edits, n_starts=n_starts)
+    found = local_search(Z, model.candidates_, edits, n_starts=n_starts, n_jobs=n_jobs)
     searched = perf_counter() - start
     return {
-        "": Decoded.of(molecules.graphs, nearest, seconds),
-        ", local search": Decoded.of(molecules.graphs, found.outputs, searched),
+        "": Decoded.of(molecules.graphs, nearest, seconds, n_jobs),
+        ", local search": Decoded.of(molecules.graphs, found.outputs, searched, n_jobs),
     }
 
 
@@ -188,7 +191,7 @@ def choose(task: Task, config: Config, context: Context) -> tuple[Setting, float
         if setting not in scores:
             context.log(f"validation of {setting}")
             model = fit("IOKR", setting, train, task.unlabeled.head(0), select, context)
-            scores[setting] = float(decode(model, held_out, 1)[", local search"].distances[True])
+            scores[setting] = float(decode(model, held_out, 1, context.n_jobs)[", local search"].distances[True])
         return scores[setting]
 
     for name, values in grid.items():
@@ -210,7 +213,7 @@ def run(context: Context) -> Outcome:
         model = fit(method, setting, task.train, task.unlabeled, config, context)
         seconds = {"choose": chosen, "fit": perf_counter() - start}
         context.log(f"decoding {len(task.test):,} molecules")
-        for decoder, decoded in decode(model, task.test, config["starts"]).items():
+        for decoder, decoded in decode(model, task.test, config["starts"], context.n_jobs).items():
             steps = {**seconds, "decode": decoded.seconds}
             rows += make_rows(title, method + decoder, decoded, describe_parameters(model), steps)
             n_bounds = max(int(np.sum(~mean.is_exact)) for mean in decoded.distances.values())

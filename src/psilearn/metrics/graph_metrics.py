@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
+from joblib import delayed
 from numpy.typing import ArrayLike
 
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples
+from psilearn._utils.worker_processes import run_parallel
 from psilearn.kernels.graph import as_graphs
 from psilearn.metrics.graph_edits import edit_distance
 from psilearn.metrics.mean import Mean, check_same_length
@@ -81,7 +84,7 @@ class BoundedMean(Mean):
 
 
 def graph_edit_distance(
-    Y_true: Samples, Y_pred: Samples, *, edge_labels: bool = True, time_limit: float = 5.0
+    Y_true: Samples, Y_pred: Samples, *, edge_labels: bool = True, time_limit: float = 5.0, n_jobs: int | None = None
 ) -> BoundedMean:
     """Return the mean graph edit distance of true and predicted graphs.
 
@@ -100,6 +103,8 @@ def graph_edit_distance(
         Whether the labels of edges count. Without them, any two edges are equal.
     time_limit : float, default=5.0
         The seconds per pair.
+    n_jobs : int, default=None
+        The number of processes that share the pairs, as in joblib.
 
     Returns
     -------
@@ -125,5 +130,7 @@ def graph_edit_distance(
     edge_labels = validation.check_bool(edge_labels, "edge_labels")
     seconds = validation.check_positive(time_limit, "time_limit")
     pairs = zip(as_graphs(Y_true, name="Y_true"), as_graphs(Y_pred, name="Y_pred"), strict=True)
-    found = [edit_distance(first, second, edge_labels=edge_labels, seconds=seconds) for first, second in pairs]
+    distance = delayed(partial(edit_distance, edge_labels=edge_labels, seconds=seconds))
+    tasks = (distance(first, second) for first, second in pairs)
+    found = list(run_parallel(tasks, validation.check_n_jobs(n_jobs)))
     return BoundedMean([item.upper for item in found], [item.lower for item in found])
