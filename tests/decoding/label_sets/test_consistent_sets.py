@@ -151,3 +151,14 @@ def test_bad_arguments_are_named(kernel, sets, message):
     model = IOKR(Gaussian(1.0), kernel).fit(rng.standard_normal((9, 2)), (rng.random((9, 20)) < 0.3).astype(int))
     with pytest.raises((TypeError, ValueError), match=message):
         model.predict(rng.standard_normal((1, 2)), candidates=sets)
+
+
+def test_bounds_leave_out_no_better_size():
+    rng = np.random.default_rng(7)
+    hierarchy = random_forest(60, rng)
+    embedding = random_embedding(HierarchicalDice(hierarchy), hierarchy, rng, n_landmarks=20, p=8)
+    sets = ConsistentLabelSets(embedding)
+    Z = rng.standard_normal((20, 8)) * rng.uniform(0.1, 2, (20, 1))
+    one_by_one = [ConsistentLabelSets(embedding, min_labels=size, max_labels=size) for size in range(61)]
+    expected = np.min([alone.nearest(Z, 1).distances for alone in one_by_one], axis=0)
+    np.testing.assert_allclose(sets.nearest(Z, 1).distances, expected, atol=1e-10)

@@ -148,6 +148,11 @@ class ConsistentLabelSets(ListableLabelSets):
         return type(self)(embedding, known, hierarchy=self.hierarchy, **limits)  # type: ignore[arg-type]
 
     def _max_size(self) -> int:
+        return self._count
+
+    @cached_property
+    def _count(self) -> int:
+        """The number of sets, exact if they can be listed."""
         if self._hierarchy.is_tree:
             return self._preorder.count_sets(self._limits.min_size, self._limits.max_size, MAX_COUNT)
         count = sum(1 for _ in islice(self._iter_sets(), MAX_LISTED_SETS + 1))
@@ -213,17 +218,23 @@ class ConsistentLabelSets(ListableLabelSets):
         if queries.weights.form.separable:
             sums = self._preorder.best_sums(queries.vectors[0], int(sizes[-1]))
             return queries.distances(sums[:, sizes] * queries.weights.coefficients(sizes)[:, 0], sizes)
-        return visit_ranges(queries, 1, self._visit)
+        return visit_ranges(queries, 1, self._visit, self._preorder.best_totals)
 
     def _visit(
         self, bounds: RangeBounds, queries: SizeQueries, rows: Index, sizes: Index, k: int
     ) -> tuple[Array, Array]:
         """Return the distance of the nearest set of each size, (b, S), and the smallest of them, for some queries."""
         queries = queries.take(rows)
-        scores = np.empty((len(queries), len(sizes)))
+        D = np.full((len(queries), len(sizes)), np.inf)
+        slack = queries.slack(sizes)
         for first in range(0, len(sizes), SIZES_AT_ONCE):
-            part = sizes[first : first + SIZES_AT_ONCE]
-            sums = self._preorder.best_sums(queries.weights.weights(queries.vectors, part), int(part[-1]))
-            scores[:, first : first + len(part)] = sums[np.arange(len(part)), :, part].T
-        D = queries.distances(scores, sizes)
+            part = slice(first, min(first + SIZES_AT_ONCE, len(sizes)))
+            W = queries.weights.weights(queries.vectors, sizes[part])
+            lowest = queries.distances(self._preorder.best_totals(W).T, sizes[part])  # of sets of any size
+            open_rows = np.flatnonzero((lowest - slack[:, part] <= D.min(axis=1, keepdims=True)).any(axis=1))
+            if not len(open_rows):
+                continue
+            sums = self._preorder.best_sums(W[:, open_rows], int(sizes[part][-1]))
+            scores = sums[np.arange(len(sizes[part])), :, sizes[part]].T
+            D[open_rows, part] = queries.take(open_rows).distances(scores, sizes[part])
         return D, D.min(axis=1)

@@ -12,6 +12,7 @@ all t, every ρ_st is close to 1, so both bounds are tight, and the first one fa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +24,8 @@ from psilearn._utils.samples import Index
 from psilearn.decoding.label_sets.size_queries import SizeQueries
 from psilearn.decoding.label_sets.size_weights import to_device_of
 from psilearn.decoding.label_sets.top_sums import largest_columns, nth_largest, top_sums
+
+Heaviest = Callable[[Any], Array]
 
 ROUNDING = 1e-12  # of bounds, relative to the largest |A|
 MIN_SAVED = 2  # labels are selected if at most this part of them remains
@@ -38,8 +41,12 @@ class RangeBounds:
     distances: Array  # (b,)  a lower bound on the distances of all sets
 
     @classmethod
-    def of(cls, queries: SizeQueries, sizes: Index) -> RangeBounds:
-        """Compute the bounds: 4·T·L flops per query."""
+    def of(cls, queries: SizeQueries, sizes: Index, heaviest: Heaviest | None = None) -> RangeBounds:
+        """Compute the bounds: 4·T·L flops per query.
+
+        ``heaviest`` returns at least the total weight of any allowed set, (b,), for weights (b, L), and at least 0. By
+        default it is the total of the largest positive weights.
+        """
         coefficients = queries.weights.coefficients(sizes)  # (S, T)
         factors = coefficients.mean(axis=1)
         positive = factors[factors > 0]  # a size without weights may have any factor, because its ratios are 0
@@ -49,9 +56,7 @@ class RangeBounds:
         center = _combine(queries.vectors, (largest + smallest) / 2)
         spread = _combine(queries.magnitudes, (largest - smallest) / 2 + ROUNDING * largest)
         upper = center + spread
-        total, optional = queries.limits.reduce(upper)
-        n = min(int(sizes[-1]) - queries.limits.n_required, queries.limits.n_optional)
-        score = top_sums(clip_negative(optional), n) + total
+        score = _largest_total(queries, upper, int(sizes[-1])) if heaviest is None else heaviest(upper)
         score = np.maximum(factors.max() * score, factors.min() * score)
         score = score + queries.weights.constants(sizes, queries.totals).max(axis=1)
         distances = queries.squared - 2 * score + queries.norms(sizes).min()
@@ -73,6 +78,13 @@ class RangeBounds:
         if MIN_SAVED * n_kept >= n_labels:
             return queries
         return replace(queries, vectors=_take_columns(queries.vectors, largest_columns(upper, n_kept)))
+
+
+def _largest_total(queries: SizeQueries, upper: Any, largest: int) -> Array:
+    """Return the total of the largest positive weights of up to ``largest`` labels, (b,)."""
+    total, optional = queries.limits.reduce(upper)
+    n = min(largest - queries.limits.n_required, queries.limits.n_optional)
+    return np.asarray(top_sums(clip_negative(optional), n) + total)
 
 
 def _combine(vectors: Any, coefficients: Array) -> Any:

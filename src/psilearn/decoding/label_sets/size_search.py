@@ -15,7 +15,7 @@ import numpy as np
 
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index
-from psilearn.decoding.label_sets.range_bounds import RangeBounds
+from psilearn.decoding.label_sets.range_bounds import Heaviest, RangeBounds
 from psilearn.decoding.label_sets.size_queries import SizeQueries
 from psilearn.decoding.label_sets.top_sums import largest_first, nth_largest, top_sums
 
@@ -37,11 +37,11 @@ def best_of_sizes(queries: SizeQueries, k: int = 1) -> Array:
     return visit_ranges(queries, k, _visit_selected)
 
 
-def visit_ranges(queries: SizeQueries, k: int, visit: Visit) -> Array:
+def visit_ranges(queries: SizeQueries, k: int, visit: Visit, heaviest: Heaviest | None = None) -> Array:
     """Return the distance of the nearest set of each allowed size, (b, n_sizes), as ``visit`` finds it.
 
     It is ∞ for ranges of sizes that cannot contain one of the k nearest sets. ``visit`` gets the bounds of a range, the
-    queries, the numbers of those that must be searched, the sizes, and k.
+    queries, the numbers of those that must be searched, the sizes, and k; ``heaviest`` is that of the bounds.
     """
     sizes = queries.limits.sizes
     D = np.full((len(queries), len(sizes)), np.inf)
@@ -49,10 +49,10 @@ def visit_ranges(queries: SizeQueries, k: int, visit: Visit) -> Array:
     slack = queries.slack(sizes).max(axis=1)
     active = np.arange(len(queries))  # queries that larger sets may improve
     for part in size_ranges(sizes):
-        rest = RangeBounds.of(queries, sizes[part.start :])
+        rest = RangeBounds.of(queries, sizes[part.start :], heaviest)
         still = rest.distances <= (limit + slack)[active]
         active, queries = active[still], queries.take(np.flatnonzero(still))
-        bounds = RangeBounds.of(queries, sizes[part])
+        bounds = RangeBounds.of(queries, sizes[part], heaviest)
         kept = np.flatnonzero(bounds.distances <= (limit + slack)[active])
         rows = active[kept]
         if not len(active):

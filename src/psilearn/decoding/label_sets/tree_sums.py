@@ -12,6 +12,7 @@ So all sizes up to K cost O(L K) operations per row of weights.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -55,14 +56,15 @@ class Preorder:
         Memory: as many arrays of the size of the result as the forest has levels.
         """
         W = W[..., self.labels]
-        first_use = _first_uses(self.after)
-        kept = {len(self.after): _only_empty(W.shape[:-1], largest)}
-        for place in reversed(range(len(self.after))):
-            kept[place] = _with_or_without(W[..., place], kept[place + 1], kept[int(self.after[place])])
-            for used in {place + 1, int(self.after[place])}:
-                if first_use[used] == place:
-                    del kept[used]
-        return kept[0]
+        return self._sweep(
+            _only_empty(W.shape[:-1], largest),
+            lambda place, rest, skipped: _with_or_without(W[..., place], rest, skipped),
+        )
+
+    def best_totals(self, W: Array) -> Array:
+        """Return the largest total weight of a set of any size, (…), for weights (…, L); the empty set has 0."""
+        W = np.moveaxis(W[..., self.labels], -1, 0)
+        return self._sweep(np.zeros(W.shape[1:]), lambda place, rest, skipped: np.maximum(W[place] + rest, skipped))
 
     def best_sets(self, W: Array, sizes: Index) -> Any:
         """Return the mask (b, L) of a heaviest set with sizes[i] labels for each row of weights W (b, L)."""
@@ -91,11 +93,26 @@ class Preorder:
 
     def count_sets(self, smallest: int, largest: int, most: int) -> int:
         """Return the number of sets with ``smallest`` to ``largest`` labels, or ``most`` if there are more."""
-        counts = {len(self.after): [1] + [0] * largest}
+
+        def add(place: int, rest: Array, skipped: Array) -> Array:
+            counts = skipped.copy()
+            counts[1:] += rest[:-1]
+            return np.minimum(counts, most)
+
+        counts = self._sweep(np.eye(1, largest + 1)[0], add)  # exact below 2⁵³
+        return int(min(counts[smallest:].sum(), most))
+
+    def _sweep(self, start: Array, step: Callable[[int, Array, Array], Array]) -> Array:
+        """Return D₀ of D_j = step(j, D_{j+1}, D_{n(j)}) with D_L = start, in the memory of as many arrays as levels."""
+        first_use = _first_uses(self.after)
+        kept = {len(self.after): start}
         for place in reversed(range(len(self.after))):
-            taken, skipped = counts[place + 1], counts[int(self.after[place])]
-            counts[place] = [min(a + b, most) for a, b in zip([0, *taken[:-1]], skipped, strict=True)]
-        return min(sum(counts[0][smallest:]), most)
+            after = int(self.after[place])
+            kept[place] = step(place, kept[place + 1], kept[after])
+            for used in {place + 1, after}:
+                if first_use[used] == place:
+                    del kept[used]
+        return kept[0]
 
 
 def _only_empty(shape: tuple[int, ...], largest: int) -> Array:
