@@ -128,8 +128,9 @@ def test_a_long_report_has_an_index_by_confidence_and_pages(rankings, library, t
             if page in pages and re.fullmatch(r"s\d+", anchor):
                 numbers.append((pages.index(page), int(anchor[1:])))
     order = [number for _, number in sorted(numbers[:7], key=lambda item: item[0])]
-    confidences = [rankings[number - 1].confidence or 0.0 for number in order]
-    assert sorted(order) == list(range(1, 8)) and confidences == sorted(confidences, reverse=True)
+    ordered = [rankings[number - 1] for number in order]
+    keys = [(ranking.n_candidates == 1, -(ranking.confidence or 0.0)) for ranking in ordered]
+    assert sorted(order) == list(range(1, 8)) and keys == sorted(keys)
     sections = [(folder / f"spectra-000{i}.html").read_text(encoding="utf-8").count("<section") for i in range(1, 5)]
     assert sections == [2, 2, 2, 1]
     write(rankings[:2], library, tmp_path, html="my page.html")  # a shorter report replaces all pages
@@ -158,7 +159,7 @@ def test_the_page_says_what_sets_by_mass_do_not_promise(identifier, spectra, lib
         ranked = list(identifier.rank(spectra[:3], library, query=Query(by)))
         write(ranked, library, tmp_path, html="r.html")
         text = (tmp_path / "r.html").read_text(encoding="utf-8")
-        assert ("coverage of their sets is not promised" in text) == is_warned
+        assert ("coverage of their sets (marked by *) is not promised" in text) == is_warned
         assert text.count("its coverage is not promised") == (3 if is_warned else 0)
 
 
@@ -169,14 +170,22 @@ def test_peaks_that_support_a_molecule_are_marked(rankings, library, tmp_path):
     ranking = replace(rankings[0], spectrum=replace(spectrum, mz=mz, intensity=np.array([3.0, 1.0])))
     write([ranking], library, tmp_path, html="r.html")
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert text.count("1 of its 2 peaks marked") == len(ranking.rows) == text.count("1 peaks, 25% of the intensity")
+    assert text.count("1 of its 2 peaks marked") == len(ranking.rows) == text.count("explains 1 peaks, 25%")
     assert text.count('<use href="#p1"/>') == len(ranking.rows) and text.count('id="p1"') == 1
 
 
 def test_an_uncalibrated_model_is_ordered_by_margin(rankings, library):
     bare = [replace(ranking, p_values=None, set_size=None) for ranking in rankings]
     entries = [report_index.Entry.of(i, ranking, library, 0) for i, ranking in enumerate(bare, 1)]
-    margins = [entry.margin for entry in report_index.order_by_confidence(entries)]
-    assert margins == sorted(margins, reverse=True)
+    keys = [(entry.n_candidates == 1, -entry.margin) for entry in report_index.order_by_confidence(entries)]
+    assert keys == sorted(keys)
     summary = report_index.Summary.of(entries, 0, library, 0.9).to_html()
     assert "not calibrated" in summary
+
+
+def test_the_only_candidate_of_a_spectrum_is_not_called_confident(rankings, library):
+    entries = [report_index.Entry.of(i, replace(r, n_candidates=i), library, 0) for i, r in enumerate(rankings, 1)]
+    ordered = report_index.order_by_confidence(entries)
+    assert ordered[-1].n_candidates == 1 and "only candidate" in report_index.format_index(ordered[-1:], str)
+    assert "only candidate" not in report_index.format_index(ordered[:-1], str)
+    assert "1 have one candidate only" in report_index.Summary.of(entries, 0, library, 0.9).to_html()

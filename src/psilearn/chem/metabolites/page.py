@@ -94,7 +94,7 @@ def _format_card(ranking: Ranking, i: int, peaks: str, smiles: str, name: str, f
 <p>rank {ranking.ranks[i]:g} · distance {ranking.distances[i]:.4f}{margin}</p>
 <p>{title}{escape(formula)}{" · trained on" if ranking.trained_on[i] else ""}</p>
 {draw_support(spectrum, supporting, peaks)}
-<p>{int(supporting.sum())} peaks, {share:.0%} of the intensity</p>
+<p>explains {int(supporting.sum())} peaks, {share:.0%} of the intensity</p>
 <p><code>{escape(smiles)}</code></p>
 </li>
 """

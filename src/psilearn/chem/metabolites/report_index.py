@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from psilearn.chem.metabolites.page import is_by_mass
 from psilearn.chem.metabolites.rank import Ranking
-from psilearn.chem.metabolites.spectrum_fields import feature_id, precursor_text, retention_seconds
+from psilearn.chem.metabolites.spectrum_fields import feature_id, retention_seconds
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Problem
 
@@ -27,7 +27,7 @@ class Entry(NamedTuple):
     seconds: str
     molecule: str  # name or SMILES of the nearest one
     formula: str
-    confidence: float | None
+    confidence: float | None  # None also for the only candidate, which had no competitor
     margin: float
     set_size: int | None
     n_candidates: int
@@ -43,11 +43,11 @@ class Entry(NamedTuple):
             number=number,
             name=spectrum.name or f"spectrum {number}",
             feature=feature_id(spectrum),
-            precursor=precursor_text(spectrum),
+            precursor="" if spectrum.precursor_mz is None else f"{spectrum.precursor_mz:.4f}",
             seconds=retention_seconds(spectrum),
             molecule=(names[0] or library.get_smiles(rows)[0]) if rows else "",
             formula=formulas[0] if rows else "",
-            confidence=ranking.confidence,
+            confidence=ranking.confidence if ranking.n_candidates > 1 else None,
             margin=float(ranking.margins[0]) if rows else 0.0,
             set_size=ranking.set_size,
             n_candidates=ranking.n_candidates,
@@ -85,28 +85,32 @@ class Summary(NamedTuple):
         if not sizes:
             return "The model was not calibrated, so no conformal sets are shown."
         confident = sum(entry.confidence is not None and entry.confidence >= CONFIDENT for entry in self.entries)
+        n_single = sum(entry.n_candidates == 1 for entry in self.entries)
         return (
             f"A colored frame marks the conformal set: over many spectra like those of the calibration, it contains "
             f"the true molecule with probability {self.coverage:.0%} if that molecule is among the candidates. Half of "
             f"the sets have at most {median(sizes):g} molecules, {sum(size == 1 for size in sizes):,} have one. The "
             f"confidence is one minus the p-value of the second molecule: it is at least {CONFIDENT:.0%} for "
-            f"{confident:,} spectra."
+            f"{confident:,} spectra. {n_single:,} have one candidate only, which was compared with none."
         )
 
     def _describe_masses(self) -> str:
         n_by_mass = sum(entry.by_mass and entry.set_size is not None for entry in self.entries)
         return (
-            f"<b>The candidates of {n_by_mass:,} spectra were found by mass, and the coverage of their sets is not "
-            f"promised</b>: the calibration used candidates of one formula, but here several formulas compete, so that "
-            f"the true molecule may have another rank, set and p-value than in the calibration."
+            f"<b>The candidates of {n_by_mass:,} spectra were found by mass, and the coverage of their sets (marked "
+            f"by *) is not promised</b>: the calibration used candidates of one formula, but here several formulas "
+            f"compete, so that the true molecule may have another rank, set and p-value than in the calibration."
             if n_by_mass
             else ""
         )
 
 
 def order_by_confidence(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the entries from the most to the least confident; without confidence, by the margin of the nearest."""
-    return sorted(entries, key=lambda entry: (-(entry.confidence or 0.0), -entry.margin))
+    """Return the entries from the most to the least confident; without confidence, by the margin of the nearest.
+
+    Spectra with one candidate come last: nothing was compared.
+    """
+    return sorted(entries, key=lambda entry: (entry.n_candidates == 1, -(entry.confidence or 0.0), -entry.margin))
 
 
 def format_index(entries: Sequence[Entry], page_link: Callable[[int], str]) -> str:
@@ -131,7 +135,11 @@ def format_problems(problems: Sequence[Problem]) -> str:
 
 def _format_entry(entry: Entry, page: str) -> str:
     confidence = "" if entry.confidence is None else f"{entry.confidence:.3f}"
+    confidence = "only candidate" if entry.n_candidates == 1 else confidence
     set_size = "" if entry.set_size is None else f"{entry.set_size:,}{' *' if entry.by_mass else ''}"
     values = (entry.feature, entry.precursor, entry.seconds, entry.molecule, entry.formula, confidence, set_size)
-    cells = "".join(f"<td>{escape(value)}</td>" for value in (*values, f"{entry.n_candidates:,}"))
+    cells = "".join(
+        f"<td{' class=molecule' if value is entry.molecule else ''}>{escape(value)}</td>"
+        for value in (*values, f"{entry.n_candidates:,}")
+    )
     return f'<tr><td><a href="{page}#s{entry.number}">{escape(entry.name)}</a></td>{cells}</tr>\n'
