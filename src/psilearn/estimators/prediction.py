@@ -35,8 +35,9 @@ class OutputKernelPredictor(MeanPredictor):
             input, as a list of n collections or as :class:`~psilearn.decoding.PerExampleCandidates`. "known" are the
             distinct known outputs ``candidates_``; "all" are all label sets or all rankings, among which the nearest
             is found exactly where the output kernel has a solver (:class:`~psilearn.decoding.AllLabelSets`,
-            :class:`~psilearn.decoding.AllRankings`); "near" are the known label sets and those that differ from one of
-            them by one label (:class:`~psilearn.decoding.NearLabelSets`). By default the known outputs, or all rankings
+            :class:`~psilearn.decoding.ConsistentLabelSets`, :class:`~psilearn.decoding.AllRankings`); "near" are the
+            known label sets and those that differ from one of them by one label
+            (:class:`~psilearn.decoding.NearLabelSets`). By default the known outputs, or all rankings
             if the output kernel compares rankings.
 
         Returns

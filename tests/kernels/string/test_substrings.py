@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from psilearn import IOKR, OEL, load_model, save_model
+from psilearn import IOKR, OEL, Landmarks, load_model, save_model
 from psilearn._backend import computing, to_numpy
 from psilearn.kernels import GappySubstrings, Gaussian, Linear, MismatchSubstrings, Substrings
 from tests.kernels.string.pattern_counts import ALPHABET, PROPERTY, block_of, count_substrings, strings
@@ -55,6 +56,16 @@ def test_positive_semidefinite_on_numpy_and_torch(kernel):
     pytest.importorskip("torch")
     with computing(device="cpu"):
         np.testing.assert_allclose(to_numpy(kernel(LONG_WORDS)), values, atol=1e-14)
+
+
+def test_chunks_have_the_same_weights():
+    bag = pytest.importorskip("dask.bag")
+    landmarks = {"input_landmarks": Landmarks(6, random_state=0), "output_landmarks": Landmarks(6, random_state=0)}
+    model = IOKR(Substrings(2, idf=True), Substrings(2, base=Gaussian()), alpha=1e-6, **landmarks)
+    chunks = bag.from_sequence(LONG_WORDS, npartitions=2)
+    together, apart = clone(model).fit(LONG_WORDS, LONG_WORDS), clone(model).fit(chunks, chunks)
+    np.testing.assert_allclose(apart.regression_.kernel.idf_, together.regression_.kernel.idf_)
+    assert list(apart.predict(LONG_WORDS)) == list(together.predict(LONG_WORDS))
 
 
 def test_idf_requires_fit():
