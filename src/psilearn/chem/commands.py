@@ -133,6 +133,7 @@ def rank_candidates(
         from psilearn.chem.metabolites import MetaboliteIdentifier, Query, rank_spectra
         from psilearn.chem.metabolites.rank_files import RankFiles, write_rankings
         from psilearn.chem.molecules import CandidateLibrary
+        from psilearn.chem.spectra.record_counts import count_records
 
         files = RankFiles(output, page, tsv, mztab)
         files.check()
@@ -150,7 +151,8 @@ def rank_candidates(
             whole_set=whole_set,
         )
         with show_progress(True):
-            n_ranked = write_rankings(track(results, "spectra"), library, files, coverage, problems, spectra.name)
+            tracked = track(results, "spectra", None if merge else count_records(spectra))
+            n_ranked = write_rankings(tracked, library, files, coverage, problems, spectra.name)
         seconds = perf_counter() - start
         _warn_about_trivial_sets(identifier, coverage)
         each = f", {1000 * seconds / n_ranked:.1f} ms each" if n_ranked else ""

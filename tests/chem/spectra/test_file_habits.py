@@ -5,6 +5,7 @@ import pytest
 from fuzz.spectrum_texts import ANNOTATED_MSP, GNPS, MASSBANK, MGF, MSP, SIRIUS, format_mzml
 
 from psilearn.chem.spectra import Problem, iter_spectra, read_spectra
+from psilearn.chem.spectra.record_counts import count_records
 
 pytest.importorskip("matchms", reason="reading spectra needs the extra psilearn[chem]")
 
@@ -153,3 +154,19 @@ def test_spectra_are_read_one_after_the_other(tmp_path):
         next(reading)
     with pytest.raises(FileNotFoundError, match="absent"):
         iter_spectra(tmp_path / "absent.mgf")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "count"),
+    [
+        ("a.mgf", GNPS, 2),  # one of MS level 1
+        ("a.msp", MSP + ANNOTATED_MSP, 4),
+        ("a.ms", SIRIUS, 3),
+        ("a.txt", MASSBANK * 3, 3),
+        ("a.mzML", "", None),
+    ],
+)
+def test_records_are_counted_without_parsing(tmp_path, name, text, count):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert count_records(tmp_path / name) == count
+    assert count_records(tmp_path / "absent.mgf") is None
