@@ -76,6 +76,8 @@ def _function_calls() -> Iterator[Call]:
     arguments = {"Y_true": LABELS, "Y_pred": LABELS[::-1].copy(), "kernel": Dice()}
     yield Call("psilearn.metrics.kernel_loss", metrics.kernel_loss, arguments, aliases=PAIR_ALIASES)
     arguments = {"Y_true": GRAPHS, "Y_pred": GRAPHS[::-1], "edge_labels": True, "time_limit": 1.0, "n_jobs": None}
+    pairs = {"Y_true": GRAPHS, "Y_pred": GRAPHS[::-1], "trade_off": 0.5}
+    yield Call("psilearn.metrics.fgw_distance", metrics.fgw_distance, pairs)
     name = "psilearn.metrics.graph_edit_distance"
     yield Call(name, metrics.graph_edit_distance, arguments, not_attacked=STARTS_PROCESSES)
     yield Call(
@@ -198,6 +200,8 @@ def _candidate_calls() -> Iterator[Call]:
     }
     aliases = {"edits": ("the edited outputs",)}
     yield Call("psilearn.decoding.local_search", _local_search, arguments, None, STARTS_PROCESSES, aliases)
+    arguments = {"Z": np.zeros((2, 1)), "n_graphs": 2, "n_nodes": 3, "trade_off": 0.5}
+    yield Call("psilearn.decoding.fgw_barycenters", _barycenters, arguments)
     yield Call("psilearn.decoding.has_all_rankings", decoding.has_all_rankings, {"kernel": kernels.Kemeny()})
     yield Call("psilearn.decoding.has_all_label_sets", decoding.has_all_label_sets, {"kernel": Dice()})
 
@@ -247,6 +251,12 @@ def _local_search(**arguments: Any) -> Any:
     kernel = kernels.VertexHistogram(n_features=16)
     candidates = IOKR(kernels.Linear(), kernel).fit([[0.0], [1.0]], GRAPHS[:1] * 2).candidates_
     return decoding.local_search(candidates=candidates, **arguments).distances
+
+
+def _barycenters(**arguments: Any) -> Any:
+    kernel = kernels.VertexHistogram(n_features=16)
+    model = IOKR(kernels.Linear(), kernel).fit([[0.0], [1.0]], GRAPHS[:1] * 2)
+    return len(decoding.fgw_barycenters(embedding=model.embedding_, **arguments))
 
 
 def _as_candidates(**arguments: Any) -> Any:

@@ -3,6 +3,7 @@
 from psilearn.decoding.all_rankings import AllRankings, has_all_rankings
 from psilearn.decoding.approximate import ApproximateCandidates
 from psilearn.decoding.as_candidates import as_candidates
+from psilearn.decoding.barycenters import fgw_barycenters
 from psilearn.decoding.candidates import Candidates
 from psilearn.decoding.edited_graphs import GraphEdits
 from psilearn.decoding.editing_search import EditedOutputs, local_search
@@ -32,6 +33,7 @@ __all__ = [
     "StringBeam",
     "TopK",
     "as_candidates",
+    "fgw_barycenters",
     "has_all_label_sets",
     "has_all_rankings",
     "join_rankings",

@@ -12,6 +12,7 @@ from psilearn.metrics.label_metrics import f1_score, hamming_loss, jaccard_score
 from psilearn.metrics.mean import Mean
 from psilearn.metrics.ranking_metrics import kendall_tau, pairwise_accuracy, spearman_rho
 from psilearn.metrics.string_metrics import edit_distance, edit_similarity
+from psilearn.metrics.transport_metrics import fgw_distance
 
 __all__ = [
     "TIES",
@@ -21,6 +22,7 @@ __all__ = [
     "edit_distance",
     "edit_similarity",
     "f1_score",
+    "fgw_distance",
     "graph_edit_distance",
     "hamming_loss",
     "hierarchical_f1",
