@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Run the tests with pre-releases of the dependencies and new random examples, then fuzz the readers for a minute each.
+# Run the tests with pre-releases of the dependencies, new random examples and coverage, then fuzz the readers for a minute
+# each.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seed="${SEED:-$RANDOM}"
 echo "SEED=$seed repeats this run."
 python -m pip install --pre --upgrade --upgrade-strategy eager -e '.[test]'
-python -m pytest -n auto --dist=worksteal --hypothesis-profile=default --hypothesis-seed="$seed" "$@"
+python -m pytest -n auto --dist=worksteal --cov=psilearn --cov-fail-under=95 --hypothesis-profile=default --hypothesis-seed="$seed" "$@"
 python -m fuzz --seed "$seed" --seconds "${SECONDS_PER_TARGET:-60}" all
