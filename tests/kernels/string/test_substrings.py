@@ -68,6 +68,14 @@ def test_chunks_have_the_same_weights():
     assert list(apart.predict(LONG_WORDS)) == list(together.predict(LONG_WORDS))
 
 
+def test_a_second_fit_replaces_the_weights():
+    kernel = Substrings(2, idf=True).fit(LONG_WORDS)
+    kernel(LONG_WORDS)
+    kernel.fit(LONG_WORDS[:3])
+    expected = Substrings(2, idf=True).fit(LONG_WORDS[:3]).features(LONG_WORDS)
+    assert (kernel.features(LONG_WORDS) != expected).nnz == 0
+
+
 def test_idf_requires_fit():
     with pytest.raises(ValueError, match="call fit"):
         Substrings(2, idf=True)(["ab"])
