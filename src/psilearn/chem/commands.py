@@ -1,4 +1,4 @@
-"""The command ``psilearn metabolites``, next to ``psilearn candidates``."""
+"""The command ``psilearn metabolites``."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from psilearn._utils.command_errors import report_errors
-from psilearn.chem.candidate_commands import candidates_app
 from psilearn.chem.command_parts import DeviceOption, ModelOption, compute_on, print_status
 
 if TYPE_CHECKING:
     from psilearn._utils.folder_writer import FolderWriter
     from psilearn.chem.metabolites import MetaboliteIdentifier
     from psilearn.chem.spectra import Problem, Spectrum
-
-__all__ = ["candidates_app", "metabolites_app"]
 
 metabolites_app = typer.Typer(help="Identify molecules from tandem mass spectra.", no_args_is_help=True)
 

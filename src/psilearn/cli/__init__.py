@@ -9,7 +9,8 @@ import typer
 
 from psilearn._utils.command_errors import report_errors
 from psilearn._utils.output_files import check_output_file
-from psilearn.chem.commands import candidates_app, metabolites_app
+from psilearn.chem.candidate_commands import candidates_app
+from psilearn.chem.commands import metabolites_app
 from psilearn.cli.command_group import CommandGroup
 from psilearn.cli.table_commands import register
 from psilearn.serve.serve_command import serve_models
