@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import threading
 import time
+from multiprocessing.connection import Connection
 
 import numpy as np
 import pytest
@@ -232,6 +234,27 @@ def test_a_running_job_is_cancelled_or_left_to_the_next_process(served, metaboli
     )  # the older one is gone
     again.store.remove(stopped)
     assert again.store.ids() == []
+
+
+def test_the_reading_of_a_file_can_be_stopped(served, metabolites, monkeypatch):
+    runner = JobRunner(served, Limits())
+    monkeypatch.setattr(Connection, "poll", lambda self, timeout=0: time.sleep(0.01))  # never answers
+    options = {
+        "adduct": None,
+        "by": "mass",
+        "ppm": 10.0,
+        "top": 3,
+        "any_adduct": False,
+        "coverage": 0.9,
+        "ties": "expected",
+    }
+    for stop, state in ((runner.store.cancel, "cancelled"), (lambda job: runner._stop.set(), "running")):
+        job = runner.store.create(options, b"", "upload.mgf")
+        timer = threading.Timer(0.2, stop, [job])
+        timer.start()
+        runner._run(job)
+        timer.join()
+        assert runner.store.read_state(job).state == state
 
 
 def test_results_are_limited(served, metabolites):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +183,7 @@ class JobRunner:
             self._thread.submit(self._run, job)
 
     def close(self) -> None:
-        """Stop the running job after its current spectrum; it can be resumed, as those that wait can."""
+        """Stop the running job after its current spectrum or file; it can be resumed, as those that wait can."""
         self._stop.set()
         self._thread.shutdown(wait=True, cancel_futures=True)
 
@@ -207,9 +209,10 @@ class JobRunner:
         """Return the final state of a job and the files of its result."""
         try:
             request, payload = self.store.read_request(job)
-            self._check(job, time.monotonic())
+            check = partial(self._check, job, time.monotonic())
+            check()
             self.store.write_progress(job, 0, None)
-            read = self._read(payload, request)
+            read = self._read(payload, request, check)
             rankings, problems = self._rank(job, request, read)
             files = self._encode(request, rankings, problems)
         except _CancelledError:
@@ -219,10 +222,10 @@ class JobRunner:
         n_done = len(rankings)
         return JobState("finished", n_done, n_done + len(problems), None, len(problems)), files
 
-    def _read(self, payload: Path, request: dict[str, Any]) -> SpectrumReadResult:
+    def _read(self, payload: Path, request: dict[str, Any], check: Callable[[], None]) -> SpectrumReadResult:
         adduct, merge = request["adduct"], request.get("merge")
         if payload.name != PEAKS:
-            return read_upload(payload, adduct, self.limits, merge)
+            return read_upload(payload, adduct, self.limits, merge, check)
         spectra, problems = [], []
         for number, fields in enumerate(json.loads(payload.read_bytes()), 1):
             try:

@@ -10,7 +10,8 @@ import json
 import multiprocessing
 import os
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
@@ -24,7 +25,10 @@ from psilearn.serve.service_limits import Limits
 
 FIELDS = ("precursor_mz", "adduct", "formula", "name")  # that ranking uses
 METADATA = (*TABLE_FIELDS, "ionmode", "charge")  # that tables of results contain, or that state the polarity
-PRELOADED = [__name__, "matchms.importing", "pyarrow.parquet"]  # what the readers need
+PRELOADED = ["psilearn.serve.quiet_reader", __name__, "matchms.importing", "pyarrow.parquet"]  # what readers need
+START_SECONDS = 300  # that the imports may take on a busy machine
+POLL_SECONDS = 0.2  # after which a reader that does not answer can be stopped
+STARTED = b"started"
 SUBJECT = "the file"
 NICENESS = 10  # files leave the processors to predictions
 MAX_REASON = 300  # characters
@@ -44,10 +48,17 @@ def start_reader_server() -> None:
     forkserver.ensure_running()
 
 
-def read_upload(path: Path, adduct: str | None, limits: Limits, merge: str | None = None) -> SpectrumReadResult:
+def read_upload(
+    path: Path,
+    adduct: str | None,
+    limits: Limits,
+    merge: str | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> SpectrumReadResult:
     """Return the spectra of a file and its records that cannot be used; raise an UploadError if it cannot be read.
 
-    ``merge`` is the rule by which spectra of one ion are merged, as in ``psilearn metabolites rank``.
+    ``merge`` is the rule by which spectra of one ion are merged, as in ``psilearn metabolites rank``. ``check`` is
+    called again and again; it raises an error to stop the reading.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
@@ -56,7 +67,10 @@ def read_upload(path: Path, adduct: str | None, limits: Limits, merge: str | Non
     process.start()
     sender.close()
     try:
-        if not receiver.poll(limits.parse_seconds):
+        if not _wait(receiver, START_SECONDS, check):
+            raise UploadError("The reader of files does not start; try again later.")
+        receiver.recv_bytes()  # the time of the file begins here
+        if not _wait(receiver, limits.parse_seconds, check):
             raise UploadError(f"Reading the file takes more than {limits.parse_seconds} s.")
         content = json.loads(receiver.recv_bytes(_max_message(limits)))
     except (EOFError, OSError) as error:
@@ -72,8 +86,19 @@ def read_upload(path: Path, adduct: str | None, limits: Limits, merge: str | Non
     )
 
 
+def _wait(receiver: Connection, seconds: float, check: Callable[[], None]) -> bool:
+    """Return whether there is a message within some seconds."""
+    stop = time.monotonic() + seconds
+    while not receiver.poll(POLL_SECONDS):
+        check()
+        if time.monotonic() > stop:
+            return False
+    return True
+
+
 def _send_spectra(connection: Connection, path: Path, adduct: str | None, limits: Limits, merge: str | None) -> None:
     """Read a file in the other process and send its spectra, or the reason why it cannot be read."""
+    connection.send_bytes(STARTED)
     _limit_resources(limits)
     try:
         result = read_spectra(path, errors="skip", adduct=adduct)
