@@ -71,8 +71,11 @@ def test_upload_ranking_choice_and_download(browser, metabolites, spectra_servic
         page.locator("#candidates").scroll_into_view_if_needed()
         page.wait_for_selector("#candidates svg")
         assert page.inner_text("#rank-status") == "50 spectra ranked, 0 not ranked."
-        confidences = [float(text) for text in page.locator("#spectra-rows td:nth-child(3)").all_inner_texts()]
-        assert len(confidences) == 50 and confidences == sorted(confidences, reverse=True)
+        shown = page.locator("#spectra-rows td:nth-child(3)").all_inner_texts()
+        confidences = [float(text) for text in shown if text != "only candidate"]
+        assert len(shown) == 50 and confidences == sorted(confidences, reverse=True)
+        assert set(shown[len(confidences) :]) == {"only candidate"}  # last, because nothing was compared
+        assert "50 spectra were found by mass" in page.inner_text("#problems")
 
         address = parse_qs(urlparse(page.url).query)
         job = address["job"][0]
@@ -80,6 +83,7 @@ def test_upload_ranking_choice_and_download(browser, metabolites, spectra_servic
         content = json.loads((jobs / job / "result" / "results.json").read_bytes())
         compare_page_and_results(page, content)
 
+        page.locator("#spectra-rows button").nth(1).click()
         page.locator("#candidates input").nth(1).check()
         page.fill("#note", 'fits "best"')
         assert page.locator("#candidates li.chosen").count() == 1
@@ -94,7 +98,7 @@ def test_upload_ranking_choice_and_download(browser, metabolites, spectra_servic
         assert downloaded.value.path().read_bytes() == (jobs / job / "result" / "ranks.csv").read_bytes()
 
         page.reload()  # the shared address shows the same job, and the choice is kept
-        page.locator("#spectra-rows button").last.click()
+        page.locator("#spectra-rows button").nth(1).click()
         page.wait_for_selector("#candidates li.chosen")
         page.set_viewport_size({"width": 400, "height": 900})
         assert no_overflow(page)

@@ -39,7 +39,7 @@ def encode_ranking(number: int, ranking: Ranking, library: CandidateLibrary, ppm
         "found_by": ranking.how,
         "n_candidates": ranking.n_candidates,
         "set_size": ranking.set_size,
-        "confidence": _confidence(ranking),
+        "confidence": ranking.confidence if ranking.n_candidates > 1 else None,  # the only one has no competitor
         "candidates": candidates,
         "explained": {formula: explain_peaks(spectrum.mz, formula, spectrum.adduct, ppm) for formula in formulas},
     }
@@ -60,10 +60,3 @@ def _encode_candidates(ranking: Ranking, library: CandidateLibrary) -> list[dict
         "trained_on": ranking.trained_on.tolist(),
     }
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-
-
-def _confidence(ranking: Ranking) -> float | None:
-    """Return one minus the p-value of the second molecule; None if the model is not calibrated or it is not listed."""
-    if ranking.n_candidates == 1 and ranking.p_values is not None:
-        return 1.0
-    return None if ranking.p_values is None or len(ranking.p_values) < 2 else 1.0 - float(ranking.p_values[1])

@@ -18,20 +18,24 @@ export function showResults(content, id) {
   [results, job] = [content, id];
   choices = JSON.parse(localStorage.getItem(`psilearn-${id}`) || "{}");
   find("results").hidden = false;
-  const order = [...results.spectra].sort((a, b) => confidence(b) - confidence(a));
+  const order = [...results.spectra].sort((a, b) => isSingle(a) - isSingle(b) || confidence(b) - confidence(a));
   find("spectra-rows").replaceChildren(...order.map(createRow));
-  find("problems").replaceChildren(...results.problems.map((problem) => create("p", { class: "soft" }, `Not ranked: ${problem.source}: ${problem.reason}`)));
+  const notes = results.problems.map((problem) => `Not ranked: ${problem.source}: ${problem.reason}`);
+  const byMass = results.spectra.filter((spectrum) => spectrum.set_size !== null && spectrum.found_by.startsWith("mass")).length;
+  if (byMass) notes.unshift(`The candidates of ${byMass} spectra were found by mass: the coverage of their sets is not promised, because the calibration used candidates of one formula.`);
+  find("problems").replaceChildren(...notes.map((note) => create("p", { class: "soft" }, note)));
   for (const button of document.querySelectorAll("[data-download]")) button.onclick = () => save(button.dataset.download).catch((error) => setStatus("rank-status", error.message, true));
   if (order.length) show(order[0]);
   else find("detail").replaceChildren();
 }
 
+const isSingle = (spectrum) => Number(spectrum.n_candidates === 1); // nothing was compared: last
 const confidence = (spectrum) => spectrum.confidence ?? spectrum.candidates[0]?.margin ?? 0;
 const title = (spectrum) => spectrum.name || `spectrum ${spectrum.number}`;
 
 function createRow(spectrum) {
   const button = create("button", { type: "button", onclick: () => show(spectrum) }, title(spectrum));
-  const value = spectrum.confidence === null ? "–" : spectrum.confidence.toFixed(2);
+  const value = isSingle(spectrum) ? "only candidate" : spectrum.confidence === null ? "–" : spectrum.confidence.toFixed(2);
   const size = spectrum.set_size === null ? "–" : `${spectrum.set_size} of ${spectrum.n_candidates}`;
   return create("tr", { "data-number": spectrum.number }, create("td", {}, button), create("td", {}, spectrum.precursor_mz?.toFixed(4) ?? "–"), create("td", {}, value), create("td", {}, size));
 }
