@@ -19,7 +19,7 @@ from sklearn.model_selection import KFold
 from psilearn import IOKR, IOKRCV, OEL, OELCV, Landmarks
 from psilearn._utils.samples import Index
 from psilearn.chem.metabolites.labeled_spectra import Bits
-from psilearn.chem.metabolites.similarity import COMBINATIONS, Mixture
+from psilearn.chem.metabolites.similarity import Mixture, list_mixtures
 from psilearn.decoding import Candidates
 from psilearn.experiments.experiment import Config, Context, Log
 from psilearn.experiments.metabolite_task import Task
@@ -104,7 +104,7 @@ class Grid:
     def of(cls, config: Config, n_inner: int) -> Grid:
         """Return the grid of a config; p is at most the number of spectra of an inner training set."""
         return cls(
-            [Mixture(combination, gamma) for combination in COMBINATIONS for gamma in config["gammas"]],
+            list_mixtures(config["gammas"], formulas=config["formulas"]),
             config["alphas"],
             config["factors"],
             [p for p in config["sizes"] if p <= n_inner] or [n_inner],

@@ -11,9 +11,10 @@ pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 from psilearn._utils.samples import distinct
 from psilearn.chem import ProbabilityProduct
 from psilearn.chem.metabolites import parameter_choice, train
+from psilearn.chem.metabolites.formula_variants import needs_formula
 from psilearn.chem.metabolites.labeled_spectra import find_labeled
 from psilearn.chem.metabolites.parameter_choice import OUTPUT_KERNEL, Grid, ParameterChoice, Setting
-from psilearn.chem.metabolites.similarity import Mixture, SpectrumSimilarity
+from psilearn.chem.metabolites.similarity import Mixture, SpectrumSimilarity, list_mixtures
 from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import Aligned, Gaussian, uniform
 from psilearn.metrics import kernel_loss
@@ -55,6 +56,31 @@ def test_a_mixture_of_matrices_equals_the_kernel_on_spectra(similarity, labeled,
     np.testing.assert_allclose(similarity.weights(Mixture("alignf"), labeled.bits, OUTPUT_KERNEL), aligned.weights_)
     with pytest.raises(ValueError, match="combination must be one of uniform, alignf"):
         Mixture("mean")
+
+
+@pytest.mark.parametrize("combination", ["uniform", "alignf"])
+def test_kernels_on_formulas_are_parts_of_a_mixture_on_request(similarity, labeled, combination):
+    rows, spectra = np.arange(120), labeled.spectra
+    extended = SpectrumSimilarity.of(spectra, formulas=True)
+    with_formulas, without = Mixture(combination, 0.5, formulas=True), Mixture(combination, 0.5)
+    on_rows = extended.on_rows(with_formulas, OUTPUT_KERNEL).fit(rows, labeled.bits)
+    weights = extended.weights(with_formulas, labeled.bits, OUTPUT_KERNEL)
+    on_spectra = with_formulas.weight(extended.kernels, weights)
+    np.testing.assert_allclose(on_rows(rows), on_spectra(spectra), atol=1e-12)
+    assert needs_formula(on_spectra) == any(weights[2:]) and len(weights) == len(extended.kernels) > 2
+    peaks = extended.on_rows(without, OUTPUT_KERNEL).fit(rows, labeled.bits)
+    expected = similarity.on_rows(without, OUTPUT_KERNEL).fit(rows, labeled.bits)
+    np.testing.assert_allclose(peaks(rows), expected(rows), atol=1e-12)
+    weights = extended.weights(without, labeled.bits, OUTPUT_KERNEL)
+    assert not any(weights[2:]) and not needs_formula(without.weight(extended.kernels, weights))
+
+
+def test_mixtures_with_formulas_are_compared_next_to_those_without():
+    assert [str(mixture) for mixture in list_mixtures((None, 0.5, 1.0), formulas=True)] == [
+        *(f"{combination}, {gamma}" for combination in ("uniform", "alignf") for gamma in ("linear", "γ=0.5", "γ=1")),
+        *("uniform with formulas, γ=0.5", "alignf with formulas, γ=0.5"),
+    ]
+    assert len(list_mixtures((None, 0.5, 1.0), formulas=False)) == 6
 
 
 def mean_loss(choice, setting, unlabeled=None):

@@ -46,7 +46,7 @@ def fit_model(
     fitting, held = _split_for_calibration(groups, options.calibration, options.seed)
     training, groups_of_training = labeled.take(fitting), groups[fitting]
     options.report(f"kernels of {len(training)} spectra")
-    similarity = SpectrumSimilarity.of(training.spectra)
+    similarity = SpectrumSimilarity.of(training.spectra, formulas=True)
     choice = ParameterChoice(
         training, similarity, groups_of_training, options.seed, options.report, GRID, options.device
     )

@@ -18,7 +18,7 @@ from sklearn.model_selection import GroupKFold
 from psilearn import IOKR, IOKRCV, OEL, OELCV, Landmarks
 from psilearn._utils.samples import Index
 from psilearn.chem.metabolites.labeled_spectra import Bits, LabeledSpectra
-from psilearn.chem.metabolites.similarity import COMBINATIONS, Mixture, SpectrumSimilarity
+from psilearn.chem.metabolites.similarity import Mixture, SpectrumSimilarity, list_mixtures
 from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import GaussianTanimoto, Kernel
 
@@ -42,7 +42,7 @@ class Grid:
 
 
 GRID = Grid(
-    mixtures=[Mixture(combination, gamma) for combination in COMBINATIONS for gamma in (None, 0.25, 0.5, 1.0)],
+    mixtures=list_mixtures((None, 0.25, 0.5, 1.0), formulas=True),
     alphas=(3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3),
     factors=(0.1, 1.0),
     sizes=(50, 100, 200, 400, 800, 1200, 1600, 2000),

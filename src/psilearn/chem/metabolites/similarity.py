@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,15 @@ class Mixture:
 
     combination: str = "uniform"  # or "alignf": weights that are aligned with the output kernel on training data
     gamma: float | None = 0.5  # None for the sum itself
+    formulas: bool = False  # whether the kernels on formulas are parts, beside those on peaks and losses
 
     def __post_init__(self) -> None:
         if self.combination not in COMBINATIONS:
             raise ValueError(f"combination must be one of {', '.join(COMBINATIONS)}; got {self.combination!r}.")
 
     def __str__(self) -> str:
-        return f"{self.combination}, {'linear' if self.gamma is None else f'γ={self.gamma:g}'}"
+        parts = " with formulas" if self.formulas else ""
+        return f"{self.combination}{parts}, {'linear' if self.gamma is None else f'γ={self.gamma:g}'}"
 
     def combine(self, kernels: Sequence[Kernel], output_kernel: Kernel) -> Kernel:
         """Return one kernel, which learns its weights in ``fit`` if they are to be aligned."""
@@ -38,11 +40,18 @@ class Mixture:
         return self._widen(mean)
 
     def weight(self, kernels: Sequence[Kernel], weights: Sequence[float]) -> Kernel:
-        """Return the same kernel with weights that are known."""
-        return self._widen(weighted(kernels, weights))
+        """Return the same kernel with weights that are known; kernels of weight 0 are left out."""
+        used = [(kernel, weight) for kernel, weight in zip(kernels, weights, strict=True) if weight]
+        return self._widen(weighted(*map(list, zip(*used, strict=True))))
 
     def _widen(self, mean: Kernel) -> Kernel:
         return mean if self.gamma is None else Gaussian(gamma=self.gamma, base=mean)
+
+
+def list_mixtures(gammas: Sequence[float | None], *, formulas: bool) -> list[Mixture]:
+    """Return the mixtures that are compared: all γ without formulas and, with ``formulas``, the γ below 1 with them."""
+    without = [Mixture(combination, gamma) for combination in COMBINATIONS for gamma in gammas]
+    return without + [replace(m, formulas=True) for m in without if formulas and m.gamma is not None and m.gamma < 1]
 
 
 @dataclass(frozen=True)
@@ -69,12 +78,18 @@ class SpectrumSimilarity:
 
     def on_rows(self, mixture: Mixture, output_kernel: Kernel) -> Kernel:
         """Return a mixture as a kernel on the row numbers 0, …, n−1 of the spectra."""
-        return mixture.combine([Precomputed(matrix) for matrix in self.matrices], output_kernel)
+        return mixture.combine(self._parts(mixture), output_kernel)
 
     def weights(self, mixture: Mixture, outputs: NDArray[np.uint8], output_kernel: Kernel) -> list[float]:
         """Return the weights of a mixture that is fitted to all spectra and their outputs, one per kernel."""
+        parts = self._parts(mixture)
+        unused = [0.0] * (len(self.kernels) - len(parts))
         if mixture.combination == "uniform":
-            return [1 / len(self.kernels)] * len(self.kernels)
-        kernels = [Precomputed(matrix) for matrix in self.matrices]
-        aligned = Aligned(kernels, output_kernel).fit(np.arange(len(outputs)), outputs)
-        return [float(weight) for weight in aligned.weights_]
+            return [1 / len(parts)] * len(parts) + unused
+        aligned = Aligned(parts, output_kernel).fit(np.arange(len(outputs)), outputs)
+        return [float(weight) for weight in aligned.weights_] + unused
+
+    def _parts(self, mixture: Mixture) -> list[Kernel]:
+        """Return the kernels of a mixture as kernels on row numbers; those on peaks and losses are first."""
+        matrices = self.matrices if mixture.formulas else self.matrices[: len(FEATURES)]
+        return [Precomputed(matrix) for matrix in matrices]
