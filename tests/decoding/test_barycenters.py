@@ -48,5 +48,7 @@ def test_bad_arguments_raise_an_error():
     model = IOKR(Gaussian(1.0), Linear()).fit([[0.0], [1.0]], [[0.0], [1.0]])
     with pytest.raises(TypeError, match="embedding must be that of a model whose outputs are graphs"):
         fgw_barycenters(model.embed([[0.0]]), model.embedding_)
+    with pytest.raises(ValueError, match="n_nodes must be at most 1000; got 5000"):
+        fgw_barycenters(np.ones((1, 1)), embedding(CHAIN), n_nodes=5000)
     with pytest.raises(ValueError, match="n_graphs"):
         fgw_barycenters(np.ones((1, 1)), embedding(CHAIN), n_graphs=0)

@@ -14,6 +14,7 @@ from psilearn._utils.missing_packages import explain_missing
 from psilearn.embedding import Embedding
 from psilearn.kernels import Graph
 
+MAX_NODES = 1000  # of a barycenter: time and memory grow with the square and the cube of its nodes
 MIN_EDGE = 0.5  # the smallest entry of an averaged adjacency matrix that is an edge
 
 
@@ -70,6 +71,8 @@ def fgw_barycenters(
         from ot.gromov import fgw_barycenters as solve
     limit = validation.check_count(n_graphs, "n_graphs")
     size = None if n_nodes is None else validation.check_count(n_nodes, "n_nodes")
+    if size is not None and size > MAX_NODES:
+        raise ValueError(f"n_nodes must be at most {MAX_NODES}; got {size}.")
     weight = validation.check_fraction(trade_off, "trade_off")
     landmarks = list(embedding.landmarks)
     if not landmarks or not all(isinstance(item, Graph) for item in landmarks):
