@@ -50,5 +50,7 @@ def test_bad_arguments_raise_an_error():
         fgw_barycenters(model.embed([[0.0]]), model.embedding_)
     with pytest.raises(ValueError, match="n_nodes must be at most 1000; got 5000"):
         fgw_barycenters(np.ones((1, 1)), embedding(CHAIN), n_nodes=5000)
+    with pytest.raises(ValueError, match=r"Z must have shape \(q, 1\)"):
+        fgw_barycenters(np.ones((1, 2)), embedding(CHAIN))
     with pytest.raises(ValueError, match="n_graphs"):
         fgw_barycenters(np.ones((1, 1)), embedding(CHAIN), n_graphs=0)

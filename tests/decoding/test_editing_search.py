@@ -87,6 +87,7 @@ def test_blocks_and_the_number_of_steps(monkeypatch):
     short = local_search(Z, starts, EDITS, n_starts=2, max_steps=1)
     assert short.n_steps.max() == 1
     assert not short.is_optimal[whole.n_steps > 1].any()
+    assert local_search(Z[:0], starts, EDITS).outputs == []
     without = local_search(Z, model.candidates_, lambda graph: [])
     assert without.outputs == without.start_outputs
 
@@ -122,6 +123,7 @@ def test_graphs_need_not_be_connected():
     [
         ({"candidates": KNOWN}, "candidates must be Candidates, such as model.candidates_; got list"),
         ({"edits": 3}, "edits must be a function"),
+        ({"edits": lambda graph: None}, "edits must return a list of outputs; got NoneType"),
         ({"n_starts": 0}, "n_starts"),
         ({"max_steps": 0}, "max_steps"),
         ({"Z": np.zeros((2, 99))}, "Z must have shape"),

@@ -77,7 +77,13 @@ def fgw_barycenters(
     landmarks = list(embedding.landmarks)
     if not landmarks or not all(isinstance(item, Graph) for item in landmarks):
         raise TypeError("embedding must be that of a model whose outputs are graphs.")
-    weights = to_numpy(Z) @ to_numpy(embedding.basis).T
+    queries = validation.check_array_of_numbers(Z, "Z", ndim=2)
+    basis = to_numpy(embedding.basis)
+    if queries.shape[1] != basis.shape[1]:
+        raise ValueError(
+            f"Z must have shape (q, {basis.shape[1]}), one predicted embedding per row; got {queries.shape}."
+        )
+    weights = queries @ basis.T
     return [_barycenter(landmarks, row, limit, size, weight, solve) for row in weights]
 
 

@@ -133,14 +133,13 @@ def local_search(
     blocks = track(iter_slices(len(Z), BLOCK_QUERIES), "local search")
     tasks = (delayed(search.run)(Z[rows], starts[rows]) for rows in blocks)
     results = [result for block in run_parallel(tasks, validation.check_n_jobs(n_jobs)) for result in block]
-    outputs, distances, n_steps, is_optimal = (list(column) for column in zip(*results, strict=True))
     return EditedOutputs(
-        outputs,
-        np.array(distances),
+        [state.output for state in results],
+        np.array([state.distance for state in results], dtype=np.float64),
         [items[0] for items in starts],
         to_numpy(top.distances)[:, 0],
-        np.array(n_steps),
-        np.array(is_optimal),
+        np.array([state.n_steps for state in results], dtype=np.intp),
+        np.array([state.is_optimal for state in results], dtype=bool),
     )
 
 
@@ -163,8 +162,8 @@ class _Search:
     edits: Callable[[Any], list[Any]]
     max_steps: int
 
-    def run(self, Z: Array, starts: list[list[Any]]) -> list[tuple[Any, float, int, bool]]:
-        """Return the best result of each example: output, distance, number of edits, and whether it is optimal."""
+    def run(self, Z: Array, starts: list[list[Any]]) -> list[_State]:
+        """Return the best result of each example."""
         distance_to = _Distances(self.embedding, Z)
         states = [_State(i, output, np.inf) for i, outputs in enumerate(starts) for output in outputs]
         first = distance_to([state.output for state in states], [state.example for state in states])
@@ -179,11 +178,11 @@ class _Search:
         for state in states:  # of equally near ones the first, whose start was nearer
             if state.example not in best or state.distance < best[state.example].distance:
                 best[state.example] = state
-        return [(state.output, state.distance, state.n_steps, state.is_optimal) for state in best.values()]
+        return list(best.values())
 
     def _step(self, states: list[_State], distance_to: _Distances) -> None:
         """Replace the output of each state by its nearest edited output, if that one is nearer."""
-        edited = [self.edits(state.output) for state in states]
+        edited = [_check_edited(self.edits(state.output)) for state in states]
         owners = np.repeat([state.example for state in states], [len(items) for items in edited])
         distances = distance_to([item for items in edited for item in items], owners)
         stops = np.cumsum([len(items) for items in edited])
@@ -194,6 +193,13 @@ class _Search:
                 state.output, state.distance, state.n_steps = items[best], float(values[best]), state.n_steps + 1
             else:
                 state.is_optimal = True
+
+
+def _check_edited(outputs: Any) -> list[Any]:
+    """Return what a function of edits returned; raise if it is not a list."""
+    if not isinstance(outputs, list):
+        raise TypeError(f"edits must return a list of outputs; got {type(outputs).__name__}.")
+    return outputs
 
 
 class _Distances:
