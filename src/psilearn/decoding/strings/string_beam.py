@@ -16,8 +16,8 @@ from psilearn._utils.samples import Index, Samples
 from psilearn.decoding.path_decoder import PathDecoder
 from psilearn.decoding.rule_candidates import RuleCandidates
 from psilearn.decoding.shared import SharedCandidates
-from psilearn.decoding.strings.path import StringPathDecoder
 from psilearn.decoding.strings.spectrum_beam import SpectrumObjective, search
+from psilearn.decoding.strings.string_path import StringPathDecoder
 from psilearn.decoding.top_k import TopK
 from psilearn.embedding import Embedding
 from psilearn.kernels import Linear, Substrings
