@@ -1,9 +1,13 @@
 """The global alignment kernel: widths, errors, and values by a loop over alignments."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from psilearn.kernels import GlobalAlignment
+from psilearn import IOKR
+from psilearn.kernels import Gaussian, GlobalAlignment
 
 SERIES = [np.array([0.0, 1.0, 2.0]), np.array([0.0, 2.0]), np.array([1.0, 1.0, 1.0, 3.0])]
 
@@ -64,3 +68,13 @@ def test_bad_widths_are_named():
             GlobalAlignment(sigma)._width()
     with pytest.raises(ValueError, match="A has points of dimension 1, but B of dimension 2"):
         GlobalAlignment(1.0)([[1.0]], [[[1.0, 2.0]]])
+
+
+def test_the_recipe_of_the_guide_runs():
+    pytest.importorskip("tslearn", reason="alignments need the extra psilearn[series]")
+    page = (Path(__file__).parents[2] / "docs" / "outputs.md").read_text("utf-8")
+    code = next(block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "GlobalAlignment" in block)
+    names = {"np": np, "rng": np.random.default_rng(0), "IOKR": IOKR, "Gaussian": Gaussian}
+    exec(code, names)
+    lengths = [[len(series) for series in part] for part in (names["model"].predict(names["speeds"]), names["series"])]
+    assert np.corrcoef(lengths)[0, 1] > 0.9
