@@ -43,7 +43,8 @@ def test_files_follow_the_specification(identifier, spectra, library):
     rows = check_mztab(format_mztab(rankings, library))
     assert [row["opt_global_spectrum_name"] for row in rows["SMF"]] == [ranking.spectrum.name for ranking in rankings]
     # The same name twice, negative mode, an adduct that mzTab-M cannot write, and molecules at the same distance.
-    tied = replace(rankings[0], distances=np.full(len(rankings[0].rows), 0.5))
+    count = len(rankings[0].rows)
+    tied = replace(rankings[0], distances=np.full(count, 0.5), ranks=np.full(count, (1 + count) / 2))
     hard = [
         with_spectrum(tied, name="a", adduct="[M-H]-"),
         with_spectrum(rankings[1], name="a", adduct="[2M+2H]2+"),

@@ -182,7 +182,7 @@ def _list_evidence(number: int, n_before: int, ranking: Ranking, library: Candid
     molecules = zip(rows, library.get_formulas(rows), library.get_smiles(rows), library.get_names(rows), strict=True)
     spectrum = ranking.spectrum
     source = f"ms_run[1]:index={number - 1}"
-    ranks = np.searchsorted(ranking.distances, ranking.distances) + 1  # molecules at the same distance share a rank
+    ranks = np.searchsorted(ranking.ranks, ranking.ranks) + 1  # molecules that tie share the first rank
     return [
         [
             n_before + i + 1, source, f"row:{row}", formula, smiles, NULL, name, NULL, NULL,
