@@ -1,0 +1,91 @@
+"""Fragments of molecules against an enumeration of broken bonds."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
+
+from rdkit import Chem
+
+from psilearn.chem.molecules.formulas import Formula
+from psilearn.chem.molecules.fragmentation import (
+    HYDROGEN_COST,
+    HYDROGEN_MASS,
+    PROTON_MASS,
+    Fragments,
+    explanation_costs,
+    fragment_molecule,
+)
+from psilearn.chem.molecules.smiles import compute_formula
+
+
+def parts_of(molecule, broken):
+    """The masses of the connected parts that are left when bonds are broken."""
+    table = Chem.GetPeriodicTable()
+    edges = [
+        (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds() if bond.GetIdx() not in broken
+    ]
+    label = list(range(molecule.GetNumAtoms()))
+    for _ in label:
+        for i, j in edges:
+            label[i] = label[j] = min(label[i], label[j])
+    weights = [
+        table.GetMostCommonIsotopeMass(atom.GetAtomicNum()) + HYDROGEN_MASS * atom.GetTotalNumHs()
+        for atom in molecule.GetAtoms()
+    ]
+    return [round(sum(w for w, part in zip(weights, label, strict=True) if part == k), 4) for k in set(label)]
+
+
+@pytest.mark.parametrize("smiles", ["CCO", "CC(C)C(=O)NCCO", "C=CCC(Cl)CBr", "C"])
+def test_chains_break_at_up_to_two_bonds(smiles):
+    molecule = Chem.MolFromSmiles(smiles)
+    expected = {}
+    bonds = range(molecule.GetNumBonds())
+    for broken in itertools.chain([()], itertools.combinations(bonds, 1), itertools.combinations(bonds, 2)):
+        cost = sum(molecule.GetBondWithIdx(i).GetBondTypeAsDouble() for i in broken)
+        for mass in parts_of(molecule, broken):
+            expected[mass] = min(cost, expected.get(mass, np.inf))
+    found = fragment_molecule(smiles)
+    assert (np.diff(found.masses) >= 0).all()
+    cheapest = {}
+    for mass, cost in zip(found.masses.round(4), found.costs, strict=True):
+        cheapest[mass] = min(cost, cheapest.get(mass, np.inf))
+    assert cheapest == pytest.approx(expected)
+
+
+def test_a_ring_opens_at_two_bonds():
+    """Each arc of cyclopentane has one to four CH2, and costs two halves of a bond and the opening."""
+    found = fragment_molecule("C1CCCC1")
+    unit = 12 + 2 * HYDROGEN_MASS
+    whole = found.masses > 4.5 * unit
+    assert found.costs[whole].tolist() == [0.0]
+    one_cut = found.costs == 1.5
+    assert sorted(np.round(found.masses[one_cut] / unit).astype(int)) == sorted([1, 2, 3, 4] * 5)
+
+
+def test_the_whole_molecule_has_the_mass_of_its_formula():
+    for smiles in ("CC(=O)Oc1ccccc1C(=O)O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C", "C#N"):
+        found = fragment_molecule(smiles)
+        mass = Formula.parse(compute_formula(Chem.MolFromSmiles(smiles))).mass
+        assert found.masses[found.costs == 0] == pytest.approx([mass], abs=1e-4)
+        assert found.masses.max() == found.masses[found.costs == 0]
+
+
+def test_molecules_that_cannot_be_fragmented_have_no_fragments():
+    for smiles in ("not a molecule", "", "C" * 64):
+        assert len(fragment_molecule(smiles).masses) == 0
+    assert len(fragment_molecule("C" * 63).masses) > 60
+    assert np.isinf(explanation_costs(np.array([50.0]), fragment_molecule(""), negative=False)).all()
+
+
+@pytest.mark.parametrize("negative", [False, True])
+def test_peaks_are_explained_by_the_cheapest_fragment(negative):
+    proton = -PROTON_MASS if negative else PROTON_MASS
+    fragments = Fragments(np.array([100.0, 100.0005, 150.0]), np.array([3.0, 1.0, 2.0]))
+    mz = np.array([100.0, 100.0 + HYDROGEN_MASS, 150.0 - 2 * HYDROGEN_MASS, 150.003, 120.0]) + proton
+    expected = [1.0, 1.0 + HYDROGEN_COST, 2.0 + 2 * HYDROGEN_COST, np.inf, np.inf]
+    np.testing.assert_allclose(explanation_costs(mz, fragments, negative=negative), expected)
+    wide = explanation_costs(mz, fragments, negative=negative, ppm=25)
+    np.testing.assert_allclose(wide, [*expected[:3], 2.0, np.inf])
