@@ -99,6 +99,15 @@ def _spectrum_calls() -> Iterator[Call]:
     yield Call("psilearn.chem.iter_spectra", lambda **given: list(chem.iter_spectra(**given)), arguments)
     arguments = {"spectra": make_spectra(), "path": Fresh(lambda: new_path().with_suffix(".parquet"))}
     yield Call("psilearn.chem.write_parquet", chem.write_parquet, arguments, not_attacked={"path": ("text",)})
+    yield Call("psilearn.chem.group_spectra", chem.group_spectra, {"spectra": make_spectra(), "by": "name"})
+    arguments = {"spectra": make_spectra()[:1], "tolerance": 0.005}
+    yield Call("psilearn.chem.merge_spectra", chem.merge_spectra, arguments)
+    arguments = {"similarities": (0.2, 0.8), "log_ratios": (-1.0, 1.0)}
+    yield Call("psilearn.chem.ReferenceEvidence", chem.ReferenceEvidence, arguments)
+    arguments = {"same": np.array([0.8, 0.9]), "other": np.array([0.1, 0.3])}
+    yield Call("psilearn.chem.ReferenceEvidence.fit", chem.ReferenceEvidence.fit, arguments)
+    ratio = chem.ReferenceEvidence((0.2, 0.8), (-1.0, 1.0))
+    yield Call("psilearn.chem.ReferenceEvidence.__call__", ratio, {"similarity": np.array([0.1, 0.5])})
     evaluate = partial(_evaluate, chem.spectrum_kernel)
     yield Call("psilearn.chem.spectrum_kernel", evaluate, {"gamma": 0.5, "width": 0.005, "unit": "Da"})
     arguments = {"of": "peaks", "width": 0.005, "unit": "Da", "power": 0.5}

@@ -86,6 +86,7 @@ def _function_calls() -> Iterator[Call]:
     yield Call("psilearn.metrics.Mean", metrics.Mean, {"values": NUMBERS}, may_be_nan=True)
     arguments = {"positions": POSITIONS, "k": 2, "ties": "expected"}
     yield Call("psilearn.metrics.top_k_accuracy", metrics.top_k_accuracy, arguments)
+    yield Call("psilearn.metrics.mean_reciprocal_rank", metrics.mean_reciprocal_rank, arguments)
     yield Call("psilearn.rankings.all_rankings", rankings.all_rankings, {"n_items": 3})
     arguments = {"orders": ORDERS, "items": ["a", "b", "c"], "partial": False, "name": "orders"}
     yield Call("psilearn.rankings.from_orders", rankings.from_orders, arguments, not_attacked={"name": ("*",)})

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from psilearn.chem import metabolites, molecules, spectra
     from psilearn.chem.metabolite_data import load_metabolite_records, load_metabolites
-    from psilearn.chem.metabolites import MetaboliteIdentifier, Query, Ranking, rank_spectra, train
+    from psilearn.chem.metabolites import (
+        MetaboliteIdentifier,
+        Query,
+        Ranking,
+        ReferenceEvidence,
+        rank_spectra,
+        train,
+    )
     from psilearn.chem.molecules import (
         Adduct,
         CandidateLibrary,
@@ -54,6 +61,7 @@ __all__ = [
     "Problem",
     "Query",
     "Ranking",
+    "ReferenceEvidence",
     "Spectrum",
     "SpectrumReadResult",
     "SubformulaFeatures",
@@ -79,7 +87,14 @@ __all__ = [
 
 _NAMES_BY_MODULE = {
     "psilearn.chem.metabolite_data": ("load_metabolite_records", "load_metabolites"),
-    "psilearn.chem.metabolites": ("MetaboliteIdentifier", "Query", "Ranking", "rank_spectra", "train"),
+    "psilearn.chem.metabolites": (
+        "MetaboliteIdentifier",
+        "Query",
+        "Ranking",
+        "ReferenceEvidence",
+        "rank_spectra",
+        "train",
+    ),
     "psilearn.chem.molecules": (
         "Adduct",
         "CandidateLibrary",

@@ -43,6 +43,9 @@ def train_model(
     calibration: Annotated[
         float, typer.Option(help="Fraction of the molecules that is held out to calibrate conformal sets.")
     ] = 0.1,
+    second_stage: Annotated[
+        bool, typer.Option(help="Learn a second stage, which ranks by probabilities; kept if validation prefers it.")
+    ] = True,
     adduct: AdductOption = None,
     merge: MergeOption = None,
     polarity: Annotated[
@@ -77,6 +80,7 @@ def train_model(
                 method=method,
                 unlabeled=unlabeled,
                 calibration=calibration,
+                second_stage=second_stage,
                 seed=seed,
                 say=lambda text: print_status(f"{perf_counter() - start:6.0f} s  {text}"),
                 on_problem=problems.append,

@@ -86,8 +86,8 @@ def test_mixtures_with_formulas_are_compared_next_to_those_without():
 def mean_loss(choice, setting, unlabeled=None):
     """Return the validation loss that a user would compute: fit, predict among candidates, compare."""
     labeled, losses = choice.labeled, []
-    n_training = max(len(train) for train, _ in choice._splits())
-    for fitting, held in choice._splits():
+    n_training = max(len(train) for train, _ in choice.splits())
+    for fitting, held in choice.splits():
         kernel = choice.similarity.on_rows(setting.mixture, OUTPUT_KERNEL)
         model = setting.make_model(kernel, n_training, GRID)
         model.fit(fitting, labeled.bits[fitting], unlabeled=None if unlabeled is None else iter([unlabeled]))
@@ -123,7 +123,7 @@ def test_the_embedding_with_the_smallest_loss_of_separate_fits_is_chosen(choice,
 
 def test_few_molecules_limit_the_number_of_components(choice):
     setting = replace(choice, grid=replace(GRID, sizes=[1000])).choose("oel0", None)
-    assert setting.n_components == min(len(np.unique(choice.groups[train])) for train, _ in choice._splits())
+    assert setting.n_components == min(len(np.unique(choice.groups[train])) for train, _ in choice.splits())
 
 
 def test_thinned_sets_keep_the_truth(labeled):

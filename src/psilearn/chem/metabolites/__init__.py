@@ -3,6 +3,7 @@
 from psilearn.chem.metabolites.identifier import MetaboliteIdentifier
 from psilearn.chem.metabolites.queries import Query
 from psilearn.chem.metabolites.rank import Ranking, rank_spectra
+from psilearn.chem.metabolites.reference_evidence import ReferenceEvidence
 from psilearn.chem.metabolites.training import train
 
-__all__ = ["MetaboliteIdentifier", "Query", "Ranking", "rank_spectra", "train"]
+__all__ = ["MetaboliteIdentifier", "Query", "Ranking", "ReferenceEvidence", "rank_spectra", "train"]

@@ -31,6 +31,8 @@ COLUMNS = (
     "formula",
     "distance",
     "margin",
+    "probability",
+    "evidence",
     "p_value",
     "in_set",
     "trained_on",
@@ -44,7 +46,8 @@ def to_rows(number: int, ranking: Ranking, library: CandidateLibrary) -> list[di
     """Return one row per ranked molecule of a spectrum.
 
     ``margin`` is empty for the last candidate; ``p_value``, ``in_set`` and ``set_size`` are empty if the model is not
-    calibrated.
+    calibrated; ``probability`` and ``evidence`` are empty if it has no second stage, and ``evidence`` for molecules
+    without reference spectra.
     """
     library_rows = [int(row) for row in ranking.rows]
     smiles, names = library.get_smiles(library_rows), library.get_names(library_rows)
@@ -66,6 +69,8 @@ def to_rows(number: int, ranking: Ranking, library: CandidateLibrary) -> list[di
             "formula": formulas[i],
             "distance": f"{ranking.distances[i]:.6f}",
             "margin": "" if np.isinf(ranking.margins[i]) else f"{ranking.margins[i]:.6f}",
+            "probability": "" if ranking.probabilities is None else f"{ranking.probabilities[i]:.6f}",
+            "evidence": _format_evidence(ranking, i),
             "p_value": "" if ranking.p_values is None else f"{ranking.p_values[i]:.6f}",
             "in_set": _to_yes_or_no(bool(ranking.in_set[i])) if is_calibrated else "",
             "trained_on": _to_yes_or_no(bool(ranking.trained_on[i])),
@@ -104,6 +109,12 @@ def format_table(rankings: Iterable[Ranking], library: CandidateLibrary) -> str:
     for number, ranking in enumerate(rankings, 1):
         table.add(number, ranking)
     return text.getvalue()
+
+
+def _format_evidence(ranking: Ranking, i: int) -> str:
+    if ranking.evidence is None or np.isnan(ranking.evidence[i]):
+        return ""
+    return f"{ranking.evidence[i]:.3f}"
 
 
 def _to_yes_or_no(flag: bool) -> str:

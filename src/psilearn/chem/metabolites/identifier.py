@@ -15,7 +15,7 @@ from psilearn.chem.metabolites.labeled_spectra import find_labeled
 from psilearn.chem.metabolites.library_search import LibrarySearch
 from psilearn.chem.metabolites.model_fitting import FitOptions, fit_model
 from psilearn.chem.metabolites.parameter_choice import Report
-from psilearn.chem.metabolites.saved_identifier import KIND, check_model, encode_identifier
+from psilearn.chem.metabolites.saved_identifier import KIND, check_model, decode_second_stage, encode_identifier
 from psilearn.chem.molecules import CandidateLibrary, Fingerprints
 from psilearn.chem.spectra import Problem, Spectrum
 from psilearn.io import load_model, read_notes
@@ -44,6 +44,10 @@ class MetaboliteIdentifier(LibrarySearch):
     calibration : float, default=0.1
         The fraction of the molecules that is held back to calibrate conformal sets, with one spectrum each; in [0, 1).
         With 0 there are no conformal sets. n molecules allow a coverage of at most n/(n+1).
+    second_stage : bool, default=True
+        Whether to rank by probabilities that combine the distance in the output space with reference spectra, the
+        molecules of similar spectra, fragments and a prior of molecules. They are learned from out-of-fold rankings of
+        the training spectra, and kept only if they find more true molecules there than distances do.
     errors : {"raise", "skip"}, default="raise"
         Whether a training spectrum that cannot be used raises an error, or is skipped and listed in ``problems_``.
     random_state : int, default=0
@@ -64,6 +68,8 @@ class MetaboliteIdentifier(LibrarySearch):
         common ones.
     polarities_ : tuple of str
         The polarities of these adducts, "positive" or "negative" or both. Spectra of another polarity are rejected.
+    second_stage_ : object or None
+        The fitted second stage; None if it was not requested or not kept.
     training_ : dict
         The training data and the parameters that were chosen, as plain data.
     problems_ : list of Problem
@@ -90,6 +96,7 @@ class MetaboliteIdentifier(LibrarySearch):
         method: str = "oel",
         n_unlabeled: int = 10_000,
         calibration: float = 0.1,
+        second_stage: bool = True,
         errors: str = "raise",
         random_state: int = 0,
         verbose: int = 0,
@@ -98,6 +105,7 @@ class MetaboliteIdentifier(LibrarySearch):
         self.method = method
         self.n_unlabeled = n_unlabeled
         self.calibration = calibration
+        self.second_stage = second_stage
         self.errors = errors
         self.random_state = random_state
         self.verbose = verbose
@@ -150,9 +158,10 @@ class MetaboliteIdentifier(LibrarySearch):
             raise ValueError(f"{problems[0]}: it cannot be used for training.")
         if not len(labeled):
             raise ValueError("No spectrum can be used for training: each needs a readable SMILES and a precursor.")
-        model, training = fit_model(labeled, library, options)
+        fitted = fit_model(labeled, library, options)
         identifier = unfitted_copy(self)
-        identifier._store(model, library.fingerprints, labeled.adducts, training, problems)
+        identifier._store(fitted.model, library.fingerprints, labeled.adducts, fitted.training, problems)
+        identifier.second_stage_ = fitted.second_stage
         return publish(self, identifier)
 
     def _check_options(self, report: Report) -> FitOptions:
@@ -165,7 +174,8 @@ class MetaboliteIdentifier(LibrarySearch):
         if calibration == 1:
             raise ValueError(f"calibration must be below 1; got {self.calibration!r}.")
         seed = validation.check_index(self.random_state, "random_state")
-        return FitOptions(self.method, n_unlabeled, calibration, seed, self.device, report)
+        second_stage = validation.check_bool(self.second_stage, "second_stage")
+        return FitOptions(self.method, n_unlabeled, calibration, seed, self.device, report, second_stage)
 
     def _store(
         self,
@@ -180,6 +190,7 @@ class MetaboliteIdentifier(LibrarySearch):
         self.adducts_ = adducts
         self.training_ = training
         self.problems_ = problems
+        self.second_stage_ = None
 
     @classmethod
     def from_model(
@@ -295,6 +306,7 @@ class MetaboliteIdentifier(LibrarySearch):
             training, parameters = dict(notes["training"]), dict(notes["parameters"])
             model = check_model(load_model(path), fingerprints)
             identifier = cls.from_model(model, fingerprints, adducts, training, **parameters)
+            identifier.second_stage_ = decode_second_stage(notes.get("second_stage"), model)
             identifier._check_options(_ignore_step)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             message = f"{path} is not a model for metabolites: {type(error).__name__}: {error}"

@@ -11,6 +11,7 @@ from psilearn._utils.fitted_state import fitted_snapshot
 from psilearn.chem.metabolites.polarity import polarities_of
 from psilearn.chem.metabolites.queries import Query
 from psilearn.chem.metabolites.rank import Ranker, Ranking
+from psilearn.chem.metabolites.second_stage import SecondStage
 from psilearn.chem.molecules import CandidateLibrary, Fingerprints
 from psilearn.chem.spectra import Problem, Spectrum
 
@@ -18,12 +19,13 @@ from psilearn.chem.spectra import Problem, Spectrum
 class LibrarySearch(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type stubs
     """The methods of a fitted identifier that search a library.
 
-    A subclass sets ``model_``, ``fingerprints_`` and ``adducts_``.
+    A subclass sets ``model_``, ``second_stage_``, ``fingerprints_`` and ``adducts_``.
     """
 
     model_: IOKR | OEL
     fingerprints_: Fingerprints
     adducts_: tuple[str, ...]
+    second_stage_: SecondStage | None
 
     @property
     def polarities_(self) -> tuple[str, ...]:
@@ -84,7 +86,7 @@ class LibrarySearch(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         fitted = fitted_snapshot(self, "model_")
         fitted.check_library(library)
         query = Query(adducts=fitted.adducts_) if query is None else query
-        return Ranker(fitted.model_, library, query, k, coverage, ties, whole_set).rank(spectra)
+        return Ranker(fitted.model_, library, query, k, coverage, ties, whole_set, fitted.second_stage_).rank(spectra)
 
     def predict(
         self, spectra: Sequence[Spectrum], library: CandidateLibrary, *, query: Query | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import GroupShuffleSplit
@@ -19,6 +19,8 @@ from psilearn.chem.metabolites.parameter_choice import (
     Report,
     Setting,
 )
+from psilearn.chem.metabolites.second_stage import SecondStage
+from psilearn.chem.metabolites.second_stage_training import OutOfFold, calibrate, fit_second_stage
 from psilearn.chem.metabolites.similarity import SpectrumSimilarity
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.decoding import PerExampleCandidates
@@ -36,12 +38,19 @@ class FitOptions:
     seed: int
     device: Any
     report: Report
+    second_stage: bool = False
 
 
-def fit_model(
-    labeled: LabeledSpectra, library: CandidateLibrary, options: FitOptions
-) -> tuple[IOKR | OEL, dict[str, Any]]:
-    """Return the fitted and calibrated model, and a description of the training as plain data."""
+class FittedModel(NamedTuple):
+    """A fitted and calibrated model, its second stage, and a description of the training as plain data."""
+
+    model: IOKR | OEL
+    second_stage: SecondStage | None
+    training: dict[str, Any]
+
+
+def fit_model(labeled: LabeledSpectra, library: CandidateLibrary, options: FitOptions) -> FittedModel:
+    """Choose the parameters, fit the model and calibrate it."""
     groups = distinct(labeled.bits).inverse
     fitting, held = _split_for_calibration(groups, options.calibration, options.seed)
     training, groups_of_training = labeled.take(fitting), groups[fitting]
@@ -52,16 +61,21 @@ def fit_model(
     )
     unlabeled = _draw(library, options.n_unlabeled, options.seed) if options.method == "oel" else None
     n_drawn = min(options.n_unlabeled, MAX_VALIDATION_UNLABELED)
-    setting = choice.choose(options.method, None if unlabeled is None else _draw(library, n_drawn, options.seed))
+    drawn = None if unlabeled is None else _draw(library, n_drawn, options.seed)
+    setting = choice.choose(options.method, drawn)
     options.report("final fit")
     weights = similarity.weights(setting.mixture, training.bits, OUTPUT_KERNEL)
     kernel = setting.mixture.weight(similarity.kernels, weights)
     model = setting.make_model(kernel, len(training), GRID, options.device)
     model.fit(training.spectra, training.bits, unlabeled=None if unlabeled is None else iter([unlabeled]))
-    n_calibration = _calibrate(model, labeled, held, groups, options)
+    rows = _one_per_molecule(held[labeled.in_library[held]], groups, options.seed)
+    _calibrate(model, labeled.take(rows), options)
+    stage = _fit_second_stage(choice, SettingFit(setting, choice, drawn), library, options)
+    if stage is not None and len(rows):
+        stage = calibrate(stage, model, labeled.take(rows), training.spectra, library)
     description = {
         "spectra": len(training),
-        "calibration_spectra": n_calibration,
+        "calibration_spectra": len(rows),
         "molecules": len(np.unique(groups_of_training)),
         "method": options.method,
         **_describe_setting(setting, weights),
@@ -69,7 +83,34 @@ def fit_model(
         "library_sha256": library.hash,
         "seed": options.seed,
     }
-    return model, description
+    return FittedModel(model, stage, description)
+
+
+@dataclass(frozen=True)
+class SettingFit:
+    """Fits a model with chosen parameters on some of the training spectra, given by their numbers."""
+
+    setting: Setting
+    choice: ParameterChoice
+    unlabeled: Bits | None
+
+    def __call__(self, rows: Index) -> IOKR | OEL:
+        """Return the fitted model on numbers of spectra."""
+        kernel = self.choice.similarity.on_rows(self.setting.mixture, OUTPUT_KERNEL)
+        model = self.setting.make_model(kernel, len(rows), GRID, self.choice.device)
+        unlabeled = None if self.unlabeled is None else iter([self.unlabeled])
+        return model.fit(rows, self.choice.labeled.bits[rows], unlabeled=unlabeled)
+
+
+def _fit_second_stage(
+    choice: ParameterChoice, fit: SettingFit, library: CandidateLibrary, options: FitOptions
+) -> SecondStage | None:
+    """Learn the second stage on the splits that the parameters were chosen on."""
+    if not options.second_stage:
+        return None
+    mean = np.mean(choice.similarity.matrices[:2], axis=0)  # of the kernels on peaks and on neutral losses
+    queries = OutOfFold(choice.labeled, mean, choice.groups, choice.splits(), fit, library, options.seed)
+    return fit_second_stage(queries, options.report)
 
 
 def _describe_setting(setting: Setting, weights: list[float]) -> dict[str, Any]:
@@ -103,14 +144,11 @@ def _require_molecules(groups: Index) -> None:
         )
 
 
-def _calibrate(model: IOKR | OEL, labeled: LabeledSpectra, held: Index, groups: Index, options: FitOptions) -> int:
-    """Calibrate conformal sets, if spectra of molecules in the library were held back; return how many are used."""
-    rows = _one_per_molecule(held[labeled.in_library[held]], groups, options.seed)
-    if len(rows):
-        options.report(f"calibration on {len(rows)} spectra")
-        chosen = labeled.take(rows)
+def _calibrate(model: IOKR | OEL, chosen: LabeledSpectra, options: FitOptions) -> None:
+    """Calibrate conformal sets, if spectra of molecules in the library were held back."""
+    if len(chosen):
+        options.report(f"calibration on {len(chosen)} spectra")
         model.calibrate(chosen.spectra, chosen.bits, PerExampleCandidates(chosen.sets))
-    return len(rows)
 
 
 def _one_per_molecule(rows: Index, groups: Index, seed: int) -> Index:

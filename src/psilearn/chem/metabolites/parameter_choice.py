@@ -133,7 +133,7 @@ class ParameterChoice:
         self, iokr: Setting, kernel: Kernel, candidates: PerExampleCandidates, unlabeled: Bits | None
     ) -> Setting:
         """Compare λ, c and p of OEL with the mixture that IOKR chose."""
-        splits = self._splits()
+        splits = self.splits()
         n_molecules = min(len(np.unique(self.groups[train])) for train, _ in splits)
         n_training = max(len(train) for train, _ in splits)
         search = OELCV(
@@ -156,9 +156,10 @@ class ParameterChoice:
         )
 
     def _options(self) -> dict[str, Any]:
-        return {"cv": self._splits(), "scoring": "loss", "refit": False, "dtype": "float32", "device": self.device}
+        return {"cv": self.splits(), "scoring": "loss", "refit": False, "dtype": "float32", "device": self.device}
 
-    def _splits(self) -> list[tuple[Index, Index]]:
+    def splits(self) -> list[tuple[Index, Index]]:
+        """Return the training and the held-out spectra of each split."""
         splitter = GroupKFold(N_SPLITS, shuffle=True, random_state=self.seed)
         return list(splitter.split(self.groups, groups=self.groups))
 

@@ -14,6 +14,8 @@ from psilearn._utils import validation
 from psilearn._utils.samples import Index
 from psilearn.chem.metabolites.formula_variants import iter_variants, needs_formula
 from psilearn.chem.metabolites.queries import Query
+from psilearn.chem.metabolites.reranking import RerankedCandidates, Reranker
+from psilearn.chem.metabolites.second_stage import SecondStage
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Problem, Spectrum
 from psilearn.conformal import p_values, threshold
@@ -56,6 +58,13 @@ class Ranking:
         The conformal p-value of each molecule: the share of the calibration molecules, this one counted as one of them,
         whose score was at least as large. A molecule is in the set with coverage c if its p-value is above 1 − c. None
         if the model is not calibrated.
+    probabilities : ndarray of shape (k,) or None, default=None
+        The probability of each molecule, over all candidates of the spectrum, if the true one is among them. The
+        molecules are then in the order of their probabilities, not of their distances, and margins are differences of
+        the logarithms of probabilities. None if the model has no second stage.
+    evidence : ndarray of shape (k,) or None, default=None
+        The log-likelihood ratio of the reference spectra of each molecule (:class:`ReferenceEvidence`); NaN without
+        reference spectra. None if the model has no second stage.
 
     See Also
     --------
@@ -86,6 +95,8 @@ class Ranking:
     trained_on: NDArray[np.bool_]
     set_size: int | None
     p_values: NDArray[np.float64] | None = None
+    probabilities: NDArray[np.float64] | None = None
+    evidence: NDArray[np.float64] | None = None
 
     @property
     def confidence(self) -> float | None:
@@ -165,6 +176,7 @@ class Ranker:
     coverage: float
     ties: str
     whole_set: bool = False
+    second_stage: SecondStage | None = None
 
     def __post_init__(self) -> None:
         validation.check_fraction(self.coverage, "coverage")
@@ -214,15 +226,25 @@ class Ranker:
 
     def _rank_rows(
         self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None
-    ) -> Iterator[RankedCandidates]:
+    ) -> Iterator[RerankedCandidates]:
         if not spectra:
             return iter(())
+        if self.second_stage is None:
+            return map(RerankedCandidates, self._rank_by_distance(spectra, rows, embedded, self._n_kept))
+        ranked = self._rank_by_distance(spectra, rows, embedded, None)
+        anchors = self.model.regression_.anchors
+        reranker = Reranker(self.second_stage, anchors, self.library, self._n_kept, self.ties, self.coverage)
+        return reranker.rerank(spectra, rows, ranked)
+
+    def _rank_by_distance(
+        self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None, k: int | None
+    ) -> Iterator[RankedCandidates]:
         if needs_formula(self.model.input_kernel):
-            return self._rank_by_formula(spectra, rows, embedded)
-        return self._rank_parts(spectra, rows, embedded, self._n_kept)
+            return self._rank_by_formula(spectra, rows, embedded, k)
+        return self._rank_parts(spectra, rows, embedded, k)
 
     def _rank_by_formula(
-        self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None
+        self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None, k: int | None
     ) -> Iterator[RankedCandidates]:
         """Compare the candidates of each formula with the spectrum as this formula explains it."""
         adducts = self.query.adducts
@@ -232,7 +254,7 @@ class Ranker:
         scores = getattr(self.model, "calibration_scores_", None)
         limit = None if scores is None else threshold(scores, self.coverage)
         for part in variants:
-            yield join_rankings([next(ranked) for _ in part], k=self._n_kept, ties=self.ties, limit=limit)
+            yield join_rankings([next(ranked) for _ in part], k=k, ties=self.ties, limit=limit)
 
     def _rank_parts(
         self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None, k: int | None
@@ -248,8 +270,9 @@ class Ranker:
         return ranked
 
     def _as_ranking(
-        self, spectrum: Spectrum, rows: slice, how: str, ranked: RankedCandidates, training_bits: set[bytes]
+        self, spectrum: Spectrum, rows: slice, how: str, reranked: RerankedCandidates, training_bits: set[bytes]
     ) -> Ranking:
+        ranked = reranked.ranked
         shown = slice(None if self.k is None else max(self.k, (ranked.set_size or 0) if self.whole_set else 0))
         in_library = ranked.indices[shown] + rows.start
         is_calibrated = ranked.in_set is not None
@@ -264,8 +287,15 @@ class Ranker:
             in_set=ranked.in_set[shown] if is_calibrated else np.zeros(len(in_library), dtype=bool),
             trained_on=np.array([self.library.bits[row].tobytes() in training_bits for row in in_library], dtype=bool),
             set_size=ranked.set_size,
-            p_values=p_values(ranked.scores[shown], self.model.calibration_scores_) if is_calibrated else None,
+            p_values=p_values(ranked.scores[shown], self._calibration_scores()) if is_calibrated else None,
+            probabilities=None if reranked.probabilities is None else reranked.probabilities[shown],
+            evidence=None if reranked.evidence is None else reranked.evidence[shown],
         )
+
+    def _calibration_scores(self) -> NDArray[np.float64]:
+        """Return the conformal scores of the true molecules of the calibration spectra, ascending."""
+        stage = self.second_stage
+        return np.asarray(self.model.calibration_scores_ if stage is None else stage.calibration)
 
 
 def _check_spectra(spectra: Sequence[Spectrum]) -> Sequence[Spectrum]:

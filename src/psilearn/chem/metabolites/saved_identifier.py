@@ -8,6 +8,8 @@ import numpy as np
 
 from psilearn import IOKR, OEL
 from psilearn._utils.fitted_state import fitted_snapshot
+from psilearn._utils.samples import match
+from psilearn.chem.metabolites.second_stage import SecondStage
 from psilearn.chem.molecules import Fingerprints
 from psilearn.io.saved_models import EncodedModel, encode_model
 
@@ -27,7 +29,22 @@ def encode_identifier(identifier: MetaboliteIdentifier) -> EncodedModel:
         "training": fitted.training_,
         "parameters": {**fitted.get_params(), "device": None},
     }
+    if fitted.second_stage_ is not None:
+        outputs = match(fitted.second_stage_.maker.references.bits, np.asarray(fitted.model_.candidates_.outputs))
+        notes["second_stage"] = fitted.second_stage_.to_notes(outputs)
     return encode_model(fitted.model_, notes)
+
+
+def decode_second_stage(notes: Any, model: IOKR | OEL) -> SecondStage | None:
+    """Return the second stage of the notes of a model; None if it has none, as models of version 0.1.0."""
+    if notes is None:
+        return None
+    stage = SecondStage.from_notes(notes, np.asarray(model.candidates_.outputs))
+    regression: Any = model.regression_
+    n_spectra = len(regression.anchors)
+    if len(stage.maker.references.bits) != n_spectra:
+        raise ValueError(f"its second stage has {len(stage.maker.references.bits)} references for {n_spectra} spectra")
+    return stage
 
 
 def check_model(model: Any, fingerprints: Fingerprints) -> IOKR | OEL:

@@ -16,6 +16,7 @@ def train(
     method: str = "oel",
     unlabeled: int = 10_000,
     calibration: float = 0.1,
+    second_stage: bool = True,
     seed: int = 0,
     say: Callable[[str], None] = lambda _: None,
     on_problem: Callable[[Problem], None] | None = None,
@@ -37,6 +38,9 @@ def train(
         The number of molecules, drawn from the library, from which the method "oel" learns its embedding.
     calibration : float, default=0.1
         The fraction of the molecules that is held back to calibrate conformal sets, with one spectrum each; in [0, 1).
+    second_stage : bool, default=True
+        Whether to rank by probabilities of a second stage, which is learned from out-of-fold rankings and kept only if
+        it finds more true molecules there.
     seed : int, default=0
         The random seed.
     say : callable, default=lambda _: None
@@ -69,6 +73,7 @@ def train(
         method=method,
         n_unlabeled=unlabeled,
         calibration=calibration,
+        second_stage=second_stage,
         errors="raise" if on_problem is None else "skip",
         random_state=seed,
     )

@@ -95,6 +95,7 @@ def group_spectra(spectra: Sequence[Spectrum], by: str = "feature") -> list[list
     [[0, 2], [1], [3]]
     """
     validation.check_option(by, GROUPINGS, "by")
+    _check_spectra(spectra)
     identify = _IDENTIFIERS[by]
     groups: dict[Hashable, list[int]] = {}
     precursors: dict[Hashable, list[float]] = {}
@@ -129,7 +130,13 @@ def _find_precursor(mz: float | None, known: list[float]) -> int:
     return len(known) - 1
 
 
+def _check_spectra(spectra: Sequence[Spectrum]) -> None:
+    if not isinstance(spectra, list | tuple) or not all(isinstance(item, Spectrum) for item in spectra):
+        raise TypeError(f"spectra must be a list of Spectrum objects; got {spectra!r:.80}.")
+
+
 def _check_same_ion(spectra: Sequence[Spectrum]) -> None:
+    _check_spectra(spectra)
     if not len(spectra):
         raise ValueError("spectra must contain at least one spectrum; got none.")
     precursors = [spectrum.precursor_mz for spectrum in spectra if spectrum.precursor_mz is not None]

@@ -1,0 +1,96 @@
+"""Features of the candidates of a spectrum, from which the second stage computes their probabilities.
+
+- ``embedding``: minus half the squared distance in the output space.
+- ``reference``: 1 if the candidate has reference spectra, that is, training spectra of its fingerprint; else 0.
+- ``evidence``: the log-likelihood ratio of the best similarity with its reference spectra; 0 without them.
+- ``pull``: the similarity with the best reference spectrum; 0 without them. Training molecules attract predictions the
+  more, the more similar the spectra are, and the second stage can subtract it.
+- ``prior``: the score of the molecule without the spectrum (:class:`MoleculePrior`).
+- ``neighbors``: the mean Tanimoto similarity with the molecules of the ten most similar training spectra, weighted by
+  the similarity of the spectra, and ``neighbor``: the largest product of both similarities. References of the candidate
+  itself are left out.
+- ``explained``: the share of the peaks that fragments of the molecule explain, weighted by m/z times the square root of
+  the intensity and by exp(−cost/2) of the cheapest fragment, and ``explained_cheaply``: the same with exp(−cost).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psilearn import computing
+from psilearn.chem.metabolites.labeled_spectra import Bits
+from psilearn.chem.metabolites.reference_evidence import ReferenceEvidence
+from psilearn.chem.molecules.fragmentation import explanation_costs, fragment_molecule
+from psilearn.chem.spectra import Spectrum
+from psilearn.chem.spectrum_kernels import spectrum_kernel
+from psilearn.kernels import Kernel, Tanimoto
+
+Array = NDArray[np.float64]
+
+N_NEIGHBORS = 10
+MAX_NEIGHBORS = 50  # training spectra among which the largest product is found
+
+
+@dataclass(frozen=True)
+class References:
+    """The fingerprints of the molecules of n training spectra, by which candidates find their reference spectra."""
+
+    bits: Bits  # (n, b)
+
+    def __post_init__(self) -> None:
+        rows: dict[bytes, list[int]] = {}
+        for i, row in enumerate(self.bits):
+            rows.setdefault(row.tobytes(), []).append(i)
+        object.__setattr__(self, "_rows", rows)
+
+    def find(self, candidates: Bits) -> dict[int, list[int]]:
+        """Return the reference spectra of each candidate that has some."""
+        rows: dict[bytes, list[int]] = self._rows  # type: ignore[attr-defined]
+        found = ((i, rows.get(row.tobytes())) for i, row in enumerate(candidates))
+        return {i: spectra for i, spectra in found if spectra is not None}
+
+
+def compare(kernel: Kernel, A: Any, B: Any) -> Array:
+    """Return the matrix of a kernel as a NumPy array, also while a device computes."""
+    with computing("float64", None):
+        return np.asarray(kernel(A, B))
+
+
+def spectral_similarity(spectra: Sequence[Spectrum], references: Sequence[Spectrum]) -> Array:
+    """Return the mean cosine of the peaks and of the neutral losses, of shape (spectra, references)."""
+    return compare(spectrum_kernel(gamma=None), list(spectra), list(references))
+
+
+def reference_features(
+    candidates: Bits, similarity: Array, references: References, evidence: ReferenceEvidence
+) -> dict[str, Array]:
+    """Return the features of reference spectra, given the similarity of the query with all training spectra."""
+    has_reference, best = np.zeros(len(candidates)), np.zeros(len(candidates))
+    for candidate, spectra in references.find(candidates).items():
+        has_reference[candidate] = 1
+        best[candidate] = similarity[spectra].max()
+    return {"reference": has_reference, "evidence": has_reference * evidence(best), "pull": best}
+
+
+def neighbor_features(candidates: Bits, similarity: Array, references: References) -> dict[str, Array]:
+    """Return the similarity of candidates with the molecules of the most similar training spectra."""
+    nearest = np.argsort(-similarity, kind="stable")[:MAX_NEIGHBORS]
+    weights = np.maximum(similarity[nearest], 0)
+    tanimoto = compare(Tanimoto(packed=True), candidates, references.bits[nearest])
+    products = np.where(tanimoto >= 1, 0.0, tanimoto) * weights  # 1: references of the candidate itself
+    total = max(float(weights[:N_NEIGHBORS].sum()), np.finfo(float).tiny)
+    return {"neighbors": products[:, :N_NEIGHBORS].sum(axis=1) / total, "neighbor": products.max(axis=1)}
+
+
+def explained_intensity(spectrum: Spectrum, smiles: Sequence[str]) -> Array:
+    """Return how well fragments of each molecule explain the peaks, and how well cheap ones do: (molecules, 2)."""
+    weights = np.sqrt(spectrum.intensity) * spectrum.mz
+    weights = weights / weights.sum()
+    negative = (spectrum.adduct or "").rstrip("*.•").endswith("-")
+    costs = (explanation_costs(spectrum.mz, fragment_molecule(text), negative=negative) for text in smiles)
+    return np.array([(float(weights @ np.exp(-cost / 2)), float(weights @ np.exp(-cost))) for cost in costs])

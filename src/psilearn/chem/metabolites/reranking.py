@@ -1,0 +1,99 @@
+"""Rankings by the probabilities of the second stage, in the form of rankings by distances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psilearn.chem.metabolites.candidate_features import spectral_similarity
+from psilearn.chem.metabolites.second_stage import Candidates, Reranked, SecondStage, SmilesOf
+from psilearn.chem.molecules import CandidateLibrary
+from psilearn.chem.spectra import Spectrum
+from psilearn.conformal import threshold
+from psilearn.decoding import RankedCandidates
+from psilearn.decoding.ranked import is_within
+
+Array = NDArray[np.float64]
+
+TIE = 1e-9  # difference of log-probabilities below which candidates tie
+
+
+@dataclass(frozen=True)
+class RerankedCandidates:
+    """Candidates in the order of their probabilities, or of their distances."""
+
+    ranked: RankedCandidates
+    probabilities: Array | None = None  # (k,)  None if they are ranked by their distances
+    evidence: Array | None = None  # (k,)  log-likelihood ratio of reference spectra; NaN without them
+
+
+@dataclass(frozen=True)
+class Reranker:
+    """Ranks the candidates of spectra by the second stage."""
+
+    stage: SecondStage
+    anchors: Sequence[Spectrum]  # the training spectra
+    library: CandidateLibrary
+    k: int | None
+    ties: str
+    coverage: float
+
+    def rerank(
+        self, spectra: Sequence[Spectrum], rows: Sequence[slice], rankings: Iterator[RankedCandidates]
+    ) -> Iterator[RerankedCandidates]:
+        """Yield rankings by probability, given rankings of all candidates by distance."""
+        similarity = spectral_similarity(list(spectra), self.anchors)
+        for spectrum, part, similar, ranked in zip(spectra, rows, similarity, rankings, strict=True):
+            distances = np.empty(ranked.n_candidates)
+            distances[ranked.indices] = ranked.distances
+            candidates = Candidates(
+                spectrum, np.asarray(self.library.bits[part]), distances, similar, SmilesOf(self.library, part.start)
+            )
+            yield order_by_probability(
+                self.stage.rerank(candidates), ranked, distances, self.k, self.ties, self._limit()
+            )
+
+    def _limit(self) -> float | None:
+        """Return the largest level in a set; None if the second stage is not calibrated."""
+        scores = self.stage.calibration
+        return threshold(scores, self.coverage) if len(scores) else None
+
+
+def order_by_probability(
+    reranked: Reranked, ranked: RankedCandidates, distances: Array, k: int | None, ties: str, limit: float | None
+) -> RerankedCandidates:
+    """Return the k most probable candidates; margins are differences of log-probabilities."""
+    log_p = reranked.log_probabilities
+    order = np.lexsort((distances, -log_p))
+    sorted_p = log_p[order]
+    in_set = None if limit is None else is_within(reranked.levels[order], limit)
+    top = slice(0, k)
+    margins = np.append(-np.diff(sorted_p), np.inf)
+    return RerankedCandidates(
+        replace(
+            ranked,
+            indices=order[top],
+            distances=distances[order][top],
+            margins=np.where(margins < TIE, 0.0, margins)[top],
+            positions=_positions(sorted_p, ties)[top],
+            scores=reranked.levels[order][top],
+            in_set=None if in_set is None else in_set[top],
+            set_size=None if in_set is None else int(in_set.sum()),
+        ),
+        np.exp(sorted_p)[top],
+        reranked.evidence[order][top],
+    )
+
+
+def _positions(descending: Array, ties: str) -> Array:
+    """Return positions from 1; values that tie share the mean of their positions, the first or the last one."""
+    starts_anew = np.append(True, -np.diff(descending) >= TIE)
+    number = np.cumsum(starts_anew) - 1
+    first = np.flatnonzero(starts_anew)
+    last = np.append(first[1:], len(descending)) - 1
+    places: dict[str, Any] = {"expected": (first + last) / 2, "optimistic": first, "pessimistic": last}
+    return np.asarray(places[ties][number] + 1, dtype=np.float64)

@@ -1,0 +1,149 @@
+"""The second stage: features by loops, probabilities, evidence of several spectra per molecule, saving."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
+pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
+
+from psilearn.chem import spectrum_kernel
+from psilearn.chem.metabolites import MetaboliteIdentifier, rank_spectra, train
+from psilearn.chem.metabolites.candidate_features import explained_intensity
+from psilearn.chem.metabolites.saved_identifier import encode_identifier
+from psilearn.chem.metabolites.second_stage import FEATURES, MAX_FRAGMENTED, Candidates
+from psilearn.chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, MASSBANK_WEIGHTS, Fit, Query
+from psilearn.io import save_model
+from psilearn.kernels import Tanimoto
+from tests.chem.chemistry import smiles_list, spectra_of
+
+
+@pytest.fixture(scope="module")
+def several(library):
+    """A model of molecules with two spectra each, measured separately, and a third spectrum of each."""
+    chosen = [smiles_list()[i] for i in np.random.default_rng(1).permutation(len(smiles_list()))[:100]]
+    first, second, third = (spectra_of(chosen, seed=seed) for seed in (0, 1, 2))
+    identifier = train([*first, *second], library, method="iokr", calibration=0.25)
+    return identifier, third
+
+
+def test_probabilities_are_a_softmax_of_the_features(identifier, library, spectra):
+    stage, anchors = identifier.second_stage_, list(identifier.model_.regression_.anchors)
+    outputs = stage.maker.references.bits
+    for ranking in rank_spectra(identifier, spectra[:5], library, k=None):
+        order = np.argsort(ranking.rows)
+        bits = library.bits[np.sort(ranking.rows)]
+        similarity = spectrum_kernel(gamma=None)([ranking.spectrum], anchors)[0]
+        best = np.array(
+            [max((similarity[j] for j, o in enumerate(outputs) if (o == row).all()), default=0) for row in bits]
+        )
+        has_reference = np.array([any((o == row).all() for o in outputs) for row in bits])
+        near = np.argsort(-similarity, kind="stable")[:50]
+        tanimoto = np.asarray(Tanimoto(packed=True)(bits, outputs[near]))
+        products = np.where(tanimoto < 1, tanimoto, 0) * similarity[near]
+        features = {
+            "embedding": -0.5 * ranking.distances[order],
+            "reference": has_reference,
+            "evidence": has_reference * stage.maker.evidence(best),
+            "pull": best,
+            "prior": np.unpackbits(bits, axis=1) @ stage.maker.prior.weights,
+            "neighbors": products[:, :10].sum(axis=1) / similarity[near][:10].sum(),
+            "neighbor": products.max(axis=1),
+        }
+        assert ranking.n_candidates <= MAX_FRAGMENTED
+        explained = explained_intensity(ranking.spectrum, library.get_smiles(np.sort(ranking.rows)))
+        features["explained"], features["explained_cheaply"] = explained.T
+        scores = sum(stage.weights[name] * values for name, values in features.items())
+        expected = 0.7 * softmax(scores) + 0.3 * softmax(0.2 * scores)
+        np.testing.assert_allclose(ranking.probabilities[order], expected, atol=1e-8)
+
+
+def test_rankings_are_in_the_order_of_probabilities(identifier, library, spectra):
+    for ranking in rank_spectra(identifier, spectra[:30], library, k=None):
+        assert ranking.probabilities.sum() == pytest.approx(1)
+        assert (np.diff(ranking.probabilities) <= 1e-12).all()
+        assert (np.diff(ranking.ranks) >= 0).all()
+        assert ranking.in_set.tolist() == sorted(ranking.in_set, reverse=True)  # a prefix of the ranking
+        assert ranking.set_size == ranking.in_set.sum()
+        assert (ranking.in_set == (ranking.p_values > 0.1)).all()
+
+
+def test_evidence_is_learned_from_several_spectra_per_molecule(several, library):
+    identifier, third = several
+    stage = identifier.second_stage_
+    assert stage.maker.evidence != MASSBANK_EVIDENCE
+    assert stage.maker.evidence([0.95])[0] > 0 > stage.maker.evidence([0.05])[0]
+    trained = {row.tobytes() for row in stage.maker.references.bits}
+    hits = []
+    for spectrum, ranking in zip(third, rank_spectra(identifier, third, library, k=None), strict=True):
+        true = library.fingerprints([spectrum.smiles]).bits[0].tobytes()
+        assert (np.isfinite(ranking.evidence) == ranking.trained_on).all()
+        if true in trained:
+            hits.append(library.bits[ranking.rows[0]].tobytes() == true)
+    assert len(hits) > 50
+    assert np.mean(hits) > 0.9
+
+
+def test_one_spectrum_per_molecule_uses_the_evidence_of_massbank(identifier):
+    assert identifier.second_stage_.maker.evidence == MASSBANK_EVIDENCE
+
+
+def test_candidates_with_references_do_not_change_weights_where_all_molecules_are_new():
+    """They are never the truth there: without them, the other weights stay those of the remaining candidates."""
+    rng = np.random.default_rng(0)
+
+    def draw(n_references):
+        features = {name: rng.normal(size=6) for name in FEATURES}
+        features["reference"] = np.append(np.zeros(6 - n_references), np.ones(n_references))
+        candidates = Candidates(None, np.zeros((6, 1), dtype=np.uint8), None, None, None)
+        return Query(candidates, features, int(rng.integers(4)), 0, False)
+
+    queries = [draw(2) for _ in range(50)]
+    shorter = []
+    for query in queries:
+        features = {name: values[:4] for name, values in query.features.items()}
+        shorter.append(replace(query, candidates=replace(query.candidates, bits=np.zeros((4, 1))), features=features))
+    fit = Fit(("embedding", "prior"), MASSBANK_WEIGHTS)
+    assert fit.weights(queries) == pytest.approx(fit.weights(shorter))
+    assert {name: fit.weights(queries)[name] for name in MASSBANK_WEIGHTS} == MASSBANK_WEIGHTS
+    assert Fit(fit.names, {}).weights(queries) != pytest.approx(Fit(fit.names, {}).weights(shorter))
+
+
+def test_the_second_stage_is_saved(identifier, library, spectra, tmp_path):
+    identifier.save(tmp_path / "model")
+    loaded = MetaboliteIdentifier.load(tmp_path / "model")
+    for a, b in zip(*(rank_spectra(model, spectra[:10], library) for model in (identifier, loaded)), strict=True):
+        np.testing.assert_array_equal(a.rows, b.rows)
+        np.testing.assert_allclose(a.probabilities, b.probabilities)
+        np.testing.assert_allclose(a.evidence, b.evidence)
+        np.testing.assert_array_equal(a.in_set, b.in_set)
+
+
+def test_a_model_of_an_older_version_is_loaded(identifier, library, spectra, tmp_path):
+    """The notes and the parameters of version 0.1.0 do not mention a second stage."""
+    notes = encode_identifier(identifier).notes
+    del notes["second_stage"], notes["parameters"]["second_stage"]
+    save_model(identifier.model_, tmp_path / "model", notes=notes)
+    loaded = MetaboliteIdentifier.load(tmp_path / "model")
+    assert loaded.second_stage_ is None
+    ranking = next(rank_spectra(loaded, spectra[:1], library))
+    assert ranking.probabilities is None
+    assert (np.diff(ranking.distances) >= 0).all()
+
+
+def test_the_second_stage_can_be_left_out(library, spectra):
+    plain = MetaboliteIdentifier(method="iokr", second_stage=False, calibration=0).fit(spectra[:60], library)
+    assert plain.second_stage_ is None
+    with pytest.raises((TypeError, ValueError), match="second_stage"):
+        MetaboliteIdentifier(second_stage="yes").fit(spectra, library)
+
+
+def test_a_damaged_second_stage_is_rejected(identifier, tmp_path):
+    notes = encode_identifier(identifier).notes
+    for change, message in (({"outputs": [0, 1, 2]}, "3 references"), ({"prior": [1.0]}, "prior")):
+        damaged = {**notes, "second_stage": {**notes["second_stage"], **change}}
+        save_model(identifier.model_, tmp_path / message.split()[-1], notes=damaged)
+        with pytest.raises(ValueError, match=message):
+            MetaboliteIdentifier.load(tmp_path / message.split()[-1])
