@@ -9,6 +9,7 @@ import numpy as np
 
 from psilearn.experiments.competitors import WITHOUT_TORCH, has_torch
 from psilearn.experiments.experiment import Context, Experiment, Outcome, Part
+from psilearn.experiments.metabolite_evidence import EVIDENCE_CONFIG, run_evidence
 from psilearn.experiments.metabolite_folds import COVERAGES, run_fold
 from psilearn.experiments.metabolite_tables import Results
 from psilearn.experiments.metabolite_task import load_task
@@ -102,9 +103,20 @@ EXPERIMENT = Experiment(
     "formulas of fragments and losses, counted and weighted by square roots of intensities: the formula of the "
     "molecule explains peaks within 10 ppm or 0.002 Da. A fourth part has spectra of [M-H]- ions: the records of each "
     "molecule are merged, molecules that are not candidates are left out, and those that are in no fold are dealt to "
-    "the folds in the order of their InChIKeys. The last two parts are without SPEN.",
+    "the folds in the order of their InChIKeys. The last two parts are without SPEN. Two more parts learn a second "
+    "stage on inner splits, with reference spectra as evidence, where molecules may be known or new, and with folds "
+    "by scaffolds.",
     parts=(
         Part("massbank", "MassBank", run, CONFIG, QUICK, trial=False),
+        Part("massbank-evidence", "MassBank, second stage", run_evidence, EVIDENCE_CONFIG, QUICK, trial=False),
+        Part(
+            "massbank-scaffolds",
+            "MassBank, second stage, folds by scaffolds",
+            run_evidence,
+            {**EVIDENCE_CONFIG, "scaffolds": True},
+            QUICK,
+            trial=False,
+        ),
         Part("massbank-linear", "MassBank, without the Gaussian", run, {**CONFIG, **LINEAR}, QUICK, trial=False),
         Part("massbank-formulas", "MassBank, with formulas", run, {**CONFIG, **FORMULAS}, QUICK, trial=False),
         Part("massbank-negative", "MassBank, negative ions", run, {**CONFIG, **NEGATIVE}, QUICK, trial=False),

@@ -74,7 +74,7 @@ def load_task(context: Context) -> Task:
     is_protonated = config["adduct"] == "[M+H]+"
     data = load_metabolites() if is_protonated else load_merged_records(config["adduct"])
     fingerprints = Fingerprints(tuple(config["fingerprints"]))
-    library = _open_library(data.candidates, fingerprints, context)
+    library = open_library(data.candidates, fingerprints, context)
     context.log("fingerprints of unlabeled molecules")
     cache = cache_home() / "fingerprints"
     unlabeled = fingerprints(data.unlabeled.smiles, cache=cache, n_jobs=context.n_jobs or DEFAULT_JOBS)
@@ -107,7 +107,7 @@ def load_task(context: Context) -> Task:
     )
 
 
-def _open_library(candidates: MoleculeList, fingerprints: Fingerprints, context: Context) -> CandidateLibrary:
+def open_library(candidates: MoleculeList, fingerprints: Fingerprints, context: Context) -> CandidateLibrary:
     """Return the library of all candidates; build it if it is missing."""
     digest = hashlib.sha256("\n".join([fingerprints.identity, *candidates.smiles]).encode()).hexdigest()
     path = cache_home() / "libraries" / f"metabolite-candidates-{digest[:16]}"

@@ -1,0 +1,83 @@
+"""Reference evidence and the second stage: metabolite identification where molecules may be new or known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from psilearn.experiments.experiment import Context, Outcome
+from psilearn.experiments.metabolite_evidence_tables import EvidenceResults
+from psilearn.experiments.metabolite_rankings import RankedQuery, RankingPass
+from psilearn.experiments.metabolite_references import ReferenceTask, load_references
+from psilearn.experiments.metabolite_second_stage import learn_fold
+from psilearn.experiments.metabolite_splits import Split, inner_splits, mixed_split, new_split, scaffold_folds
+
+EVIDENCE_CONFIG: dict[str, Any] = {
+    "folds": [0, 1, 2, 3, 4],
+    "spectra": None,  # all
+    "fingerprints": ["morgan", "maccs"],
+    "output_gamma": 0.5,
+    "width": 0.005,  # Da
+    "gamma": 0.5,
+    "alpha": 1e-4,
+    "scaffolds": False,  # whether folds are formed by scaffolds
+}
+
+
+class EvidenceFolds:
+    """The outer folds of the experiment; queries of all folds are ranked in one pass when they are first needed."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    @cached_property
+    def task(self) -> ReferenceTask:
+        """The spectra and their kernels."""
+        return load_references(self.context)
+
+    @cached_property
+    def splits(self) -> dict[int, list[Split]]:
+        """The inner splits of each outer fold, followed by those of its tests."""
+        task, is_scaffold = self.task, self.context.config["scaffolds"]
+        fold = scaffold_folds(task, self.context.seed) if is_scaffold else task.fold
+        found = {}
+        for outer in self.context.config["folds"]:
+            tests = [new_split(fold, outer)] + ([] if is_scaffold else [mixed_split(task, fold, outer)])
+            found[outer] = [*inner_splits(task, fold, outer), *tests]
+        return found
+
+    @cached_property
+    def queries(self) -> dict[str, list[RankedQuery]]:
+        """The queries of all splits."""
+        splits = [split for part in self.splits.values() for split in part]
+        return RankingPass(self.task, self.context.config, self.context.log).rank(splits)
+
+    def run(self, outer: int) -> Mapping[str, Any]:
+        """Learn on the inner splits of an outer fold, and return the results of its tests."""
+        inner = [split for split in self.splits[outer] if not split.is_test]
+        learned = learn_fold([query for split in inner for query in self.queries[split.name]])
+        self.context.log(f"fold {outer}: {dict(learned.weights['second stage'])}")
+        results = dict(self._tests(outer, learned))
+        results["weights"] = np.array(list(learned.weights["second stage"].values()))
+        results["names"] = np.array(list(learned.weights["second stage"]))
+        results["log_ratios"] = np.array(learned.evidence.log_ratios)
+        return results
+
+    def _tests(self, outer: int, learned: Any) -> Iterator[tuple[str, Any]]:
+        for protocol in ("new", "mixed"):
+            queries = self.queries.get(f"{outer}-{protocol}")
+            if queries is not None:
+                for name, values in learned.evaluate(queries).items():
+                    yield f"{protocol}: {name}", values
+
+
+def run_evidence(context: Context) -> Outcome:
+    """Run the outer folds; results are means over all queries, each tested once."""
+    parts = EvidenceFolds(context)
+    numbers = context.config["folds"]
+    folds = [context.compute_once(f"fold-{number}", partial(parts.run, number)) for number in numbers]
+    results = EvidenceResults.join(folds)
+    return Outcome(results.rows(), results.notes(numbers), results.figures() if context.can_draw else {})

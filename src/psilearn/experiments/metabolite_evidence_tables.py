@@ -1,0 +1,168 @@
+"""Rows, notes and figures of the experiment on reference evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from psilearn.experiments.experiment import Array, CaptionedFigures, figure_of
+from psilearn.experiments.metabolite_second_stage import COVERAGES, SECOND_STAGE
+from psilearn.experiments.protocol import quote_name
+from psilearn.experiments.result_rows import Metric, Row
+from psilearn.metrics import Mean, TruthPositions, mean_reciprocal_rank, top_k_accuracy
+from psilearn.plotting import plot_curves
+
+Mask = npt.NDArray[np.bool_]
+
+TOP_K = {k: Metric(f"top-{k}, %", "higher", 1) for k in (1, 5, 10, 20)}
+MRR = Metric("MRR@25, %", "higher", 1)
+MIN_CANDIDATES = 20
+LIBRARY_SEARCH = "weighted library search"
+N_BINS = 10
+
+
+@dataclass(frozen=True)
+class EvidenceResults:
+    """The arrays of all test queries, by protocol and name."""
+
+    values: Mapping[str, Mapping[str, Array]]  # protocol → name → (q,)
+    folds: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def join(cls, folds: Sequence[Mapping[str, Any]]) -> EvidenceResults:
+        """Join the results of the folds."""
+        values: dict[str, dict[str, Array]] = {}
+        for key in folds[0]:
+            protocol, separator, name = key.partition(": ")
+            if separator:
+                joined = np.concatenate([np.asarray(fold[key], dtype=np.float64) for fold in folds])
+                values.setdefault(protocol, {})[name] = joined
+        return cls(values, folds)
+
+    @property
+    def methods(self) -> list[str]:
+        """The names of the methods."""
+        return [name.removeprefix("nearer ") for name in self.values["new"] if name.startswith("nearer ")]
+
+    def positions(self, protocol: str, method: str) -> TruthPositions:
+        """Return the positions of the true molecules."""
+        values = self.values[protocol]
+        return TruthPositions(values[f"nearer {method}"], values[f"tied {method}"])
+
+    def subsets(self) -> dict[str, tuple[str, Mask]]:
+        """Return the subsets of at least two queries: protocol and mask by label."""
+        new = self.values["new"]
+        found = {
+            "all molecules new": ("new", new["candidates"] > 0),
+            f"all new, at least {MIN_CANDIDATES} candidates": ("new", new["candidates"] >= MIN_CANDIDATES),
+            "all new, formula of a training molecule": ("new", new["shares"] > 0),
+        }
+        if "mixed" in self.values:
+            mixed = self.values["mixed"]
+            share = np.mean(mixed["known"])
+            found |= {
+                f"mixed, {share:.0%} known molecules": ("mixed", mixed["candidates"] > 0),
+                "mixed, the known molecules": ("mixed", mixed["known"] > 0),
+                "mixed, the new molecules": ("mixed", mixed["known"] == 0),
+            }
+        return {label: subset for label, subset in found.items() if np.sum(subset[1]) > 1}
+
+    def rows(self) -> list[Row]:
+        """Return the rows of all subsets, methods and metrics."""
+        rows = []
+        for label, (protocol, mask) in self.subsets().items():
+            for metric, values in self._metrics(protocol).items():
+                for method, examples in values.items():
+                    mean = Mean(100 * examples[mask])
+                    rows.append(Row(label, method, metric, float(mean), mean.standard_error))
+        return rows
+
+    def _metrics(self, protocol: str) -> dict[Metric, dict[str, Array]]:
+        """Return one value per query for each metric and method."""
+        positions = {method: self.positions(protocol, method) for method in self.methods}
+        n = self.values[protocol]["candidates"]
+        found: dict[Metric, dict[str, Array]] = {}
+        for k, metric in TOP_K.items():
+            found[metric] = {method: top_k_accuracy(place, k).values for method, place in positions.items()}
+            found[metric]["chance"] = np.minimum(k, n) / n
+        found[MRR] = {method: mean_reciprocal_rank(place).values for method, place in positions.items()}
+        return found
+
+    def notes(self, fold_numbers: Sequence[int]) -> list[str]:
+        """Return notes on differences, coverage, calibration and weights."""
+        return [
+            *(self._difference(reference) for reference in (LIBRARY_SEARCH, "IOKR")),
+            *(self._coverage(label, protocol, mask) for label, (protocol, mask) in self.subsets().items()),
+            self._reliability(),
+            *self._weights(fold_numbers),
+        ]
+
+    def _difference(self, reference: str) -> str:
+        texts = []
+        for k in TOP_K:
+            ours, theirs = (
+                top_k_accuracy(self.positions("new", method), k).values for method in (SECOND_STAGE, reference)
+            )
+            mean = Mean(100 * (ours - theirs))
+            texts.append(f"top-{k} {mean:+.2f} ± {mean.standard_error:.2f}")
+        names, n = f"{quote_name(SECOND_STAGE)} minus {quote_name(reference)}", len(self.values["new"]["candidates"])
+        return f"{names}, paired over {n} new molecules: {', '.join(texts)}."
+
+    def _coverage(self, label: str, protocol: str, mask: Mask) -> str:
+        values, texts = self.values[protocol], []
+        for coverage in COVERAGES:
+            shown = []
+            for kind in ("adaptive", "plain"):
+                covered = np.mean(values[f"covered {kind} {coverage}"][mask])
+                size = values[f"size {kind} {coverage}"][mask]
+                shown.append(f"{covered:.1%} with {np.mean(size):.1f} molecules (median {np.median(size):.0f}) {kind}")
+            texts.append(f"{coverage:.0%} requested, {' and '.join(shown)}")
+        return f"Conformal sets, {label}: {'; '.join(texts)}."
+
+    def _bins(self) -> list[tuple[float, float, int]]:
+        """Return mean confidence, share of correct first places, and number of queries of bins of confidence."""
+        protocol = self.values.get("mixed", self.values["new"])
+        confidence, right = protocol["confidence"], protocol["right"]
+        number = np.minimum((N_BINS * confidence).astype(int), N_BINS - 1)
+        return [
+            (float(confidence[number == i].mean()), float(right[number == i].mean()), int(np.sum(number == i)))
+            for i in range(N_BINS)
+            if np.any(number == i)
+        ]
+
+    def _reliability(self) -> str:
+        bins = self._bins()
+        total = sum(count for *_, count in bins)
+        error = sum(count * abs(mean - share) for mean, share, count in bins) / total
+        texts = "; ".join(f"{mean:.2f} → {share:.2f} ({count})" for mean, share, count in bins)
+        return (
+            f"Probability of the first molecule → how often it is right (number): {texts}. Mean difference {error:.3f}."
+        )
+
+    def _weights(self, fold_numbers: Sequence[int]) -> list[str]:
+        notes = []
+        for number, fold in zip(fold_numbers, self.folds, strict=True):
+            weights = ", ".join(f"{n} {w:.3g}" for n, w in zip(fold["names"], fold["weights"], strict=True))
+            ratios = ", ".join(f"{value:.2f}" for value in fold["log_ratios"])
+            notes.append(
+                f"Fold {number}: weights {weights}; evidence at similarities 0.025, 0.075, …, 0.975: {ratios}."
+            )
+        return notes
+
+    def figures(self) -> CaptionedFigures:
+        """Return the reliability of probabilities and the top-k curves."""
+        bins = self._bins()
+        means = [mean for mean, *_ in bins]
+        ax = plot_curves(means, {SECOND_STAGE: [share for _, share, _ in bins], "exact": means}, "probability", "right")
+        ks = [1, 2, 3, 5, 7, 10, 15, 20, 30, 50]
+        shown = [name for name in self.methods if not name.startswith("without")]
+        curves = {name: [100 * float(top_k_accuracy(self.positions("new", name), k)) for k in ks] for name in shown}
+        top = plot_curves(ks, curves, "k", "truth among the k first, %", highlight=SECOND_STAGE)
+        return {
+            "reliability": (figure_of(ax), "How often the first molecule is right, by its probability."),
+            "top-k": (figure_of(top), "How often the true molecule is among the first k, all molecules new."),
+        }

@@ -1,0 +1,97 @@
+"""The experiment on reference evidence, on small molecules with artificial spectra."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.utils import Bunch
+
+pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
+pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
+
+from psilearn import IOKR
+from psilearn.chem.molecules import MoleculeList
+from psilearn.decoding import PerExampleCandidates
+from psilearn.experiments import metabolite_references
+from psilearn.experiments.experiment import Context
+from psilearn.experiments.metabolite_evidence import EVIDENCE_CONFIG, EvidenceFolds, run_evidence
+from psilearn.experiments.metabolite_splits import inner_splits, mixed_split, new_split, scaffold_folds
+from psilearn.kernels import Gaussian, GaussianTanimoto, Precomputed, uniform
+from tests.chem.chemistry import different_smiles, spectra_of
+
+
+@pytest.fixture
+def context(monkeypatch, tmp_path):
+    monkeypatch.setenv("PSILEARN_CACHE", str(tmp_path / "cache"))
+    everything = different_smiles()
+    order = np.random.default_rng(0).permutation(len(everything))
+    chosen = order[:150]
+    keys = np.array([f"k{i}" for i in chosen])
+    smiles = [everything[i] for i in chosen]
+    data = Bunch(
+        spectra=spectra_of(smiles),
+        inchikeys=keys,
+        fold=np.arange(150) % 5,
+        candidates=MoleculeList([everything[i] for i in order], [f"k{i}" for i in order]),
+    )
+    records, names = [], []
+    for seed, instrument in ((1, "A"), (2, "B")):
+        for spectrum, key in zip(spectra_of(smiles, seed=seed)[:120], keys, strict=False):
+            records.append(replace(spectrum, metadata={"instrument": instrument}))
+            names.append(key)
+    monkeypatch.setattr(metabolite_references, "load_metabolites", lambda: data)
+    other = Bunch(spectra=records, inchikeys=np.array(names))
+    monkeypatch.setattr(metabolite_references, "load_metabolite_records", lambda: other)
+    config = {**EVIDENCE_CONFIG, "folds": [0]}
+    return Context(config, seed=0, n_jobs=1, log=lambda _: None, scratch=tmp_path)
+
+
+def test_splits_keep_new_molecules_out_of_the_training(context):
+    task = EvidenceFolds(context).task
+    assert task.has_reference.sum() == 120
+    inner = list(inner_splits(task, task.fold, 0))
+    assert sorted(np.concatenate([split.new for split in inner])) == np.flatnonzero(task.fold != 0).tolist()
+    for split in (*inner, new_split(task.fold, 0), mixed_split(task, task.fold, 0)):
+        assert not set(split.new) & set(split.train)
+        assert set(split.known) <= set(split.train)
+        assert not set(split.query_spectra(task)) & set(split.training_spectra(task))
+        assert len(split.molecules) == len(split.is_known) == len(split.query_spectra(task))
+    assert not any(set(split.molecules) & set(np.flatnonzero(task.fold == 0)) for split in inner)
+
+
+def test_folds_of_scaffolds_share_no_scaffold(context):
+    task = EvidenceFolds(context).task
+    fold = scaffold_folds(task, 0)
+    for name in set(task.scaffold) - {""}:
+        assert len(set(fold[task.scaffold == name])) == 1
+    assert metabolite_references.find_scaffold("CCOc1ccccc1") == "c1ccccc1"
+    assert metabolite_references.find_scaffold("CCO") == ""
+
+
+def test_the_first_stage_is_input_output_kernel_regression(context):
+    folds = EvidenceFolds(context)
+    task, split = folds.task, folds.splits[0][-2]
+    kernel = Gaussian(gamma=0.5, base=uniform([Precomputed(matrix) for matrix in task.kernels.values()]))
+    model = IOKR(kernel, GaussianTanimoto(packed=True), alpha=1e-4).fit(split.train, task.bits[split.train])
+    for query in folds.queries[split.name][:5]:
+        candidates = PerExampleCandidates([task.candidate_bits(query.molecule)])
+        ranked = next(model.rank_candidates(np.array([query.molecule]), candidates))
+        distances = query.candidates.distances[ranked.indices]
+        np.testing.assert_allclose(distances - distances[0], ranked.distances - ranked.distances[0], atol=1e-4)
+
+
+def test_all_methods_and_protocols_have_rows(context):
+    outcome = run_evidence(context)
+    values = {(row.dataset, row.method, row.metric.name): row.value for row in outcome.rows}
+    labels = {key[0] for key in values}
+    assert {"all molecules new", "mixed, 80% known molecules", "mixed, the known molecules"} <= labels
+    top = {key[1]: value for key, value in values.items() if (key[0], key[2]) == ("all molecules new", "top-1, %")}
+    assert {"second stage", "IOKR", "weighted library search", "nearest spectrum", "chance", "molecule prior"} <= set(
+        top
+    )
+    assert top["second stage"] > 1.5 * top["chance"]
+    known = values["mixed, the known molecules", "second stage", "top-1, %"]
+    assert known >= values["mixed, the known molecules", "IOKR, never a training molecule", "top-1, %"]
+    assert any("Conformal sets, all molecules new" in note for note in outcome.notes)
+    again = run_evidence(replace(context, log=pytest.fail))  # finished folds are read from the scratch folder
+    assert [row.value for row in again.rows] == [row.value for row in outcome.rows]
