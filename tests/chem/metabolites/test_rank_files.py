@@ -15,8 +15,9 @@ pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 from psilearn.chem.metabolites import Query, rank_report, report_index
 from psilearn.chem.metabolites.csv_table import format_table
 from psilearn.chem.metabolites.mztab import format_mztab
+from psilearn.chem.metabolites.peak_support import find_support
 from psilearn.chem.metabolites.rank_files import RankFiles, write_rankings
-from psilearn.chem.spectra import Problem
+from psilearn.chem.spectra import Problem, Spectrum
 
 
 def with_fields(spectrum, number):
@@ -129,7 +130,7 @@ def test_a_long_report_has_an_index_by_confidence_and_pages(rankings, library, t
                 numbers.append((pages.index(page), int(anchor[1:])))
     order = [number for _, number in sorted(numbers[:7], key=lambda item: item[0])]
     ordered = [rankings[number - 1] for number in order]
-    keys = [(ranking.n_candidates == 1, -(ranking.confidence or 0.0)) for ranking in ordered]
+    keys = [(ranking.n_candidates == 1, -ranking.probabilities[0]) for ranking in ordered]
     assert sorted(order) == list(range(1, 8)) and keys == sorted(keys)
     sections = [(folder / f"spectra-000{i}.html").read_text(encoding="utf-8").count("<section") for i in range(1, 5)]
     assert sections == [2, 2, 2, 1]
@@ -174,8 +175,29 @@ def test_peaks_that_support_a_molecule_are_marked(rankings, library, tmp_path):
     assert text.count('<use href="#p1"/>') == len(ranking.rows) and text.count('id="p1"') == 1
 
 
+@pytest.mark.parametrize(
+    ("adduct", "shift", "expected"),
+    [("[M+H]+", 1.00728, [True, False]), ("[M-H]-", -1.00728, [True, False]), ("[M+Na]+", 1.00728, [True, True])],
+)
+def test_a_peak_supports_the_isomer_of_which_it_is_a_part(adduct, shift, expected):
+    """Pentylbenzene loses its chain; pentamethylbenzene has no part with enough hydrogen. With Na, formulas decide."""
+    chain = 70.07825  # C5H10
+    spectrum = Spectrum([chain + shift], [1.0], 149.13, adduct)
+    found = [find_support(spectrum, smiles, "C11H16")[0] for smiles in ("CCCCCc1ccccc1", "Cc1cc(C)c(C)c(C)c1C")]
+    assert found == expected
+
+
+def test_spectra_are_ordered_by_probability_or_else_by_confidence(rankings, library):
+    plain = [replace(ranking, probabilities=None, n_candidates=9) for ranking in rankings]
+    entries = [report_index.Entry.of(i, ranking, library, 0) for i, ranking in enumerate(plain, 1)]
+    confidences = [entry.confidence or 0.0 for entry in report_index.order_by_confidence(entries)]
+    assert confidences == sorted(confidences, reverse=True)
+    chosen = [entry._replace(probability=entry.number / 10) for entry in entries]
+    assert [entry.number for entry in report_index.order_by_confidence(chosen)] == list(range(7, 0, -1))
+
+
 def test_an_uncalibrated_model_is_ordered_by_margin(rankings, library):
-    bare = [replace(ranking, p_values=None, set_size=None) for ranking in rankings]
+    bare = [replace(ranking, p_values=None, probabilities=None, set_size=None) for ranking in rankings]
     entries = [report_index.Entry.of(i, ranking, library, 0) for i, ranking in enumerate(bare, 1)]
     keys = [(entry.n_candidates == 1, -entry.margin) for entry in report_index.order_by_confidence(entries)]
     assert keys == sorted(keys)

@@ -82,7 +82,7 @@ def format_section(ranking: Ranking, library: CandidateLibrary, number: int) -> 
 
 def _format_card(ranking: Ranking, i: int, peaks: str, smiles: str, name: str, formula: str) -> str:
     """Return the structure of the i-th ranked molecule with its rank, distance and the peaks that support it."""
-    margin = "" if np.isinf(ranking.margins[i]) else f", next {ranking.margins[i]:+.4f}"
+    score = _format_score(ranking, i)
     title = f"<b>{escape(name)}</b> " if name else ""
     picture = draw_svg(smiles) or "<p>(cannot be drawn)</p>"
     attribute = ' class="in-set"' if ranking.in_set[i] else ""
@@ -91,10 +91,18 @@ def _format_card(ranking: Ranking, i: int, peaks: str, smiles: str, name: str, f
     share = float(spectrum.intensity[supporting].sum() / spectrum.intensity.sum())
     return f"""<li{attribute}>
 {picture}
-<p>rank {ranking.ranks[i]:g} · distance {ranking.distances[i]:.4f}{margin}</p>
+<p>rank {ranking.ranks[i]:g} · {score}</p>
 <p>{title}{escape(formula)}{" · trained on" if ranking.trained_on[i] else ""}</p>
 {draw_support(spectrum, supporting, peaks)}
 <p>explains {int(supporting.sum())} peaks, {share:.0%} of the intensity</p>
 <p><code>{escape(smiles)}</code></p>
 </li>
 """
+
+
+def _format_score(ranking: Ranking, i: int) -> str:
+    """Return the probability of the i-th molecule, or its distance and how much farther the next one is."""
+    if ranking.probabilities is not None:
+        return f"probability {ranking.probabilities[i]:.3f} · distance {ranking.distances[i]:.4f}"
+    margin = "" if np.isinf(ranking.margins[i]) else f", next {ranking.margins[i]:+.4f}"
+    return f"distance {ranking.distances[i]:.4f}{margin}"

@@ -5,12 +5,27 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from psilearn.chem.molecules import Adduct
+from psilearn.chem.molecules.fragmentation import explanation_costs, fragment_molecule
 from psilearn.chem.molecules.subformulas import annotate_peaks
 from psilearn.chem.spectra import Spectrum
 
 
 def find_support(spectrum: Spectrum, smiles: str, formula: str, ppm: float = 10.0) -> NDArray[np.bool_]:
-    """Return which peaks a part of the formula explains as a fragment, of shape (peaks,)."""
+    """Return which peaks a fragment of the molecule explains, of shape (peaks,).
+
+    Fragments of [M+H]+ and [M-H]- are the parts of the structure after one or two cuts through bonds. Those of other
+    ions, and of molecules that are too large to be cut, are the parts of the formula.
+    """
+    fragments = fragment_molecule(smiles)
+    charge = _proton_charge(spectrum.adduct)
+    if charge and len(fragments.masses):
+        return np.isfinite(explanation_costs(spectrum.mz, fragments, negative=charge < 0, ppm=ppm))
     supporting = np.zeros(len(spectrum), dtype=bool)
     supporting[annotate_peaks(spectrum.mz, formula, spectrum.adduct, ppm=ppm, floor=0.002).peaks] = True
     return supporting
+
+
+def _proton_charge(adduct: str | None) -> int:
+    """Return 1 for [M+H]+ and spectra without adduct, −1 for [M-H]-, and 0 for other ions."""
+    return {None: 1, "[M+H]+": 1, "[M-H]-": -1}.get(adduct if adduct is None else str(Adduct.parse(adduct)), 0)

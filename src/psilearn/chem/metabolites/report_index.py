@@ -15,6 +15,10 @@ from psilearn.chem.spectra import Problem
 
 MAX_PROBLEMS = 1000  # that are listed
 CONFIDENT = 0.9
+COLUMNS = (
+    *("spectrum", "feature", "precursor", "s", "first molecule", "formula"),
+    *("probability", "confidence", "set", "candidates"),
+)
 
 
 class Entry(NamedTuple):
@@ -25,8 +29,9 @@ class Entry(NamedTuple):
     feature: str
     precursor: str
     seconds: str
-    molecule: str  # name or SMILES of the nearest one
+    molecule: str  # name or SMILES of the first one
     formula: str
+    probability: float | None  # of the first molecule; None without a second stage
     confidence: float | None  # None also for the only candidate, which had no competitor
     margin: float
     set_size: int | None
@@ -47,6 +52,7 @@ class Entry(NamedTuple):
             seconds=retention_seconds(spectrum),
             molecule=(names[0] or library.get_smiles(rows)[0]) if rows else "",
             formula=formulas[0] if rows else "",
+            probability=None if ranking.probabilities is None or not rows else float(ranking.probabilities[0]),
             confidence=ranking.confidence if ranking.n_candidates > 1 else None,
             margin=float(ranking.margins[0]) if rows else 0.0,
             set_size=ranking.set_size,
@@ -106,18 +112,21 @@ class Summary(NamedTuple):
 
 
 def order_by_confidence(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the entries from the most to the least confident; without confidence, by the margin of the nearest.
+    """Return the entries by the probability of the first molecule, else by confidence, else by its margin.
 
     Spectra with one candidate come last: nothing was compared.
     """
-    return sorted(entries, key=lambda entry: (entry.n_candidates == 1, -(entry.confidence or 0.0), -entry.margin))
+
+    def key(entry: Entry) -> tuple[bool, float, float, float]:
+        return entry.n_candidates == 1, -(entry.probability or 0.0), -(entry.confidence or 0.0), -entry.margin
+
+    return sorted(entries, key=key)
 
 
 def format_index(entries: Sequence[Entry], page_link: Callable[[int], str]) -> str:
     """Return a table with one line per spectrum; ``page_link`` returns the address of a page, "" for the same one."""
     rows = "".join(_format_entry(entry, page_link(entry.page)) for entry in entries)
-    names = ("spectrum", "feature", "precursor", "s", "nearest molecule", "formula", "confidence", "set", "candidates")
-    columns = "".join(f"<th>{name}</th>" for name in names)
+    columns = "".join(f"<th>{name}</th>" for name in COLUMNS)
     return f'<table class="index">\n<thead><tr>{columns}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n'
 
 
@@ -136,10 +145,12 @@ def format_problems(problems: Sequence[Problem]) -> str:
 def _format_entry(entry: Entry, page: str) -> str:
     confidence = "" if entry.confidence is None else f"{entry.confidence:.3f}"
     confidence = "only candidate" if entry.n_candidates == 1 else confidence
+    probability = "" if entry.probability is None else f"{entry.probability:.3f}"
     set_size = "" if entry.set_size is None else f"{entry.set_size:,}{' *' if entry.by_mass else ''}"
-    values = (entry.feature, entry.precursor, entry.seconds, entry.molecule, entry.formula, confidence, set_size)
+    values = (entry.feature, entry.precursor, entry.seconds, entry.molecule, entry.formula)
+    numbers = (probability, confidence, set_size, f"{entry.n_candidates:,}")
     cells = "".join(
         f"<td{' class=molecule' if value is entry.molecule else ''}>{escape(value)}</td>"
-        for value in (*values, f"{entry.n_candidates:,}")
+        for value in (*values, *numbers)
     )
     return f'<tr><td><a href="{page}#s{entry.number}">{escape(entry.name)}</a></td>{cells}</tr>\n'

@@ -26,6 +26,7 @@ COLUMNS = (
     "mappingFeatureId",
     "psilearnSpectrum",
     "psilearnDistance",
+    "psilearnProbability",
     "psilearnPValue",
     "psilearnInSet",
 )
@@ -51,9 +52,11 @@ class SiriusTable:
             inchi, key = compute_inchi(smiles)
             molecule = (str(i + 1), formula, spectrum.adduct or "", key.partition("-")[0], inchi, name, smiles)
             feature = (precursor_text(spectrum), retention_seconds(spectrum), feature_id(spectrum) or str(number))
+            probability = "" if ranking.probabilities is None else f"{ranking.probabilities[i]:.6f}"
             p_value = "" if ranking.p_values is None else f"{ranking.p_values[i]:.6f}"
             in_set = "" if ranking.set_size is None else str(bool(ranking.in_set[i])).lower()
-            self._write((*molecule, *feature, spectrum.name, f"{ranking.distances[i]:.6f}", p_value, in_set))
+            scores = (f"{ranking.distances[i]:.6f}", probability, p_value, in_set)
+            self._write((*molecule, *feature, spectrum.name, *scores))
 
     def _write(self, values: tuple[str, ...]) -> None:
         """Write a line; in texts, tabs and line ends become spaces."""
