@@ -56,6 +56,7 @@ def _encode_candidates(ranking: Ranking, library: CandidateLibrary) -> list[dict
         "distance": to_json_numbers(ranking.distances),
         "margin": to_json_numbers(ranking.margins),
         "p_value": [None] * len(rows) if ranking.p_values is None else to_json_numbers(ranking.p_values),
+        "probability": [None] * len(rows) if ranking.probabilities is None else to_json_numbers(ranking.probabilities),
         "in_set": [None] * len(rows) if ranking.set_size is None else ranking.in_set.tolist(),
         "trained_on": ranking.trained_on.tolist(),
     }

@@ -12,6 +12,7 @@ pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 from psilearn.chem import spectrum_kernel
 from psilearn.chem.metabolites import MetaboliteIdentifier, rank_spectra, train
 from psilearn.chem.metabolites.candidate_features import explained_intensity
+from psilearn.chem.metabolites.csv_table import to_rows
 from psilearn.chem.metabolites.saved_identifier import encode_identifier
 from psilearn.chem.metabolites.second_stage import FEATURES, MAX_FRAGMENTED, Candidates
 from psilearn.chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, MASSBANK_WEIGHTS, Fit, Query
@@ -68,6 +69,16 @@ def test_rankings_are_in_the_order_of_probabilities(identifier, library, spectra
         assert ranking.in_set.tolist() == sorted(ranking.in_set, reverse=True)  # a prefix of the ranking
         assert ranking.set_size == ranking.in_set.sum()
         assert (ranking.in_set == (ranking.p_values > 0.1)).all()
+
+
+def test_tables_and_pages_show_probabilities(identifier, library, spectra, tmp_path):
+    rankings = list(rank_spectra(identifier, spectra[:8], library, k=3))
+    for number, ranking in enumerate(rankings, 1):
+        rows = to_rows(number, ranking, library)
+        assert [float(row["probability"]) for row in rows] == pytest.approx(ranking.probabilities, abs=1e-6)
+        assert [row["evidence"] != "" for row in rows] == ranking.trained_on.tolist()
+    plain = to_rows(1, replace(rankings[0], probabilities=None, evidence=None), library)
+    assert {(row["probability"], row["evidence"]) for row in plain} == {("", "")}
 
 
 def test_evidence_is_learned_from_several_spectra_per_molecule(several, library):
