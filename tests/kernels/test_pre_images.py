@@ -69,6 +69,7 @@ def test_a_shift_is_a_small_distance_with_a_width():
         (lambda: pre_image(Linear(), [[1.0]], [[np.nan]]), "weights"),
         (lambda: Curves([0, 1])([[1.0, 2.0, 3.0]]), "grid has 2 points, but A has 3 columns"),
         (lambda: Curves([0, 1, 1])([[1.0, 2.0, 3.0]]), "grid must be ascending"),
+        (lambda: Curves([0, 1e308])([[1.0, 2.0]]), "grid contains numbers beyond 1e\\+100"),
         (lambda: Curves(width=-1)([[1.0, 2.0]]), "width"),
         (lambda: Curves(width=1.0)(np.ones((1, 5001))), "A width needs at most 5000 points"),
         (lambda: Curves()([[1.0, np.nan]]), "A contains NaN"),

@@ -12,7 +12,7 @@ from psilearn._utils import validation
 from psilearn._utils.samples import Samples
 from psilearn.kernels.feature_kernel import FeatureKernel
 from psilearn.kernels.inner_products import combine_rows
-from psilearn.kernels.row_kernel import check_rows
+from psilearn.kernels.row_kernel import MAX_NUMBER, check_rows
 
 MAX_POINTS = 5000  # of a grid with a width, whose matrix is decomposed
 
@@ -67,6 +67,8 @@ class Curves(FeatureKernel):
             points = validation.check_array_of_numbers(self.grid, "grid", ndim=1)
         if len(points) != n_points:
             raise ValueError(f"grid has {len(points)} points, but {name} has {n_points} columns, one per point.")
+        if np.abs(points).max() > MAX_NUMBER:
+            raise ValueError(f"grid contains numbers beyond {MAX_NUMBER:g}: scale it.")
         if (np.diff(points) <= 0).any():
             raise ValueError(f"grid must be ascending, without equal points; got {points!r:.80}.")
         if self.width is not None and validation.check_positive(self.width, "width") and n_points > MAX_POINTS:
@@ -79,7 +81,8 @@ class Curves(FeatureKernel):
         weights = _trapezoid_weights(points)
         if self.width is None:
             return A * np.sqrt(weights)
-        smoothing = np.exp(-((points[:, None] - points) ** 2) / (2 * float(self.width) ** 2))
+        with np.errstate(over="ignore"):  # of points that are very far from each other: exp(−∞) = 0
+            smoothing = np.exp(-(((points[:, None] - points) / float(self.width)) ** 2) / 2)
         values, vectors = np.linalg.eigh(smoothing)
         return (A * weights) @ (vectors * np.sqrt(np.maximum(values, 0)))
 

@@ -150,6 +150,7 @@ def test_wide_collections_are_counted_in_parts(monkeypatch):
         (Substrings(2, n_features=2**30), ["ab"], "n_features=1073741824, but at most"),
         (Substrings(2, min_length=3), ["ab"], "min_length=3 must not exceed max_length=2"),
         (Substrings(0), ["ab"], "max_length"),
+        (Substrings(10**30), ["ab"], "max_length=10+ must be at most 1000"),
         (Substrings(normalize=1), ["ab"], "normalize"),
         (Substrings(idf="yes"), ["ab"], "idf"),
         (Substrings(base=Linear), ["ab"], "base of Substrings must be a kernel"),

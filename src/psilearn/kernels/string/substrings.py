@@ -15,6 +15,8 @@ from psilearn.kernels.string.columns import PatternColumns, pattern_keys
 from psilearn.kernels.string.string_kernel import Occurrences, StringKernel
 from psilearn.kernels.string.tokens import TokenRows
 
+MAX_LENGTH = 1000  # of substrings
+
 
 class Substrings(StringKernel):
     """The spectrum kernel of strings: φ(a) counts the substrings of ``min_length`` to ``max_length`` characters.
@@ -91,6 +93,8 @@ class Substrings(StringKernel):
 
     def _lengths(self) -> range:
         longest = validation.check_count(self.max_length, "max_length")
+        if longest > MAX_LENGTH:
+            raise ValueError(f"max_length={longest} must be at most {MAX_LENGTH}.")
         shortest = longest if self.min_length is None else validation.check_count(self.min_length, "min_length")
         if shortest > longest:
             raise ValueError(f"min_length={shortest} must not exceed max_length={longest}.")
