@@ -1,6 +1,7 @@
 """A real process of the command ``psilearn serve``."""
 
 import json
+import logging
 import re
 import signal
 import socket
@@ -34,6 +35,15 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("serve") / "rows"
     save_model(rows_problem()[2], path)
     return path
+
+
+@pytest.fixture(autouse=True)
+def original_logs():
+    """Remove the log that a command writes to the standard error of its test."""
+    yield
+    for name in ("psilearn.serve", "uvicorn"):
+        logging.getLogger(name).handlers.clear()
+        logging.getLogger(name).propagate = True
 
 
 @contextmanager
