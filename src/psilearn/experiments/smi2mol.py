@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -24,6 +26,7 @@ METRICS = {
     False: Metric("graph edit distance, without bond orders", "lower", 3),
     True: Metric("graph edit distance, with bond orders", "lower", 3),
 }
+DECODERS = ("", ", local search")
 EXACT = Metric("molecules found exactly, %", "higher", 1)
 SOURCE = "El Ahmad, Yang, Laforgue and d'Alché-Buc, Deep Sketched Output Kernel Regression, ECML 2024"
 PUBLISHED: dict[str, tuple[float, float | None]] = {
@@ -174,31 +177,54 @@ def decode(model: Any, molecules: Molecules, n_starts: int, n_jobs: int | None) 
     start = perf_counter()
     found = local_search(Z, model.candidates_, edits, n_starts=n_starts, n_jobs=n_jobs)
     searched = perf_counter() - start
-    return {
-        "": Decoded.of(molecules.graphs, nearest, seconds, n_jobs),
-        ", local search": Decoded.of(molecules.graphs, found.outputs, searched, n_jobs),
-    }
+    results = (
+        Decoded.of(molecules.graphs, nearest, seconds, n_jobs),
+        Decoded.of(molecules.graphs, found.outputs, searched, n_jobs),
+    )
+    return dict(zip(DECODERS, results, strict=True))
 
 
 def choose(task: Task, config: Config, context: Context) -> tuple[Setting, float]:
-    """Search along one parameter after the other for the smallest edit distance after the local search."""
-    start, grid, select = perf_counter(), config["grid"], {**config, **config["select"]}
+    """Search along one parameter after the other for the smallest edit distance after the local search.
+
+    Returns the best setting and the seconds that all scores took.
+    """
+    grid, select = config["grid"], {**config, **config["select"]}
     train, held_out = task.train.head(select["pairs"]), task.validation.head(select["tests"])
     best = Setting(**{name: values[0] for name, values in grid.items()})
-    scores: dict[Setting, float] = {}
+    scores: dict[Setting, dict[str, Any]] = {}
+
+    def measure(setting: Setting) -> dict[str, Any]:
+        context.log(f"validation of {setting}")
+        start = perf_counter()
+        model = fit("IOKR", setting, train, task.unlabeled.head(0), select, context)
+        decoded = decode(model, held_out, select["starts"], context.n_jobs)[", local search"]
+        return {"score": float(decoded.distances[True]), "seconds": perf_counter() - start}
 
     def score(setting: Setting) -> float:
         if setting not in scores:
-            context.log(f"validation of {setting}")
-            model = fit("IOKR", setting, train, task.unlabeled.head(0), select, context)
-            scores[setting] = float(
-                decode(model, held_out, select["starts"], context.n_jobs)[", local search"].distances[True]
-            )
-        return scores[setting]
+            name = "score-" + "-".join(map(str, astuple(setting)))
+            scores[setting] = context.compute_once(name, partial(measure, setting))
+        return float(scores[setting]["score"])
 
     for name, values in grid.items():
         best = min((replace(best, **{name: value}) for value in values), key=score)
-    return best, perf_counter() - start
+    return best, sum(float(item["seconds"]) for item in scores.values())
+
+
+def evaluate(method: str, setting: Setting, task: Task, context: Context) -> dict[str, Any]:
+    """Fit a method and decode the test molecules; return bounds of edit distances, seconds and parameters as arrays."""
+    config = context.config
+    context.log(f"fitting {method} on {len(task.train):,} pairs")
+    start = perf_counter()
+    model = fit(method, setting, task.train, task.unlabeled, config, context)
+    arrays: dict[str, Any] = {"fit": perf_counter() - start, "parameters": json.dumps(describe_parameters(model))}
+    context.log(f"decoding {len(task.test):,} molecules")
+    for decoder, decoded in decode(model, task.test, config["starts"], context.n_jobs).items():
+        arrays[f"seconds{decoder}"] = decoded.seconds
+        for labels, mean in decoded.distances.items():
+            arrays[f"upper{decoder}-{labels}"], arrays[f"lower{decoder}-{labels}"] = mean.values, mean.lower
+    return arrays
 
 
 def run(context: Context) -> Outcome:
@@ -212,14 +238,17 @@ def run(context: Context) -> Outcome:
     if len(task.unlabeled):
         title += f" and {len(task.unlabeled):,} molecules without a SMILES"
     for method in config["methods"]:
-        context.log(f"fitting {method} on {len(task.train):,} pairs")
-        start = perf_counter()
-        model = fit(method, setting, task.train, task.unlabeled, config, context)
-        seconds = {"choose": chosen, "fit": perf_counter() - start}
-        context.log(f"decoding {len(task.test):,} molecules")
-        for decoder, decoded in decode(model, task.test, config["starts"], context.n_jobs).items():
-            steps = {**seconds, "decode": decoded.seconds}
-            rows += make_rows(title, method + decoder, decoded, describe_parameters(model), steps)
+        name = method.replace("₀", "0")  # of a file
+        arrays = context.compute_once(name, partial(evaluate, method, setting, task, context))
+        for decoder in DECODERS:
+            bounds = {
+                labels: (arrays[f"upper{decoder}-{labels}"], arrays[f"lower{decoder}-{labels}"]) for labels in METRICS
+            }
+            decoded = Decoded(
+                {labels: BoundedMean(*pair) for labels, pair in bounds.items()}, float(arrays[f"seconds{decoder}"])
+            )
+            seconds = {"choose": chosen, "fit": float(arrays["fit"]), "decode": decoded.seconds}
+            rows += make_rows(title, method + decoder, decoded, json.loads(str(arrays["parameters"])), seconds)
             n_bounds = max(int(np.sum(~mean.is_exact)) for mean in decoded.distances.values())
             if n_bounds:
                 notes.append(f"{method}{decoder}: {n_bounds} edit distances are upper bounds (time limit per pair).")
