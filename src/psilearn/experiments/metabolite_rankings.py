@@ -99,7 +99,7 @@ def library_search(tanimoto: Array, similarity: Array) -> dict[str, Array]:
     nearest = np.argsort(-similarity, kind="stable")[:N_NEIGHBORS]
     weights = similarity[nearest] ** 2
     return {
-        "nearest spectrum": tanimoto[:, nearest[0]],
+        "nearest spectrum": tanimoto[:, nearest[0]].copy(),  # a view would keep the whole matrix
         "weighted library search": tanimoto[:, nearest] @ weights / max(float(weights.sum()), 1e-12),
     }
 
