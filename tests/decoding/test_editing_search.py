@@ -7,7 +7,7 @@ import pytest
 
 from psilearn import IOKR
 from psilearn.decoding import GraphEdits, local_search
-from psilearn.kernels import Gaussian, Graph, Linear, WeisfeilerLehman
+from psilearn.kernels import Gaussian, Graph, Hellinger, HierarchicalDice, Hierarchy, Linear, WeisfeilerLehman
 from psilearn.metrics.graph_edits import edit_distance
 
 EDITS = GraphEdits("CO", [1, 2], max_nodes=3)
@@ -74,6 +74,26 @@ def test_no_edit_of_the_result_is_nearer_and_it_is_not_farther_than_the_start(ke
         values = distances(model, Z[i : i + 1], [output, *EDITS(output)])[0]
         assert values[0] == pytest.approx(found.distances[i])
         assert values.min() >= values[0] - 1e-8
+
+
+def flip_one(row):
+    """Return the label sets that differ from one by one label."""
+    return [np.where(np.arange(len(row)) == j, 1 - row, row) for j in range(len(row))]
+
+
+@pytest.mark.parametrize("kernel", [HierarchicalDice(Hierarchy([-1, 0, 0, 1])), Hellinger()])
+def test_kernels_with_dense_features_or_their_own_base(kernel):
+    outputs = np.array(list(product([0, 1], repeat=4)))[1:]
+    model = IOKR(Gaussian(0.5), kernel, alpha=0.1).fit(X, outputs[:12])
+    Z = model.embed(X + 0.2)
+    found = local_search(Z, model.candidates_, flip_one if isinstance(kernel, HierarchicalDice) else lambda _: [])
+    kept = model.candidate_set(np.array(found.outputs)).nearest(Z, len(Z))
+    np.testing.assert_allclose(
+        [row[own == i][0] for i, (row, own) in enumerate(zip(kept.distances, kept.indices, strict=True))],
+        found.distances,
+        atol=1e-10,
+    )
+    np.testing.assert_array_less(found.distances, found.start_distances + 1e-10)
 
 
 def test_blocks_and_the_number_of_steps(monkeypatch):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from joblib import delayed
+from scipy import sparse
 
 from psilearn._backend import NUMPY, iter_slices, to_numpy
 from psilearn._linalg import Array, row_products
@@ -79,8 +80,8 @@ def local_search(
     than the nearest candidate and need not be a candidate, but it is only a local optimum: there may be nearer outputs.
 
     Cost per step and start: the features of all edited outputs, and one inner product each if the output kernel is a
-    :class:`~psilearn.kernels.FeatureKernel` with the linear base kernel; with other kernels r kernel values each, for
-    r landmarks.
+    :class:`~psilearn.kernels.FeatureKernel` with CSR features and the linear base kernel; with other kernels r kernel
+    values each, for r landmarks.
 
     Parameters
     ----------
@@ -211,8 +212,10 @@ class _Distances:
         self.lengths = row_products(Z, Z)
         self.weights = Z @ embedding.basis.T  # (q, r)
         self.vectors: Any = None  # (q, d)  G*z in the space of the features
-        if isinstance(self.kernel, FeatureKernel) and isinstance(self.kernel.base, Linear | None):
-            self.vectors = np.asarray((self.kernel.features(self.landmarks).T @ self.weights.T).T, order="C")
+        if isinstance(self.kernel, FeatureKernel) and type(self.kernel._base()) is Linear:
+            features = self.kernel.features(self.landmarks)
+            if sparse.issparse(features):
+                self.vectors = np.asarray((features.T @ self.weights.T).T, order="C")
 
     def __call__(self, outputs: Samples, owners: Any) -> Array:
         """Return the distance of each output to the prediction with the number ``owners[i]``."""
