@@ -87,6 +87,26 @@ def test_totals_of_a_path_and_of_a_star():
     assert star.count_sets(0, 3, 4) == 4
 
 
+@pytest.mark.parametrize("limits", [(0, 6), (2, 4), (4, 6), (6, 6), (3, 3)])
+def test_sets_of_allowed_sizes_are_listed_in_a_graph_with_several_parents(limits):
+    hierarchy = Hierarchy([[], [0], [], [0, 2], [3, 1], []])
+    known = np.ones((1, 6))
+    embedding = Embedding(HierarchicalDice(hierarchy), known, np.eye(1))
+    sets = ConsistentLabelSets(embedding, known, min_labels=limits[0], max_labels=limits[1])
+    rows = enumerate_sets(hierarchy)
+    expected = rows[(rows.sum(axis=1) >= limits[0]) & (rows.sum(axis=1) <= limits[1])]
+    assert sorted(map(tuple, sets.listed.outputs.tolist())) == sorted(map(tuple, expected.tolist()))
+
+
+def test_few_large_sets_are_listed_without_trying_all_small_ones():
+    n_labels = 60
+    hierarchy = Hierarchy([[] for _ in range(n_labels - 1)] + [[0, 1]])
+    known = np.ones((1, n_labels))
+    embedding = Embedding(HierarchicalDice(hierarchy), known, np.eye(1))
+    sets = ConsistentLabelSets(embedding, known, min_labels=n_labels - 1)
+    assert sets.max_size == n_labels - 1  # all labels, or all but one that is not a parent
+
+
 def test_a_label_with_two_parents_is_decoded_by_listing_or_refused():
     rng = np.random.default_rng(0)
     diamond = Hierarchy([[], [0], [0], [1, 2]])

@@ -174,19 +174,30 @@ class ConsistentLabelSets(ListableLabelSets):
         return repr(None if self.embedding is None else self.embedding.kernel)
 
     def _iter_sets(self) -> Iterator[tuple[int, ...]]:
-        """Yield all consistent sets of allowed sizes; parents come before children."""
-        order, parents = self._hierarchy._order.tolist(), self._hierarchy.parents
-        stack: list[tuple[int, frozenset[int]]] = [(0, frozenset())]
+        """Yield all consistent sets of allowed sizes; parents come before children.
+
+        ``possible`` are the chosen labels and those that may follow. It never has fewer labels than a set must have, so
+        that no branch of the search ends without a set.
+        """
+        order, subtrees = self._hierarchy._order.tolist(), self._subtrees
+        stack = [(0, frozenset[int](), frozenset(order))]
         while stack:
-            place, chosen = stack.pop()
+            place, chosen, possible = stack.pop()
             if place == len(order):
-                if len(chosen) >= self._limits.min_size:
-                    yield tuple(sorted(chosen))
+                yield tuple(sorted(chosen))
                 continue
             label = order[place]
-            if len(chosen) < self._limits.max_size and chosen.issuperset(parents[label]):
-                stack.append((place + 1, chosen | {label}))
-            stack.append((place + 1, chosen))
+            if len(chosen) < self._limits.max_size and label in possible:
+                stack.append((place + 1, chosen | {label}, possible))
+            rest = possible - subtrees[label] if label in possible else possible
+            if len(rest) >= self._limits.min_size:
+                stack.append((place + 1, chosen, rest))
+
+    @cached_property
+    def _subtrees(self) -> list[frozenset[int]]:
+        """Each label with all its descendants."""
+        columns = self._hierarchy.ancestors.tocsc()
+        return [frozenset(labels.tolist()) for labels in np.split(columns.indices, columns.indptr[1:-1])]
 
     def _list_rows(self) -> Any:
         sets = sorted(self._iter_sets(), key=lambda labels: (len(labels), labels))
