@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from psilearn.kernels import EdgeHistogram, GraKeLKernel, Graph, ShortestPaths, VertexHistogram, WeisfeilerLehman
+from psilearn.kernels.graph import graph_kernels
 from tests.kernels.graph.graph_cases import FEW, core, graphs, pairs_of_graphs, paths, product, subtrees
 
 WIDE = 2**31 - 1  # so many columns that no two substructures share one
@@ -117,6 +118,18 @@ def test_longer_paths_can_be_left_out():
     chain = Graph("CCC", [(0, 1), (1, 2)])
     assert ShortestPaths(normalize=False).features([chain]).sum() == 6
     assert ShortestPaths(max_length=1, normalize=False).features([chain]).sum() == 4
+
+
+def test_shortest_paths_are_computed_in_working_memory(monkeypatch):
+    graphs = [Graph("C" * n, [(i, i + 1) for i in range(n - 1)]) for n in (5, 20, 20, 7, 20)]
+    expected = ShortestPaths().features(graphs)
+    n_computed = []
+    original = graph_kernels._path_lengths
+    monkeypatch.setattr(
+        graph_kernels, "_path_lengths", lambda *arguments: n_computed.append(len(arguments[1])) or original(*arguments)
+    )
+    monkeypatch.setattr(graph_kernels, "PATH_BYTES", 10**9)  # more than the working memory
+    assert (ShortestPaths().features(graphs) != expected).nnz == 0 and n_computed == [1] * 5
 
 
 @pytest.mark.parametrize(

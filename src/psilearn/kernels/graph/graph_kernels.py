@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from psilearn._backend import iter_blocks
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples
 from psilearn.kernels.feature_kernel import FeatureKernel
@@ -17,6 +18,7 @@ from psilearn.kernels.kernel import Kernel
 
 MAX_FEATURES = 2**31 - 1  # columns are 32-bit numbers
 MAX_GRAPHS = 16384  # graphs whose features are computed together
+PATH_BYTES = 64  # of a pair of nodes: its distance, its places, labels, code and count
 EDGE_SALT, PATH_SALT = 1 << 32, 1 << 33  # different substructures have different codes
 
 
@@ -196,13 +198,15 @@ class ShortestPaths(GraphKernel):
         sizes = np.bincount(graphs.owner, minlength=graphs.n_graphs)
         starts = np.cumsum(sizes) - sizes
         for size in np.unique(sizes):
-            chosen = np.flatnonzero(sizes == size)
-            lengths = _path_lengths(graphs, chosen, starts, size)
-            graph, i, j = np.nonzero((lengths > 0) & (lengths <= longest) & np.isfinite(lengths))
-            first = starts[chosen[graph]]
-            ends = graphs.labels[first + i], graphs.labels[first + j]
-            codes = mix(PATH_SALT, lengths[graph, i, j].astype(np.uint64), *ends)
-            yield graphs.count(chosen[graph], codes, n_features)
+            equal = np.flatnonzero(sizes == size)
+            for part in iter_blocks(len(equal), PATH_BYTES * int(size) ** 2):
+                chosen = equal[part]
+                lengths = _path_lengths(graphs, chosen, starts, size)
+                graph, i, j = np.nonzero((lengths > 0) & (lengths <= longest) & np.isfinite(lengths))
+                first = starts[chosen[graph]]
+                ends = graphs.labels[first + i], graphs.labels[first + j]
+                codes = mix(PATH_SALT, lengths[graph, i, j].astype(np.uint64), *ends)
+                yield graphs.count(chosen[graph], codes, n_features)
 
 
 def _path_lengths(graphs: GraphArrays, chosen: Any, starts: Any, size: int) -> Any:
