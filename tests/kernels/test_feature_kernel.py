@@ -1,6 +1,7 @@
 """Kernels of features: what is kept between blocks, and what the base kernel decides."""
 
 import pickle
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -65,3 +66,27 @@ def test_features_must_be_implemented():
 
     with pytest.raises(TypeError, match="must implement _features"):
         Nothing()(["a"])
+
+
+class Slow(str):
+    """A text whose third hash, that of a kept key, lets another thread compute other features."""
+
+    n_hashes = 0
+
+    def __hash__(self):
+        self.n_hashes += 1
+        if self.n_hashes == 3:
+            thread = Thread(target=lambda: [Letters.features(KERNEL, [word]) for word in WORDS])
+            thread.start()
+            thread.join(0.2)  # it may have to wait for this thread
+        return super().__hash__()
+
+
+KERNEL = Letters()
+
+
+def test_threads_may_share_a_kernel():
+    item = Slow("abca")
+    KERNEL.features(["abca"])
+    np.testing.assert_array_equal(KERNEL.features([item]), [[2.0, 1.0, 1.0]])
+    assert item.n_hashes >= 3

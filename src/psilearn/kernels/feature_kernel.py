@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import partial
+from threading import Lock
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
@@ -22,6 +23,7 @@ MAX_RECENT = 4  # collections of a kernel whose features are kept: blocks are co
 MAX_RECENT_BYTES = 2**26  # of the features of a collection that is kept
 
 _recent: WeakKeyDictionary[Kernel, OrderedDict[Any, Any]] = WeakKeyDictionary()
+_lock = Lock()  # chunks of a Dask collection are computed by several threads
 
 
 class FeatureKernel(Kernel):
@@ -137,17 +139,20 @@ class FeatureKernel(Kernel):
 
     def _rows(self, A: Any) -> Any:
         """Return the features of validated objects, from those that are kept if the collection was used before."""
-        kept, key = _recent.setdefault(self, OrderedDict()), self._key(A)
-        if key is not None and key in kept:
-            kept.move_to_end(key)
-            return kept[key]
+        key = self._key(A)
+        with _lock:
+            kept = _recent.setdefault(self, OrderedDict())
+            if key is not None and key in kept:
+                kept.move_to_end(key)
+                return kept[key]
         rows = self._features(A)
         if validation.check_bool(self.normalize, "normalize"):
             rows = scale_rows(rows, copy=False)
         if key is not None and collection_bytes(rows) <= MAX_RECENT_BYTES:
-            kept[key] = rows
-            while len(kept) > MAX_RECENT:
-                kept.popitem(last=False)
+            with _lock:
+                kept[key] = rows
+                while len(kept) > MAX_RECENT:
+                    kept.popitem(last=False)
         return rows
 
     def _key(self, A: Any) -> Any:
