@@ -174,6 +174,12 @@ def test_invalid_texts_numbers_and_objects_are_explained():
     assert post(app, "/v1/predict", {"inputs": ["a" * 10]}).status_code == 200
     assert post(app, "/v1/predict", {"inputs": ["a" * 11]}).status_code == 413
     assert post(app, "/v1/predict", {"inputs": words, "candidates": ["a" * 11]}).status_code == 413
+    graphs = [Graph("CO", [(0, 1)]), Graph("CCO", [(0, 1), (1, 2)])]
+    app = serve(IOKR(WeisfeilerLehman(), WeisfeilerLehman()).fit(graphs, graphs), limits=Limits(nodes=3))
+    small, large = {"node_labels": ["C"] * 3}, {"node_labels": ["C"] * 4}
+    assert post(app, "/v1/predict", {"inputs": [small]}).status_code == 200
+    assert post(app, "/v1/predict", {"inputs": [large]}).status_code == 413
+    assert post(app, "/v1/predict", {"inputs": [small], "candidates": [large]}).status_code == 413
     app = serve(graph_problem()[1])
     nested = 1
     for _ in range(200):

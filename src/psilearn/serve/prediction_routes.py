@@ -15,6 +15,7 @@ from psilearn.serve.http_schemas import (
     EmbedResponse,
     ErrorResponse,
     InputsRequest,
+    LabeledGraph,
     PredictRequest,
     PredictResponse,
     SetsRequest,
@@ -45,6 +46,7 @@ class PredictionService:
         served = self._find_model(request.model)
         check_size(len(request.inputs), self.limits.rows, "inputs")
         check_size(_longest_text(request.inputs), self.limits.text, "characters of an input")
+        check_size(_largest_graph(request.inputs), self.limits.nodes, "nodes of an input")
         check_size(limit, self.limits.candidates, "limit")
         if name == "topk":
             check_size(int(number), self.limits.top, "k")
@@ -55,6 +57,7 @@ class PredictionService:
         if isinstance(candidates, list):
             check_size(len(candidates), self.limits.candidates, "candidates")
             check_size(_longest_text(candidates), self.limits.text, "characters of a candidate")
+            check_size(_largest_graph(candidates), self.limits.nodes, "nodes of a candidate")
             listed = tuple(_plain(candidates))
             candidates = None
         unique = 0 if listed is None else next(self._numbers)
@@ -82,6 +85,10 @@ def _longest_text(items: Sequence[Any]) -> int:
     """Return the number of characters of the longest text among items and the cells of table rows."""
     cells = (cell for item in items for cell in (item.values() if isinstance(item, dict) else (item,)))
     return max((len(cell) for cell in cells if isinstance(cell, str)), default=0)
+
+
+def _largest_graph(items: Sequence[Any]) -> int:
+    return max((len(item.node_labels) for item in items if isinstance(item, LabeledGraph)), default=0)
 
 
 def _plain(items: Sequence[Any]) -> list[Any]:

@@ -47,6 +47,8 @@ class Limits:
         The number of peaks per job.
     text : int, default=100000
         The number of characters of a text among inputs and candidates.
+    nodes : int, default=1000
+        The number of nodes of a graph among inputs and candidates.
     ranked : int, default=100000
         The number of candidate molecules that are written to the results of a job.
     jobs : int, default=16
@@ -87,6 +89,7 @@ class Limits:
     peaks: int = 10_000
     job_peaks: int = 2_000_000
     text: int = 100_000
+    nodes: int = 1000
     ranked: int = 100_000
     jobs: int = 16
     kept_jobs: int = 200
