@@ -199,6 +199,19 @@ def test_the_queue_is_bounded_and_waiting_jobs_can_be_cancelled(served, monkeypa
     assert states == ["cancelled", "finished"]
 
 
+def test_a_cancelled_job_is_removed_only_after_its_process_has_left_it(served, monkeypatch):
+    monkeypatch.setattr(JobRunner, "_run", lambda self, job: None)  # jobs wait forever
+    app = make_app(served)
+    job = post(app, "/v1/spectra", {"spectra": [{"mz": [1.0], "intensity": [1.0]}]}).json()["id"]
+    for _ in range(2):
+        assert call(app, ("DELETE", f"/v1/spectra/{job}", {}))[0].json()["state"] == "cancelled"
+        assert get(app, f"/v1/spectra/{job}").json()["state"] == "cancelled"
+    monkeypatch.undo()
+    JobRunner(served, Limits())._run(job)
+    assert call(app, ("DELETE", f"/v1/spectra/{job}", {}))[0].json()["state"] == "cancelled"
+    assert list(served.jobs.iterdir()) == []
+
+
 def test_a_running_job_is_cancelled_or_left_to_the_next_process(served, metabolites):
     runner = JobRunner(served, Limits())
     content = (metabolites / "spectra.mgf").read_bytes()

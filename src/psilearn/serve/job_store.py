@@ -74,7 +74,11 @@ class JobStore:
 
     def unfinished(self) -> Iterator[str]:
         """Yield the jobs without a result, oldest first."""
-        return (job for job in self.ids() if self._open_result(job) is None)
+        return (job for job in self.ids() if not self.has_result(job))
+
+    def has_result(self, job: str) -> bool:
+        """Return whether a job is finished, failed, or cancelled and no longer computed."""
+        return self._open_result(job) is not None
 
     def read_request(self, job: str) -> tuple[dict[str, Any], Path]:
         """Return the options of a job and the file of its data."""
@@ -130,7 +134,7 @@ class JobStore:
 
     def prune(self, n_kept: int) -> None:
         """Remove the oldest finished jobs beyond a number."""
-        finished = [job for job in self.ids() if self._open_result(job) is not None]
+        finished = [job for job in self.ids() if self.has_result(job)]
         for job in finished[: max(0, len(finished) - n_kept)]:
             self.remove(job)
 

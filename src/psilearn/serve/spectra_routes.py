@@ -59,7 +59,8 @@ class SpectraService:
         if state.state in ("waiting", "running"):
             self.store.cancel(job)
             return state.model_copy(update={"state": "cancelled"})
-        self.store.remove(job)
+        if self.store.has_result(job):  # a process may still hold the folder of a cancelled job
+            self.store.remove(job)
         return state
 
 
