@@ -18,8 +18,8 @@ LONG = 20_000_000  # bytes; more than the buffers of a socket
 
 
 async def answer(scope, receive, send):
-    """Answer with a short text, or with a long one at /long."""
-    size = LONG if scope["path"] == "/long" else 2
+    """Answer with a short text, or with a long one at /long, or with 20 kB at /part."""
+    size = {"/long": LONG, "/part": 20_000}.get(scope["path"], 2)
     await receive()
     headers = [(b"content-length", str(size).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -27,7 +27,7 @@ async def answer(scope, receive, send):
 
 
 @pytest.fixture(scope="module")
-def address():
+def server():
     limits = Limits(header_seconds=1, body_seconds=1)
     listener = bind_socket("127.0.0.1", 0)
     config = uvicorn.Config(answer, http=make_protocol(limits), log_config=None, lifespan="off", timeout_keep_alive=1)
@@ -36,9 +36,15 @@ def address():
     thread.start()
     while not server.started and thread.is_alive():
         time.sleep(0.01)
-    yield listener.getsockname()
+    server.address = listener.getsockname()
+    yield server
     server.should_exit = True
     thread.join(30)
+
+
+@pytest.fixture
+def address(server):
+    return server.address
 
 
 def read_answer(client):
@@ -92,3 +98,27 @@ def test_clients_that_do_not_read_are_dropped_and_slow_ones_are_not(address):
             time.sleep(max(0, start + 1.6 * received / LONG - time.monotonic()))
         n_bytes, _ = read_until_closed(idle)
     assert n_bytes < LONG <= received
+
+
+def wait_for(condition):
+    """Return what a condition returns when it is met."""
+    stop = time.monotonic() + 20
+    while not (met := condition()):
+        assert time.monotonic() < stop
+        time.sleep(0.01)
+    return met
+
+
+def test_the_end_of_an_answer_that_is_not_read_does_not_keep_a_connection_open(server):
+    def find():
+        own = [c for c in list(server.server_state.connections) if c.client == client.getsockname()]
+        return own[0] if own else None
+
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(server.address)
+        transport = wait_for(find).transport
+        while not transport.get_write_buffer_size():  # until the buffers of the sockets are full
+            client.sendall(HEAD.replace(b"/", b"/part", 1))
+            time.sleep(0.01)
+        wait_for(lambda: find() is None)

@@ -17,7 +17,9 @@ MIN_READ_RATE = 1000  # bytes per second that a client must read of a long answe
 class TimedProtocol(H11Protocol):
     """One connection. Its first head and each later one must arrive within ``head_seconds`` of their first byte.
 
-    A client that lets an answer wait must read ``MIN_READ_RATE`` bytes per second on average of ``read_seconds``.
+    A client that lets an answer wait must read ``MIN_READ_RATE`` bytes per second on average of ``read_seconds``, and
+    the end of an answer within ``read_seconds``. This holds for a connection that is being closed too, because it stays
+    open until everything is read.
     """
 
     def __init__(self, *arguments: Any, head_seconds: float, read_seconds: float, **options: Any) -> None:
@@ -46,9 +48,15 @@ class TimedProtocol(H11Protocol):
         self._watch_reading()
 
     def resume_writing(self) -> None:
-        """Continue with a client that has read its answer."""
+        """Continue with a client that has read most of its answer."""
         super().resume_writing()
-        self._stop_read_timer()
+        self._watch_reading()
+
+    def on_response_complete(self) -> None:
+        """Watch a client that has not read the end of its answer."""
+        if not self.flow.write_paused:  # else it is watched already
+            self._watch_reading()
+        super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End both timers with the connection."""
@@ -57,12 +65,15 @@ class TimedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _watch_reading(self) -> None:
-        unread = self.transport.get_write_buffer_size()
-        self._read_timer = self.loop.call_later(self.read_seconds, self._check_reading, unread)
+        """Begin a new period in which the client must read, if there is something to read."""
+        self._stop_read_timer()
+        if unread := self.transport.get_write_buffer_size():
+            self._read_timer = self.loop.call_later(self.read_seconds, self._check_reading, unread)
 
     def _check_reading(self, n_before: int) -> None:
         """Drop a client that has read too little since the last check."""
-        if n_before - self.transport.get_write_buffer_size() < MIN_READ_RATE * self.read_seconds:
+        unread = self.transport.get_write_buffer_size()
+        if unread and n_before - unread < MIN_READ_RATE * self.read_seconds:
             self.transport.abort()
         else:
             self._watch_reading()
