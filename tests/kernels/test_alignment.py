@@ -47,6 +47,14 @@ def test_the_same_kernel_twice_is_no_trouble():
     assert w.sum() == pytest.approx(1)
 
 
+def test_a_constant_kernel_has_the_weight_zero():
+    matrices = [centered(kernel(X)) for kernel in KERNELS]
+    target = centered(Linear()(Y))
+    with_constant = alignf_weights([matrices[0], np.zeros((40, 40)), *matrices[1:]], target)
+    np.testing.assert_allclose(np.delete(with_constant, 1), alignf_weights(matrices, target), atol=1e-12)
+    assert with_constant[1] == 0
+
+
 def test_alignment_is_a_correlation():
     K = Gaussian(0.5)(X)
     assert centered_alignment(K, K) == pytest.approx(1)

@@ -251,11 +251,22 @@ def _aligned_weights(
 def alignf_weights(matrices: Sequence[Array], target: Array) -> Array:
     """Return ALIGNF's weights, which sum to one, of centered kernel matrices (n, n) against a centered target (n, n).
 
-    With M = ⟨Kₗ, Kₘ⟩ and a = ⟨Kₗ, K_y⟩ they are proportional to argmin_{v≥0} vᵀMv − 2vᵀa.
+    With M = ⟨Kₗ, Kₘ⟩ and a = ⟨Kₗ, K_y⟩ they are proportional to argmin_{v≥0} vᵀMv − 2vᵀa. A kernel that is constant
+    on the examples has the weight 0.
     """
     lengths = np.array([np.linalg.norm(K) for K in matrices])
-    if not (lengths > 0).all():
-        raise ValueError(f"Kernel {int(np.argmin(lengths))} is constant on the examples: it cannot be aligned.")
+    varies = lengths > 0
+    if not varies.any():
+        raise ValueError("All kernels are constant on the examples: none can be aligned with the output kernel.")
+    weights = np.zeros(len(matrices))
+    weights[varies] = _weights_of_varying(
+        [K for K, used in zip(matrices, varies, strict=True) if used], lengths[varies], target
+    )
+    return weights
+
+
+def _weights_of_varying(matrices: Sequence[Array], lengths: Array, target: Array) -> Array:
+    """Return ALIGNF's weights of centered kernel matrices with positive Frobenius norms."""
     products = np.array([[np.vdot(K, L) for L in matrices] for K in matrices]) / np.outer(lengths, lengths)
     alignments = np.array([np.vdot(K, target) for K in matrices]) / lengths
     if alignments.max() <= 0:
