@@ -16,6 +16,7 @@ from psilearn.kernels.string.columns import PatternColumns, check_alphabet, make
 from psilearn.kernels.string.tokens import TokenRows, check_strings, read_tokens
 
 MAX_TOKENS = 2**18  # of the sequences whose patterns are counted at a time
+MAX_OCCURRENCES = 2**23  # of patterns that are summed at a time
 
 
 class Occurrences(NamedTuple):
@@ -58,13 +59,31 @@ class StringKernel(FeatureKernel):
     def _count(self, A: Any, columns: PatternColumns) -> Any:
         """Return the weighted counts of patterns as CSR rows in canonical format."""
         tokens = read_tokens(A, columns.value_of)
-        found = list(self._occurrences(tokens, columns))
-        rows = np.concatenate([part.rows for part in found])
-        column_of = np.concatenate([part.columns for part in found])
-        weights = np.concatenate([np.broadcast_to(part.weight, part.rows.shape) for part in found]).astype(np.float64)
-        counts = sparse.coo_matrix((weights, (rows, column_of)), shape=(len(A), columns.n_columns)).tocsr()
-        counts.sort_indices()
-        return counts
+        shape = (len(A), columns.n_columns)
+        return sum(_to_csr(found, shape) for found in _batches(self._occurrences(tokens, columns)))
+
+
+def _batches(occurrences: Iterable[Occurrences]) -> Iterator[list[Occurrences]]:
+    """Yield lists of at most ``MAX_OCCURRENCES`` occurrences, or of one item, so that memory is limited."""
+    batch: list[Occurrences] = []
+    n_found = 0
+    for item in occurrences:
+        if batch and n_found + len(item.rows) > MAX_OCCURRENCES:
+            yield batch
+            batch, n_found = [], 0
+        batch.append(item)
+        n_found += len(item.rows)
+    yield batch
+
+
+def _to_csr(found: list[Occurrences], shape: tuple[int, int]) -> Any:
+    """Return the sums of weights by sequence and column as CSR rows in canonical format."""
+    rows = np.concatenate([part.rows for part in found])
+    columns = np.concatenate([part.columns for part in found])
+    weights = np.concatenate([np.broadcast_to(part.weight, part.rows.shape) for part in found]).astype(np.float64)
+    counts = sparse.coo_matrix((weights, (rows, columns)), shape=shape).tocsr()
+    counts.sort_indices()
+    return counts
 
 
 def _parts(A: Any) -> Iterator[Any]:
