@@ -39,8 +39,8 @@ class ReferenceEvidence:
     --------
     >>> from psilearn.chem.metabolites import ReferenceEvidence
     >>> evidence = ReferenceEvidence((0.2, 0.8), (-2.0, 2.0))
-    >>> evidence([0.1, 0.5, 0.9])
-    array([-2.,  0.,  2.])
+    >>> evidence([0.1, 0.9])
+    array([-2.,  2.])
     """
 
     similarities: tuple[float, ...]
