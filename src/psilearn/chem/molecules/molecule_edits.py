@@ -21,7 +21,7 @@ class MoleculeEdits(GraphEdits):
     elements : sequence of str, default=("C", "N", "O", "F")
         The elements that atoms may get, of B, Br, C, Cl, F, I, N, O, P, S and Si.
     max_atoms : int, default=None
-        The largest number of heavy atoms of an edited molecule. None is no limit.
+        The largest number of heavy atoms of an edited molecule. By default any number is allowed.
 
     See Also
     --------

@@ -37,7 +37,7 @@ def merge_spectra(spectra: Sequence[Spectrum], *, tolerance: float = 0.005) -> S
     Raises
     ------
     ValueError
-        If there is no spectrum, or if they have different precursors or adducts.
+        If ``spectra`` is empty, or if the spectra have different precursors or adducts.
 
     See Also
     --------
