@@ -7,8 +7,10 @@ from scipy import sparse
 from psilearn import IOKR, OEL, datasets, experiments
 from psilearn._utils.holdout import hold_out
 from psilearn.baselines import GFM, KRR, LR
+from psilearn.baselines.thresholds import apply_threshold, best_threshold
 from psilearn.decoding import AllLabelSets
 from psilearn.experiments.experiment import Context
+from psilearn.experiments.multilabel_sets import order_rows
 from psilearn.experiments.protocol import Data
 from psilearn.experiments.scaled_rows import SCALINGS, scale_data
 from psilearn.experiments.tuned_lines import precision, top_labels
@@ -79,6 +81,37 @@ def test_competitors_follow_from_their_parameters(outcome, data):
         model = make(p).fit(scaled.X, scaled.Y)
         assert rows[name].value == pytest.approx(100 * f1_score(scaled.Y_test, model.predict(scaled.X_test)))
         assert p["validation F1"] == pytest.approx(1 - model.validation_error_, abs=2e-5)
+
+
+def test_ordered_rows_hold_out_the_last_ones(monkeypatch):
+    loaded, part = tags(), next(part for part in experiments.find("multilabel-sets").parts if part.name == "mediamill")
+    monkeypatch.setattr(datasets, "load_mediamill", lambda: loaded)
+    config = {
+        **part.config,
+        **part.quick,
+        "outputs": {"Dice": {**part.quick["outputs"]["Dice"], "late_candidates": []}},
+    }
+    outcome = part.run(Context(config, 0, None, lambda text: None))
+    rows, test = np.arange(part.quick["pairs"]), loaded.test[: part.quick["tests"]]
+    assert np.array_equal(np.sort(order_rows(rows, config, 3)), rows)
+    kept, last = rows[:128], rows[128:]  # 15 % of 150, rounded
+    for method, row in rows_of(outcome).items():
+        scaled = scale_data(
+            Data(loaded.X[rows], loaded.Y[rows], loaded.X[test], loaded.Y[test]), row.parameters["scaling"]
+        )
+        if method in ("IOKR, Dice, known", "OEL₀, Dice, all"):
+            model = make_model(row.parameters).fit(scaled.X[kept], scaled.Y[kept])
+            predicted = model.predict(scaled.X[last], row.parameters["candidates"])
+        elif method in ("KRR", "LR"):
+            options = {"C": row.parameters["C"]} if method == "LR" else {"alpha": row.parameters["alpha"]}
+            kernel = () if method == "LR" else (Gaussian(row.parameters["gamma"]),)
+            model = (LR if method == "LR" else KRR)(*kernel, **options).fit(scaled.X[kept], scaled.Y[kept])
+            soft, Y = model.predict_soft(scaled.X[last]), scaled.Y[last].toarray()
+            predicted = apply_threshold(soft, best_threshold(Y, soft, False), False)
+        else:
+            continue
+        validation = f1_score(scaled.Y[last], predicted)
+        assert row.parameters["validation F1"] == pytest.approx(validation, abs=2e-5), method
 
 
 def test_validation_chooses_output_kernel_and_candidates(outcome):
