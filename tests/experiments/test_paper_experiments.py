@@ -320,7 +320,7 @@ def test_one_search_serves_several_methods_and_kinds():
         protocol.Method("OEL₀", OEL, [1.0]),
         protocol.Method("OEL", OEL, [0.5, 1.0]),
     ]
-    grid = protocol.Grid([Gaussian(0.01), Gaussian(0.1)], [1e-4, 1e-2], [3, 6], ["f1"], 2)
+    grid = protocol.Grid([0.01, 0.1], [1e-4, 1e-2], [3, 6], ["f1"], 2)
     outputs = {"Gaussian": [Gaussian(0.2), Gaussian(1.0)], "Dice": [Dice()]}
     choices = protocol.choose_parameters(data, outputs, grid, methods, Context({}, 0, None, lambda text: None))
     assert [c.name for c in choices] == [f"{m.name}, {kind}" for kind in outputs for m in methods]
@@ -338,7 +338,7 @@ def test_sizes_beyond_the_rank_of_a_kernel_are_left_out():
     bunch = tags()
     data = protocol.Data(bunch.X[:100], bunch.Y[:100], bunch.X[:0], bunch.Y[:0])
     methods = [protocol.Method("IOKR", IOKR), protocol.Method("OEL₀", OEL, [1.0])]
-    grid = protocol.Grid([Gaussian(0.01)], [1e-4], [2, 8, 50], ["f1"], 2)
+    grid = protocol.Grid([0.01], [1e-4], [2, 8, 50], ["f1"], 2)
     outputs = {"linear": [Linear()], "Gaussian": [Gaussian(1.0)]}  # 8 tags: rank 8, and more
     choices = protocol.choose_parameters(data, outputs, grid, methods, Context({}, 0, None, lambda text: None))
     by_name = {choice.name: choice.parameters for choice in choices}
@@ -349,12 +349,12 @@ def test_a_second_criterion_adds_rows():
     bunch = halves()
     data = protocol.Data(bunch.X[:100], bunch.Y[:100], bunch.X[:0], bunch.Y[:0], bunch.Y[100:200])
     methods = [protocol.Method("IOKR", IOKR), protocol.Method("OEL₀", OEL, [1.0])]
-    grid = protocol.Grid([Gaussian(0.05), Gaussian(0.5)], [1e-4, 1e-2], [3, 20], ["mse", "loss"], 2, joint=True)
+    grid = protocol.Grid([0.05, 0.5], [1e-4, 1e-2], [3, 20], ["mse", "loss"], 2, joint=True)
     outputs = {"": [Gaussian(0.2)]}
     choices = protocol.choose_parameters(data, outputs, grid, methods, Context({}, 0, None, lambda text: None))
     assert [c.name for c in choices] == ["IOKR", "OEL₀", "IOKR, by loss", "OEL₀, by loss"]
     for scoring, chosen in (("mse", choices[1]), ("loss", choices[3])):
-        alone = protocol.Grid([Gaussian(0.05), Gaussian(0.5)], [1e-4, 1e-2], [3, 20], [scoring], 2, joint=True)
+        alone = protocol.Grid([0.05, 0.5], [1e-4, 1e-2], [3, 20], [scoring], 2, joint=True)
         again = protocol.choose_parameters(data, outputs, alone, methods, Context({}, 0, None, lambda text: None))[1]
         assert repr(again.parameters) == repr(chosen.parameters)
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from psilearn._backend import iter_blocks
+from psilearn._backend import iter_blocks, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.fitted_state import fitted_snapshot
@@ -162,7 +162,7 @@ class CandidateChoice(ABC):
             norms = np.sqrt(linear.diag(rows))
             for part in iter_blocks(len(members), 24 * n_samples(rows)):
                 examples = members[part]
-                D = linear(S[examples], rows)
+                D = to_numpy(linear(S[examples], rows))
                 D += constants
                 yield examples, C, D, TIE_TOLERANCE * (lengths[examples, None] * norms + np.abs(constants))
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from sklearn.model_selection import ParameterGrid
 
-from psilearn import OEL, baselines
+from psilearn import OEL, baselines, computing
 from psilearn.baselines import Baseline
 from psilearn.experiments.experiment import Config, Context
 from psilearn.experiments.protocol import (
@@ -35,6 +35,7 @@ ParameterValues: TypeAlias = Mapping[str, Sequence[Any]]  # name of a parameter 
 
 TITLES = {"KNN": "k-NN", "KRR": "KRR, no embedding", "RRR": "reduced rank"}
 NETWORKS = ("NN", "SPEN", "DVN")
+IN_NUMPY = ("KNN", "PLS", "PRLR")  # baselines without code for devices
 WITHOUT_TORCH = "torch is not installed, so networks are quoted or left out: pip install 'psilearn[torch]'"
 
 
@@ -87,6 +88,12 @@ def has_torch() -> bool:
     return find_spec("torch") is not None
 
 
+def log_numpy(key: str, context: Context) -> None:
+    """Log a line if a device was requested but a baseline has no code for devices."""
+    if context.device is not None and key in IN_NUMPY:
+        context.log(f"{TITLES.get(key, key)}: no code for devices, computed in NumPy")
+
+
 def available_competitors(config: Config) -> dict[str, ParameterValues]:
     """Return the grids of the competitors that can run: networks need torch."""
     grids: Mapping[str, ParameterValues] = config["competitors"]
@@ -100,11 +107,13 @@ def fit_competitor(key: str, grid: ParameterValues, data: Data, context: Context
     is passed to it as a list.
     """
     start = perf_counter()
+    log_numpy(key, context)
     tuned = getattr(baselines, key).tuned_parameter
     settings = list(ParameterGrid({name: list(values) for name, values in grid.items() if name != tuned}))
     tuned_values = {tuned: list(grid[tuned])} if tuned in grid else {}
-    fitted = _fit_settings(key, settings, tuned_values, data, context)
-    model, setting = min(fitted, key=lambda pair: pair[0].validation_error_)
+    with computing("float64", context.device):
+        fitted = _fit_settings(key, settings, tuned_values, data, context)
+        model, setting = min(fitted, key=lambda pair: pair[0].validation_error_)
     chosen = {**setting, tuned: getattr(model, f"{tuned}_")} if tuned in grid else setting
     return Competitor(key, model, chosen, _edges(chosen, grid), {"choose and fit": perf_counter() - start})
 
@@ -115,7 +124,7 @@ def _fit_settings(
     """Yield the baseline, fitted with each setting and the values that it chooses from itself."""
     for i, setting in enumerate(settings, 1):
         context.log(f"{TITLES.get(key, key)}: setting {i} of {len(settings)}")
-        yield _make_baseline(key, {**setting, **tuned_values}, context.seed).fit(data.X, data.Y), setting
+        yield _make_baseline(key, {**setting, **tuned_values}, context).fit(data.X, data.Y), setting
 
 
 def fit_neural_oel(
@@ -136,7 +145,7 @@ def fit_neural_oel(
             n_components=p,
             supervision=c,
             output_landmarks=config["output_landmarks"],
-            regressor=NeuralRegressor(hidden, random_state=context.seed, **config["regressor"]),
+            regressor=NeuralRegressor(hidden, random_state=context.seed, device=context.device, **config["regressor"]),
         )
         for hidden, p, c in product(config["hidden"], config["sizes"], supervisions)
     ]
@@ -168,8 +177,10 @@ def comparison_note(results: Mapping[str, Evaluation], metric: Metric, scale: fl
     )
 
 
-def _make_baseline(key: str, setting: Mapping[str, Any], seed: int) -> Baseline:
-    parameters = {**setting, "random_state": seed}
+def _make_baseline(key: str, setting: Mapping[str, Any], context: Context) -> Baseline:
+    parameters = {**setting, "random_state": context.seed}
+    if key in NETWORKS:
+        parameters["device"] = context.device
     if "gamma" in parameters:
         parameters["input_kernel"] = Gaussian(parameters.pop("gamma"))
     baseline: Baseline = getattr(baselines, key)(**parameters)

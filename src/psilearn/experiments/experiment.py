@@ -70,6 +70,26 @@ class Context:
         """Whether matplotlib, which is an optional dependency, is installed."""
         return find_spec("matplotlib") is not None
 
+    def search_options(self) -> dict[str, Any]:
+        """Return the parameters of a search that set where it runs.
+
+        Returns
+        -------
+        dict of str to object
+            ``device`` and ``n_jobs``, which is None on a device, because processes cannot share it.
+
+        See Also
+        --------
+        psilearn.OELCV : A search that takes these parameters.
+
+        Examples
+        --------
+        >>> from psilearn.experiments import Context
+        >>> Context({}, seed=0, n_jobs=2, log=print, device="cpu").search_options()
+        {'n_jobs': None, 'device': 'cpu'}
+        """
+        return {"n_jobs": self.n_jobs if self.device is None else None, "device": self.device}
+
     def compute_once(self, name: str, compute: Callable[[], Mapping[str, npt.ArrayLike]]) -> dict[str, Any]:
         """Return named arrays, from a previous interrupted run of the part if it kept them.
 

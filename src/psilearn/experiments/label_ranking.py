@@ -41,7 +41,7 @@ CONFIG: dict[str, Any] = {
     "sizes": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32],  # and the full dimension, which is IOKR
     "scaled": False,
 }
-SUSHI = {"gammas": [0.01, 0.03, 0.1], "alphas": [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2], "scaled": True}
+SUSHI = {"gammas": [0.001, 0.003, 0.01, 0.03, 0.1], "alphas": [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2], "scaled": True}
 QUICK = {"repetitions": 1}
 
 
@@ -64,29 +64,34 @@ def run(context: Context, name: str) -> Outcome:
         for repetition in range(config["repetitions"])
         for split in KFold(config["folds"], shuffle=True, random_state=context.seed + repetition).split(bunch.X)
     ]
-    tasks = (delayed(_run_fold)(bunch.X, bunch.Y, train, test, dict(config), context.seed) for train, test in splits)
+    options = context.search_options()
+    arguments = bunch.X, bunch.Y
+    settings = dict(config), context.seed, options["device"]
+    tasks = (delayed(_run_fold)(*arguments, train, test, *settings) for train, test in splits)
     folds: list[FoldResult] = []
-    for fold in run_parallel(tasks, context.n_jobs):
+    for fold in run_parallel(tasks, options["n_jobs"]):
         folds.append(fold)
         context.log(f"{len(folds)} of {len(splits)} folds")
     rows = [_make_row(name, method, folds) for method in METHODS]
     return Outcome(rows, _make_notes(rows, folds, config))
 
 
-def _run_fold(X: Array, Y: Array, train: Index, test: Index, config: Config, seed: int) -> FoldResult:
+def _run_fold(
+    X: Array, Y: Array, train: Index, test: Index, config: Config, seed: int, device: str | None = None
+) -> FoldResult:
     """Choose on the training fold, fit both methods on all of it, and predict the rankings of the test examples."""
     start = perf_counter()
     if config["scaled"]:
         X = MinMaxScaler().fit(X[train]).transform(X)
     K = Y.shape[1]
     full_size = K * (K - 1) // 2  # the dimension that all rankings span
-    search = _search(X[train], Y[train], full_size, config, seed)
+    search = _search(X[train], Y[train], full_size, config, seed, device)
     search_seconds = perf_counter() - start
     best = {"IOKR": search.best_where(n_components=full_size), "OEL₀": search.best_where()}
     scores, seconds = {}, {}
     for method, choice in best.items():
         start = perf_counter()
-        model = _make_model(method, choice.params).fit(X[train], Y[train])
+        model = _make_model(method, choice.params, device).fit(X[train], Y[train])
         fitted = perf_counter()
         scores[method] = kendall_tau(Y[test], model.predict(X[test]))
         seconds[method] = {"choose": search_seconds, "fit": fitted - start, "decode": perf_counter() - fitted}
@@ -94,7 +99,7 @@ def _run_fold(X: Array, Y: Array, train: Index, test: Index, config: Config, see
     return FoldResult(scores, chosen, {method: choice.edges for method, choice in best.items()}, seconds)
 
 
-def _search(X: Array, Y: Array, full_size: int, config: Config, seed: int) -> OELCV:
+def _search(X: Array, Y: Array, full_size: int, config: Config, seed: int, device: str | None) -> OELCV:
     """Return the search of OEL₀, fitted; with the full dimension it is IOKR."""
     search = OELCV(
         [Gaussian(gamma) for gamma in config["gammas"]],
@@ -104,17 +109,18 @@ def _search(X: Array, Y: Array, full_size: int, config: Config, seed: int) -> OE
         supervisions=1.0,
         cv=KFold(config["inner_folds"], shuffle=True, random_state=seed),
         refit=False,
+        device=device,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about edges: they are counted in the notes
         return search.fit(X, Y)
 
 
-def _make_model(method: str, params: dict[str, Any]) -> IOKR | OEL:
+def _make_model(method: str, params: dict[str, Any], device: str | None) -> IOKR | OEL:
     if method == "IOKR":
         accepted = IOKR().get_params()
-        return IOKR(**{key: value for key, value in params.items() if key in accepted})
-    return OEL(**params)
+        return IOKR(**{key: value for key, value in params.items() if key in accepted}, device=device)
+    return OEL(**params, device=device)
 
 
 def _describe(params: dict[str, Any]) -> dict[str, float]:

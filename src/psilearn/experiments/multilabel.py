@@ -67,5 +67,5 @@ def make_output_kernels(Y: Samples, *kinds: str) -> dict[str, list[Kernel]]:
 
 def make_grid(config: Config) -> Grid:
     """Return the grid of a config, scored by F1."""
-    input_kernels = [Gaussian(gamma) for gamma in config["gammas"]]
-    return Grid(input_kernels, config["alphas"], config["sizes"], ["f1"], config["splits"])
+    axes = config["gammas"], config["alphas"], config["sizes"]
+    return Grid(*axes, ["f1"], config["splits"], max_rounds=config["max_rounds"])

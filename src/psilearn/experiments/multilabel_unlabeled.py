@@ -37,6 +37,7 @@ CONFIG: dict[str, Any] = {
     "sizes": [20, 40, 80, 160, 320],
     "supervisions": [0.25, 0.75],
     "splits": 3,
+    "max_rounds": 4,
     "exact": 5000,  # with more known outputs than this, landmarks are used
     "output_landmarks": 3000,
 }
@@ -60,6 +61,7 @@ QUICK = {
     "sizes": [5, 10],
     "supervisions": [0.5],
     "splits": 2,
+    "max_rounds": 0,
     "exact": 100,
     "output_landmarks": 50,
 }
@@ -82,7 +84,9 @@ class Curve:
         label = f"{choice.name}, m = {m}"
         self.context.log(f"{label}: fitting and decoding")
         data = self.source.split(config["pairs"], m, config["tests"])
-        self.results[label] = fit_and_evaluate(choice.make_model(**options), data, f1_score, self.candidates)
+        self.results[label] = fit_and_evaluate(
+            choice.make_model(device=self.context.device, **options), data, f1_score, self.candidates
+        )
         named = replace(choice, method=Method(label, choice.method.estimator))
         self.rows.append(make_row(self.title, named, self.results[label], F1, PERCENT))
 
@@ -144,7 +148,8 @@ EXPERIMENT = Experiment(
     protocol="2000 random training rows are pairs, and the tags of m other rows are outputs without inputs. All "
     "kernels are Gaussian; rows of the input have length one (Mediamill: columns are standardized on all training "
     "rows). γ of the input kernel, the output width, λ, p and c are chosen by F1 over three random 80/20 splits of "
-    "the pairs, with at most 2000 outputs without inputs, and kept for every m. All methods and all m decode to the "
+    "the pairs, with at most 2000 outputs without inputs (grids of γ, λ and p are extended at an end at which a chosen "
+    "value lies, at most four times), and kept for every m. All methods and all m decode to the "
     "same candidates, the tag sets of the pairs and of the largest m, so that only the embedding changes. With more "
     "than 5000 known outputs, 3000 output landmarks are used.",
     parts=tuple(

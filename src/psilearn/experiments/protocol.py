@@ -13,12 +13,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ShuffleSplit
 
-from psilearn import IOKR, IOKRCV, KDE, OEL, OELCV
+from psilearn import IOKR, IOKRCV, KDE, OEL, OELCV, computing
 from psilearn._utils.holdout import hold_out
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.experiments.experiment import Context
 from psilearn.experiments.result_rows import Metric, Row
-from psilearn.kernels import Kernel
+from psilearn.experiments.widened_search import Line, Values, WidenedSearch
+from psilearn.kernels import Gaussian, Kernel
 from psilearn.metrics import Mean
 
 Score: TypeAlias = Callable[[Samples, Samples], Mean]  # of the true and the predicted outputs
@@ -48,12 +49,13 @@ class Data:
 class Grid:
     """The parameters among which validation chooses."""
 
-    input_kernels: Sequence[Kernel]
+    gammas: Sequence[float]  # of the Gaussian input kernel
     alphas: Sequence[float]
     sizes: Sequence[int]  # p
     scorings: Sequence[str]  # the first one is the protocol's; each further one adds lines to the table
     n_splits: int = 5
     joint: bool = False  # search the embedding with every input kernel, not only with the best one of IOKR
+    max_rounds: int = 0  # how often a grid is extended at most
 
 
 @dataclass(frozen=True)
@@ -106,55 +108,96 @@ def choose_parameters(
     All searches use the same random 80/20 splits of the pairs. First IOKR chooses the input kernel, the output kernel
     of each kind and its λ; then the learned embeddings choose λ, p and c with these kernels (with every input kernel
     if the grid is joint). One search serves all learned embeddings of a kind. ``outputs`` maps each kind of output
-    kernel, which is one line of the table, to its kernels; ``methods`` are IOKR and at least one other.
+    kernel, which is one line of the table, to its kernels; ``methods`` are IOKR and at least one other. Grids of γ, λ
+    and p are extended where a chosen value is at an end.
     """
     choices = []
+    direct = [method for method in methods if method.estimator is IOKR]
     learned = [method for method in methods if method.estimator is not IOKR]
-    every_output = [kernel for kernels in outputs.values() for kernel in kernels]
+    supervisions = sorted({c for method in learned for c in method.supervisions})
     context.log("choosing the kernels with IOKR")
-    iokr, seconds = _run_search(IOKRCV(grid.input_kernels, every_output, alphas=grid.alphas), data, grid, context)
+    iokr, seconds = _search_kernels(data, outputs, grid, context)
     for kind, kernels in outputs.items():
-        of_kind: dict[str, Any] = {"output_kernel": list(kernels)}
-        direct = [method for method in methods if method.estimator is IOKR]
-        choices += [_make_choice(iokr, line, kind, of_kind, seconds) for line in product(grid.scorings, direct)]
-        best = iokr.best_where(**of_kind).params
-        supervisions = sorted({c for method in learned for c in method.supervisions})
-        rank = iokr.ranks_[iokr.grid_["output_kernel"].index(best["output_kernel"])]
-        oel = OELCV(
-            grid.input_kernels if grid.joint else [best["input_kernel"]],
-            best["output_kernel"],
-            alphas=grid.alphas,
-            n_components=[p for p in grid.sizes if p <= rank],  # a kernel such as Dice spans fewer dimensions
-            supervisions=supervisions,
-        )
+        lines = [Line(scoring, {"output_kernel": kernels}) for scoring in grid.scorings]
+        choices += [_make_choice(iokr, line, m, kind, grid, seconds) for line in lines for m in direct]
         context.log(f"choosing {'λ' if len(supervisions) == 1 else 'λ, c'} and p{', ' + kind if kind else ''}")
-        oel, oel_seconds = _run_search(oel, data, grid, context)
-        for line in product(grid.scorings, learned):
-            fixed = {"supervision": list(line[1].supervisions)}
-            choices.append(_make_choice(oel, line, kind, fixed, oel_seconds))
+        oel, oel_seconds = _search_embedding(data, iokr, iokr.best(lines[0]), learned, grid, context)
+        for scoring, method in product(grid.scorings, learned):
+            line = Line(scoring, {"supervision": method.supervisions})
+            choices.append(_make_choice(oel, line, method, kind, grid, oel_seconds))
     return sorted(choices, key=lambda choice: bool(choice.criterion))  # the lines of the protocol's criterion first
 
 
-def _make_choice(
-    search: IOKRCV | OELCV, line: tuple[str, Method], kind: str, fixed: dict[str, Any], seconds: float
-) -> Choice:
-    """Return the best parameters of a search for one scoring and method, among those with the fixed values."""
-    scoring, method = line
-    best = search.best_where(scoring, **fixed)
-    criterion = "" if scoring == search.scoring[0] else scoring
-    edges = [edge for edge in best.edges if not edge.startswith("output_kernel")]  # output kernels are not a range
-    return Choice(method, kind, best.params, edges, seconds, criterion)
+def _search_kernels(
+    data: Data, outputs: Mapping[str, Sequence[Kernel]], grid: Grid, context: Context
+) -> tuple[WidenedSearch, float]:
+    """Return the search of γ, λ and every output kernel with IOKR, and its seconds."""
+    every_output = [kernel for kernels in outputs.values() for kernel in kernels]
+    lines = [Line(scoring, {"output_kernel": kernels}) for scoring in grid.scorings for kernels in outputs.values()]
 
+    def run(values: Values) -> IOKRCV:
+        context.log(f"IOKR: {_describe_values(values)}, {len(every_output)} output kernels")
+        kernels = [Gaussian(gamma) for gamma in values["gamma"]]
+        return _run_search(IOKRCV(kernels, every_output, alphas=values["alpha"]), data, grid, context)
 
-def _run_search(search: Search, data: Data, grid: Grid, context: Context) -> tuple[Search, float]:
-    """Return the fitted search and its seconds."""
-    splits = ShuffleSplit(grid.n_splits, test_size=0.2, random_state=context.seed)
-    search.set_params(cv=splits, scoring=list(grid.scorings), n_jobs=context.n_jobs, refit=False)
     start = perf_counter()
+    values: Values = {"gamma": sorted(grid.gammas), "alpha": sorted(grid.alphas)}
+    search = WidenedSearch(run, values, lines, grid.max_rounds).fit()
+    return search, perf_counter() - start
+
+
+def _search_embedding(
+    data: Data,
+    iokr: WidenedSearch,
+    best: Mapping[str, Any],
+    learned: Sequence[Method],
+    grid: Grid,
+    context: Context,
+) -> tuple[WidenedSearch, float]:
+    """Return the search of λ, c and p with the output kernel that IOKR chose, and its seconds."""
+    supervisions = sorted({c for method in learned for c in method.supervisions})
+    lines = [Line(scoring, {"supervision": m.supervisions}) for scoring in grid.scorings for m in learned]
+    rank = iokr.ranks[repr(best["output_kernel"])]  # a kernel such as Dice spans fewer dimensions
+    values: Values = {
+        "gamma": iokr.values["gamma"] if grid.joint else [best["input_kernel"].gamma],
+        "alpha": sorted(grid.alphas),
+        "n_components": [p for p in sorted(grid.sizes) if p <= rank],
+    }
+
+    def run(values: Values) -> OELCV:
+        context.log(f"learned embeddings: {_describe_values(values)}, {len(supervisions)} values of c")
+        search = OELCV(
+            [Gaussian(gamma) for gamma in values["gamma"]],
+            best["output_kernel"],
+            alphas=values["alpha"],
+            n_components=values["n_components"],
+            supervisions=supervisions,
+        )
+        return _run_search(search, data, grid, context)
+
+    start = perf_counter()
+    return WidenedSearch(run, values, lines, grid.max_rounds).fit(), perf_counter() - start
+
+
+def _make_choice(search: WidenedSearch, line: Line, method: Method, kind: str, grid: Grid, seconds: float) -> Choice:
+    """Return the best parameters of a search for one line and method."""
+    criterion = "" if line.scoring == grid.scorings[0] else line.scoring
+    return Choice(method, kind, search.best(line), search.edges(line), seconds, criterion)
+
+
+def _describe_values(values: Values) -> str:
+    symbols = {"gamma": "γ", "alpha": "λ", "n_components": "p"}
+    return ", ".join(f"{len(found)} values of {symbols[name]}" for name, found in values.items())
+
+
+def _run_search(search: Search, data: Data, grid: Grid, context: Context) -> Search:
+    """Return the fitted search."""
+    splits = ShuffleSplit(grid.n_splits, test_size=0.2, random_state=context.seed)
+    search.set_params(cv=splits, scoring=list(grid.scorings), refit=False, **context.search_options())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about edges: each choice lists its own
         search.fit(data.X, data.Y, unlabeled=data.unlabeled)
-    return search, perf_counter() - start
+    return search
 
 
 def fit_and_evaluate(model: Estimator, data: Data, score: Score, candidates: Samples | None = None) -> Evaluation:
@@ -166,10 +209,13 @@ def fit_and_evaluate(model: Estimator, data: Data, score: Score, candidates: Sam
     return replace(evaluation, seconds={"fit": fit_seconds, **evaluation.seconds})
 
 
-def evaluate(model: Model, data: Data, score: Score, candidates: Samples | None = None) -> Evaluation:
-    """Decode the test inputs with a fitted model, and compare with the truth."""
+def evaluate(
+    model: Model, data: Data, score: Score, candidates: Samples | None = None, device: str | None = None
+) -> Evaluation:
+    """Decode the test inputs with a fitted model, on a device if one is given, and compare with the truth."""
     start = perf_counter()
-    prediction = model.predict(data.X_test, candidates)
+    with computing("float64", device):
+        prediction = model.predict(data.X_test, candidates)
     seconds = {"decode": perf_counter() - start}
     return Evaluation(model, prediction, score(data.Y_test, prediction), seconds)
 

@@ -12,6 +12,7 @@ from sklearn.model_selection import ParameterGrid
 
 from psilearn import baselines, computing
 from psilearn.baselines import Baseline
+from psilearn.experiments.competitors import log_numpy
 from psilearn.experiments.experiment import Context
 from psilearn.experiments.protocol import Data
 from psilearn.experiments.scaled_rows import scale_data
@@ -41,6 +42,7 @@ class CompetitorTask:
 
     def run(self) -> Tested:
         """Return the line of the competitor, computed now or in an interrupted run of the part."""
+        log_numpy(self.grid["baseline"], self.context)
         with computing("float64", self.context.device):
             return load_or_test(self.context, self.name, self._tune_and_test)
 
