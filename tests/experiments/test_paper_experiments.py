@@ -15,7 +15,7 @@ from sklearn.utils import Bunch
 
 from psilearn import IOKR, IOKRCV, OEL, OELCV, datasets, experiments
 from psilearn.baselines import KNN, LR
-from psilearn.experiments import competitors, label_ranking, multilabel, multilabel_full, protocol, smi2mol, usps
+from psilearn.experiments import competitors, label_ranking, multilabel, multilabel_full, protocol, smi2mol_task, usps
 from psilearn.experiments.experiment import Context
 from psilearn.experiments.result_rows import Metric
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear
@@ -58,7 +58,7 @@ def small_data(monkeypatch):
         monkeypatch.setattr(datasets, f"load_{name}", lambda name=name: bunches[name])
     monkeypatch.setattr(usps, "load_usps", lambda: bunches["usps"])
     monkeypatch.setattr(usps, "WIDTH", 8)
-    monkeypatch.setattr(smi2mol, "load_qm9", lambda: Bunch(smiles=chains()))
+    monkeypatch.setattr(smi2mol_task, "load_qm9", lambda: Bunch(smiles=chains()))
     return bunches
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import combinations
+from math import inf
 from typing import Any
 
 from psilearn._utils import validation
@@ -11,6 +12,7 @@ from psilearn.kernels import Graph
 
 Pair = tuple[int, int]
 Edges = dict[Pair, Hashable]
+Edited = tuple[list[Hashable], Edges, bool]
 
 
 class GraphEdits:
@@ -90,12 +92,10 @@ class GraphEdits:
         connected = validation.check_bool(self.connected, "connected")
         labels, edges = list(graph.node_labels), {(i, j): label for i, j, label in graph.edges}
         found: dict[Graph, None] = {}
-        for new_labels, new_edges in self._edits(labels, edges):
-            fits = limit is None or len(new_labels) <= limit
-            if (
-                fits
-                and self.is_valid(new_labels, new_edges)
-                and (not connected or _is_connected(new_labels, new_edges))
+        must_check = connected and not _is_connected(labels, edges)  # otherwise only edits that remove an edge
+        for new_labels, new_edges, removes_edge in self._edits(labels, edges, limit):
+            if self.is_valid(new_labels, new_edges) and (
+                not (must_check or (connected and removes_edge)) or _is_connected(new_labels, new_edges)
             ):
                 found[Graph._of(tuple(new_labels), new_edges)] = None
         found.pop(graph, None)
@@ -128,46 +128,75 @@ class GraphEdits:
         """
         return True
 
-    def _edits(self, labels: list[Hashable], edges: Edges) -> Iterator[tuple[list[Hashable], Edges]]:
+    def _edits(self, labels: list[Hashable], edges: Edges, limit: int | None) -> Iterator[Edited]:
+        """Yield the labels and edges of edited graphs of at most ``limit`` nodes, and whether an edge was removed."""
         for new_labels in self._label_edits(labels):
-            yield new_labels, edges
-        for new_edges in self._edge_edits(len(labels), edges):
-            yield labels, new_edges
-        yield from self._insertions(labels, edges)
-        yield from self._deletions(labels, edges)
+            yield new_labels, edges, False
+        room = self._room(labels, edges)
+        for new_edges in self._new_edges(room, edges):
+            yield labels, new_edges, False
+        for new_edges in self._edges_without_one(room, edges):
+            yield labels, new_edges, True
+        if limit is None or len(labels) < limit:
+            for new_labels, new_edges in self._insertions(labels, edges, room):
+                yield new_labels, new_edges, False
+        for new_labels, new_edges in self._deletions(labels, edges):
+            if limit is None or len(new_labels) <= limit:
+                yield new_labels, new_edges, True
+
+    def _room(self, labels: list[Hashable], edges: Edges) -> list[float]:
+        """Return what further edges of each node may weigh together, which saves to make edits that are not valid."""
+        return [inf] * len(labels)
+
+    def _weight(self, edge_label: Hashable) -> float:
+        """Return what an edge takes of the room of its nodes."""
+        return 0
 
     def _label_edits(self, labels: list[Hashable]) -> Iterator[list[Hashable]]:
         """Yield the labels of the nodes with one label changed, or two labels swapped."""
-        for i in range(len(labels)):
+        for i, present in enumerate(labels):
             for label in self.node_labels:
-                yield [*labels[:i], label, *labels[i + 1 :]]
+                if label != present:
+                    yield [*labels[:i], label, *labels[i + 1 :]]
         for i, j in combinations(range(len(labels)), 2):
             if labels[i] != labels[j]:
                 swapped = list(labels)
                 swapped[i], swapped[j] = labels[j], labels[i]
                 yield swapped
 
-    def _edge_edits(self, n: int, edges: Edges) -> Iterator[Edges]:
-        """Yield the edges with one of them changed, removed, added or moved."""
-        for pair in combinations(range(n), 2):
-            for label in self.edge_labels:
-                if edges.get(pair, self) != label:
-                    yield {**edges, pair: label}
+    def _new_edges(self, room: list[float], edges: Edges) -> Iterator[Edges]:
+        """Yield the edges with one of them added, or its label changed."""
+        weights = [(label, self._weight(label)) for label in self.edge_labels]
+        for i, j in combinations(range(len(room)), 2):
+            free = min(room[i], room[j])
+            if (i, j) in edges:
+                free += self._weight(edges[i, j])
+            for label, weight in weights:
+                if weight <= free and edges.get((i, j), self) != label:
+                    yield {**edges, (i, j): label}
+
+    def _edges_without_one(self, room: list[float], edges: Edges) -> Iterator[Edges]:
+        """Yield the edges with one of them removed, or moved to another node at one of its ends."""
         for pair, label in edges.items():
-            others = {other: value for other, value in edges.items() if other != pair}
+            others = edges.copy()
+            del others[pair]
             yield others
-            for end, k in ((end, k) for end in pair for k in range(n) if k not in pair):
-                moved = _ordered(end, k)
+            weight = self._weight(label)
+            ends = [k for k, free in enumerate(room) if weight <= free and k not in pair]
+            for moved in (_ordered(end, k) for end in pair for k in ends):
                 if moved not in others:
                     yield {**others, moved: label}
 
-    def _insertions(self, labels: list[Hashable], edges: Edges) -> Iterator[tuple[list[Hashable], Edges]]:
+    def _insertions(
+        self, labels: list[Hashable], edges: Edges, room: list[float]
+    ) -> Iterator[tuple[list[Hashable], Edges]]:
         """Yield the graphs with a new node at a node, or inside of an edge."""
         n = len(labels)
         for label in self.node_labels:
-            for i in range(n):
+            for i, free in enumerate(room):
                 for bond in self.edge_labels:
-                    yield [*labels, label], {**edges, (i, n): bond}
+                    if self._weight(bond) <= free:
+                        yield [*labels, label], {**edges, (i, n): bond}
             for (i, j), bond in edges.items():
                 others = {pair: value for pair, value in edges.items() if pair != (i, j)}
                 yield [*labels, label], {**others, (i, n): bond, (j, n): bond}

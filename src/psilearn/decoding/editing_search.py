@@ -22,6 +22,7 @@ from psilearn.kernels import FeatureKernel, Linear
 
 BLOCK_QUERIES = 64  # predictions whose edited outputs are evaluated together
 MIN_GAIN = 1e-9  # of the squared distance in relation to its size: smaller gains are rounding
+DISTANCE_DIGITS = 12  # outputs of an example whose distances agree to so many digits are the same
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,7 @@ def local_search(
 class _State:
     """One start of one example."""
 
+    number: int
     example: int
     output: Any
     distance: float
@@ -166,15 +168,21 @@ class _Search:
     def run(self, Z: Array, starts: list[list[Any]]) -> list[_State]:
         """Return the best result of each example."""
         distance_to = _Distances(self.embedding, Z)
-        states = [_State(i, output, np.inf) for i, outputs in enumerate(starts) for output in outputs]
+        pairs = [(i, output) for i, outputs in enumerate(starts) for output in outputs]
+        states = [_State(number, *pair, np.inf) for number, pair in enumerate(pairs)]
         first = distance_to([state.output for state in states], [state.example for state in states])
         for state, distance in zip(states, first.tolist(), strict=True):
             state.distance = distance
+        visited: set[tuple[int, float]] = set()
+        states = active = _drop_repeated(states, visited)
         for _ in range(self.max_steps):
-            active = [state for state in states if not state.is_optimal]
+            self._step(active, distance_to)
+            moved = [state for state in active if not state.is_optimal]
+            active = _drop_repeated(moved, visited)
+            states = [state for state in states if state.is_optimal] + active
             if not active:
                 break
-            self._step(active, distance_to)
+        states.sort(key=lambda state: state.number)
         best: dict[int, _State] = {}
         for state in states:  # of equally near ones the first, whose start was nearer
             if state.example not in best or state.distance < best[state.example].distance:
@@ -194,6 +202,17 @@ class _Search:
                 state.output, state.distance, state.n_steps = items[best], float(values[best]), state.n_steps + 1
             else:
                 state.is_optimal = True
+
+
+def _drop_repeated(states: list[_State], visited: set[tuple[int, float]]) -> list[_State]:
+    """Return the states of outputs that no other start of the example has visited, known by their distance."""
+    fresh = []
+    for state in states:
+        place = (state.example, round(state.distance, DISTANCE_DIGITS))
+        if place not in visited:
+            visited.add(place)
+            fresh.append(state)
+    return fresh
 
 
 def _check_edited(outputs: Any) -> list[Any]:

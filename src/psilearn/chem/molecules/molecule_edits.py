@@ -69,8 +69,16 @@ class MoleculeEdits(GraphEdits):
         >>> MoleculeEdits().is_valid(["C", "F"], {(0, 1): 2})
         False
         """
-        free = [VALENCES.get(label, 0) for label in node_labels]  # type: ignore[call-overload]
+        return min(self._room(node_labels, edges)) >= 0
+
+    def _room(self, labels: list[Hashable], edges: dict[tuple[int, int], Hashable]) -> list[float]:
+        """Return the free valences of the atoms."""
+        free = [VALENCES.get(label, 0) for label in labels]  # type: ignore[call-overload]
         for (i, j), order in edges.items():
             free[i] -= order
             free[j] -= order
-        return min(free) >= 0
+        return free
+
+    def _weight(self, edge_label: Hashable) -> float:
+        """Return the order of a bond."""
+        return edge_label  # type: ignore[return-value]

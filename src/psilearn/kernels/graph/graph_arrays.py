@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -66,11 +67,10 @@ def to_arrays(graphs: Sequence[Graph]) -> GraphArrays:
     """Return graphs as flat arrays. The codes of labels are the same in all processes."""
     sizes = np.fromiter(map(len, graphs), np.intp, len(graphs))
     starts = np.cumsum(sizes) - sizes
-    edges = [edge for graph in graphs for edge in graph.edges]
+    edges = list(chain.from_iterable(graph.edges for graph in graphs))
     n_edges = np.fromiter((len(graph.edges) for graph in graphs), np.intp, len(graphs))
     offset = np.repeat(starts, n_edges)
-    first = np.fromiter((edge[0] for edge in edges), np.intp, len(edges)) + offset
-    second = np.fromiter((edge[1] for edge in edges), np.intp, len(edges)) + offset
+    first, second = (np.fromiter(map(itemgetter(k), edges), np.intp, len(edges)) + offset for k in (0, 1))
     edge_labels = _codes_of([edge[2] for edge in edges])
     return GraphArrays(
         len(graphs),
@@ -104,17 +104,10 @@ def _scramble(x: Codes) -> Codes:
     return x ^ (x >> np.uint64(31))
 
 
-def _codes_of(labels: list[Hashable]) -> Codes:
+def _codes_of(labels: Sequence[Hashable]) -> Codes:
     """Return a 64-bit code of each label, from its contents."""
-    known: dict[Hashable, int] = {}
-    lookup: Callable[[Hashable], int | None] = known.get
-    codes = np.empty(len(labels), np.uint64)
-    for i, label in enumerate(labels):
-        code = lookup(label)
-        if code is None:
-            code = known[label] = _code(label)
-        codes[i] = code
-    return codes
+    known = {label: _code(label) for label in dict.fromkeys(labels)}
+    return np.fromiter(map(known.__getitem__, labels), np.uint64, len(labels))
 
 
 def _code(label: Hashable) -> int:

@@ -69,7 +69,7 @@ class Graph:
         """Return a graph from edges by nodes in ascending order, which are not checked."""
         graph = cls.__new__(cls)
         object.__setattr__(graph, "node_labels", node_labels)
-        object.__setattr__(graph, "edges", tuple((i, j, edges[i, j]) for i, j in sorted(edges)))
+        object.__setattr__(graph, "edges", tuple([(*pair, edges[pair]) for pair in sorted(edges)]))
         return graph
 
     def __len__(self) -> int:
