@@ -4,6 +4,7 @@
     python -m benchmarks bibtex usps             run some parts
     python -m benchmarks growth --quick          small sizes, one or two minutes, no claim is checked
     python -m benchmarks devices --device cuda   let psilearn compute on this device of torch
+    python -m benchmarks bookmarks --profile     also print the seconds of each step next to the least possible
     PSILEARN_DATA=... python -m benchmarks ...   set the folder of the data
 
 Each number is the median of several turns, in which the methods alternate. A part without its data is skipped. Run
@@ -55,7 +56,7 @@ def main() -> int:
     output = options.output or (None if options.quick else FOLDER)
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
-    run = Run(options.quick, options.repeats, options.device)
+    run = Run(options.quick, options.repeats, options.device, options.profile)
     failed = run_parts(options.parts, run, output)
     if output and run.curves:
         drawn = draw_growth(run.curves, output / "growth.png")
@@ -72,6 +73,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes; nothing is written without --output")
     parser.add_argument("--output", type=Path, help="folder of history.json and growth.png; default: benchmarks")
     parser.add_argument("--device", help="device of torch, cpu or cuda; by default psilearn computes in NumPy")
+    parser.add_argument("--profile", action="store_true", help="also print the seconds of each step, where known")
     parser.add_argument("--repeats", type=int, default=3, help="number of turns of which the median is taken")
     options = parser.parse_args()
     unknown = set(options.parts) - set(PARTS)

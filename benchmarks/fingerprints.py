@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.measurement import Figures, Run
+from benchmarks.step_profile import StepProfile, show_profile
 from psilearn import OEL
+from psilearn._utils.progress import observe_steps
 from psilearn.kernels import Gaussian, GaussianTanimoto
 
 Bits = npt.NDArray[np.uint8]
@@ -58,11 +60,23 @@ def count_operations(sizes: dict[str, Any]) -> dict[str, tuple[str, float]]:
     """Return flops, or bytes, of embedding and searching, with the name of the rate that bounds each."""
     c, r, p, q = (sizes[name] for name in ("candidates", "r", "p", "queries"))
     return {
-        "common bits: 2·c·r·7600": ("tf32", 2.0 * c * r * 8 * N_BYTES),
+        "common bits: 2·c·r·7600": ("half", 2.0 * c * r * 8 * N_BYTES),
         "embedding: 2·c·r·p": (sizes["dtype"], 2.0 * c * r * p),
-        "scores: 2·q·c·p": ("float32", 2.0 * q * c * p),
+        "scores: 2·q·c·p": ("split", 2.0 * q * c * p),
         "kernel values, about 12 passes": ("copy", 12.0 * c * r * (8 if sizes["dtype"] == "float64" else 4)),
         "candidates to the device": ("to device", float(c * N_BYTES)),
+    }
+
+
+def least_seconds(run: Run, sizes: dict[str, Any]) -> dict[str, float]:
+    """Return the seconds of each step of the search at the highest rates of the machine, where they are known."""
+    rates = {**run.gemm, "copy": run.copy}
+    least = [amount / rates[name] if rates.get(name) else 0.0 for name, amount in count_operations(sizes).values()]
+    bits, embedding, scores, passes, _ = least
+    return {
+        "kernel values with landmarks": bits + passes,
+        "embedding of candidates": embedding,
+        "bounds of scores": scores,
     }
 
 
@@ -95,6 +109,13 @@ def measure(run: Run) -> Figures:
     top = model.predict_topk(X[n:], 10, candidates=candidates)
     search = perf_counter() - start
     bound = _report(run, sizes, model.n_components_, fit, search)
+    if run.profile:
+        profile = StepProfile()
+        start = perf_counter()
+        with observe_steps(profile):
+            model.predict_topk(X[n:], 10, candidates=candidates)
+        steps = profile.with_rest(perf_counter() - start)
+        show_profile(run, "the search by step", steps, least_seconds(run, sizes))
     distance = float(top.distances[:, 0].mean())
     return {"sizes": sizes, "fit": fit, "search": search, "floor": bound, "distance": distance}
 

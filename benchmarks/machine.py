@@ -43,7 +43,8 @@ def _measure_device(run: Run, device: str) -> Figures:
     """Return the highest rates of the device; its matrix products are the upper bound of the run."""
     warm_up()
     rates = measure_peak_rates(device, run.quick)
-    run.gemm = {name: rates[name] for name in ("float64", "float32", "tf32")}
+    run.gemm = {name: rates[name] for name in ("float64", "float32", "tf32", "half")}
+    run.gemm["split"] = rates["half"] / 3  # three half-precision products
     run.copy, run.to_device = rates["copy"], rates["to device"]
     run.show_table(
         f"{device}: best of {TURNS}",

@@ -91,6 +91,7 @@ class Run:
     quick: bool = False
     repeats: int = 3
     device: str | None = None  # of torch; None for NumPy
+    profile: bool = False  # whether parts that can also print the seconds of each step
     console: Console = field(default_factory=lambda: Console(width=None if sys.stdout.isatty() else 120))
     curves: Curves = field(default_factory=dict)
     claims: list[Figures] = field(default_factory=list)

@@ -16,8 +16,10 @@ from psilearn._backend.device_arrays import (
     take_rows,
     tensor_to_numpy,
     to_device,
+    to_fortran,
     to_numpy,
 )
+from psilearn._backend.device_threads import map_in_streams
 from psilearn._backend.memory_limits import host_available_bytes
 from psilearn._backend.streaming import halve_if_needed, row_blocks, stream
 
@@ -37,12 +39,14 @@ __all__ = [
     "iter_blocks",
     "iter_slices",
     "like_input",
+    "map_in_streams",
     "resolve_compute",
     "row_blocks",
     "stream",
     "take_rows",
     "tensor_to_numpy",
     "to_device",
+    "to_fortran",
     "to_numpy",
     "working_bytes",
 ]

@@ -45,6 +45,13 @@ def to_numpy(array: Any) -> NDArray[Any]:
     return values
 
 
+def to_fortran(array: Any) -> NDArray[Any]:
+    """Return the values of a matrix as a NumPy array in Fortran order; a tensor is transposed on its device."""
+    if is_tensor(array):
+        return to_numpy(array.T.contiguous()).T
+    return np.asfortranarray(array)
+
+
 def tensor_to_numpy(A: Any) -> Any:
     """Return a tensor as a NumPy array, and any other collection unchanged."""
     return to_numpy(A) if is_tensor(A) else A

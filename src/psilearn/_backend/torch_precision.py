@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from threading import RLock
 from typing import Any
 
 _LOCK = RLock()  # held by the only thread that computes on a GPU, and while the setting changes
 _NAMED_LEVELS = ("highest", "high", "medium")
+_IN_TEAM: ContextVar[bool] = ContextVar("psilearn_in_team", default=False)  # of threads that share the lock
 
 
 class _MatmulPrecision:
@@ -56,17 +58,27 @@ def full_precision(exclusive: bool) -> Iterator[None]:
     """Compute float32 products in full precision, without the autocast of the surrounding program.
 
     With ``exclusive``, as on a GPU, other threads wait until the block is left, so that :func:`tensor_cores` of one
-    thread cannot lower the precision of another.
+    thread cannot lower the precision of another. Threads inside :func:`join_team` do not wait: the thread that waits
+    for them holds the lock and has set the precision.
     """
     import torch
 
+    with (
+        nullcontext() if _IN_TEAM.get() else _locked_precision(exclusive),
+        torch.autocast("cuda", enabled=False),
+        torch.autocast("cpu", enabled=False),
+    ):
+        yield
+
+
+@contextmanager
+def _locked_precision(exclusive: bool) -> Iterator[None]:
     if exclusive:
         _LOCK.acquire()
     try:
         _PRECISION.enter()
         try:
-            with torch.autocast("cuda", enabled=False), torch.autocast("cpu", enabled=False):
-                yield
+            yield
         finally:
             _PRECISION.leave()
     finally:
@@ -75,9 +87,22 @@ def full_precision(exclusive: bool) -> Iterator[None]:
 
 
 @contextmanager
+def join_team() -> Iterator[None]:
+    """Compute in this thread for another one, which is inside of :func:`full_precision` and waits for this thread.
+
+    Several threads may do so at the same time; none of them uses :func:`tensor_cores`.
+    """
+    token = _IN_TEAM.set(True)
+    try:
+        yield
+    finally:
+        _IN_TEAM.reset(token)
+
+
+@contextmanager
 def tensor_cores(enabled: bool) -> Iterator[None]:
     """Allow TF32 (factors of 11 significant bits, float32 sums) in products inside the block, if ``enabled``."""
-    if not enabled:
+    if not enabled or _IN_TEAM.get():
         yield
         return
     import torch

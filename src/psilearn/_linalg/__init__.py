@@ -7,7 +7,6 @@ for arrays, torch for tensors.
 
 from psilearn._linalg.array_ops import (
     Array,
-    add_gram,
     add_to_diagonal,
     argsmallest,
     clip_above,
@@ -31,12 +30,24 @@ from psilearn._linalg.cholesky import (
 )
 from psilearn._linalg.eigen import DENSE_LIMIT, FULL_SOLVER_ORDER, block_krylov_eigh, dense_top_eigh, eigh, top_eigh
 from psilearn._linalg.moments import GramSum, Moment, Subspace, mixed_moment, mixing_weights
+from psilearn._linalg.split_products import (
+    SPLIT_ERROR,
+    SPLIT_UNDERFLOW,
+    SplitInverse,
+    SplitMatrix,
+    has_half_units,
+    is_split_faster,
+    multiply_halves,
+    split_if_faster,
+)
 
 __all__ = [
     "DENSE_LIMIT",
     "FULL_SOLVER_ORDER",
     "INDEFINITE",
     "SINGLE",
+    "SPLIT_ERROR",
+    "SPLIT_UNDERFLOW",
     "Array",
     "GramSum",
     "Moment",
@@ -44,8 +55,9 @@ __all__ = [
     "PivotedCholesky",
     "ShiftedCholesky",
     "SpanningCholesky",
+    "SplitInverse",
+    "SplitMatrix",
     "Subspace",
-    "add_gram",
     "add_to_diagonal",
     "argsmallest",
     "block_krylov_eigh",
@@ -53,8 +65,11 @@ __all__ = [
     "clip_negative",
     "dense_top_eigh",
     "eigh",
+    "has_half_units",
+    "is_split_faster",
     "mixed_moment",
     "mixing_weights",
+    "multiply_halves",
     "nonzero_pairs",
     "pivoted_cholesky",
     "row_products",
@@ -62,6 +77,7 @@ __all__ = [
     "solve_lower",
     "solve_transposed",
     "spanning_cholesky",
+    "split_if_faster",
     "squared_norm",
     "top_eigh",
 ]

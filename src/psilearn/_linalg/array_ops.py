@@ -56,14 +56,6 @@ def add_to_diagonal(M: Any, values: Any) -> Any:
     return M
 
 
-def add_gram(total: Any, F: Any) -> None:
-    """Add F Fᵀ to a tensor in place; if the precisions differ, through a temporary product."""
-    if F.dtype == total.dtype:
-        total.addmm_(F, F.T)
-    else:
-        total += F @ F.T
-
-
 def argsmallest(values: Any, k: int) -> Any:
     """Return the columns of the k smallest entries of each row, (n, k), in any order."""
     if is_tensor(values):

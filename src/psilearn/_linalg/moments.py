@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.blas import dsyrk, ssyrk
 
-from psilearn._backend import NUMPY, Compute, array_namespace, is_tensor, iter_slices, to_numpy
-from psilearn._linalg.array_ops import Array, add_gram
+from psilearn._backend import NUMPY, Compute, array_namespace, is_tensor, iter_slices, to_fortran, to_numpy
+from psilearn._linalg.array_ops import Array
 from psilearn._linalg.eigen import top_eigh
+from psilearn._linalg.split_products import add_lower_gram
 from psilearn._utils.progress import stage
 
 MIN_BLOCK_ROWS = 512  # rows that are weighted at a time
@@ -161,7 +162,7 @@ class GramSum:
 
     def __init__(self, size: int, compute: Compute = NUMPY) -> None:
         self.compute = compute
-        # An array has only the lower triangle; a tensor has the whole matrix.
+        # Only the lower triangle is summed; a tensor has other numbers above its diagonal.
         self.lower: Any = np.zeros((size, size), order="F") if compute.device is None else compute.zeros((size, size))
         self._block_sum: Any = None
 
@@ -173,11 +174,11 @@ class GramSum:
         return total
 
     def add(self, F: Any) -> None:
-        """Add the product of one block (r, b): an array in Fortran order, or a tensor."""
+        """Add the product of one block (r, b): an array in Fortran order, a tensor or a split matrix."""
         if 0 in F.shape:
             return
-        if is_tensor(F):
-            add_gram(self.lower, F)
+        if not isinstance(F, np.ndarray):
+            add_lower_gram(self.lower, F)
         elif F.dtype == np.float32:
             self._block_sum = ssyrk(1.0, F, c=self._block_sum, lower=1, overwrite_c=1)
             self.lower += self._block_sum
@@ -186,14 +187,14 @@ class GramSum:
 
     def merge(self, other: GramSum) -> None:
         """Add another sum, on this device or in NumPy."""
-        self.lower += self.compute.asarray(other.symmetric()) if is_tensor(self.lower) else other.lower
+        self.lower += self.compute.asarray(other.lower)
 
     def to_numpy(self) -> GramSum:
         """Return the same sum as a NumPy array."""
         converted = copy(self)
         converted.compute = self.compute.on_numpy()
         if is_tensor(self.lower):
-            converted.lower = np.asfortranarray(np.tril(to_numpy(self.lower)))
+            converted.lower = to_fortran(self.lower.tril())
         return converted
 
     def trace(self) -> float:
@@ -203,7 +204,7 @@ class GramSum:
     def symmetric(self) -> Array:
         """Return the whole matrix, (r, r), as a new array."""
         if is_tensor(self.lower):
-            return (self.lower + self.lower.T) / 2
+            return self.lower.tril() + self.lower.tril(-1).T
         whole = self.lower + self.lower.T
         whole.flat[:: len(whole) + 1] /= 2
         return whole

@@ -1,8 +1,8 @@
-"""Show the progress of long computations on stderr when ``verbose`` is set."""
+"""Show the progress of long computations on stderr when ``verbose`` is set, and report their steps to profilers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from time import monotonic
@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Item = TypeVar("Item")
+Observer = Callable[[str], AbstractContextManager[None]]
 
 _VERBOSE: ContextVar[bool] = ContextVar("psilearn_verbose", default=False)
 _DRAWING: ContextVar[bool] = ContextVar("psilearn_drawing", default=False)
+_OBSERVER: ContextVar[Observer | None] = ContextVar("psilearn_observer", default=None)
 MIN_SECONDS = 1.0  # shorter steps are not shown
 
 
@@ -63,7 +65,23 @@ def track(items: Iterable[Item], description: str, total: int | None = None) -> 
 
 def stage(description: str) -> AbstractContextManager[None]:
     """Inside :func:`show_progress`, show the current step, and afterwards its time if it exceeded a second."""
-    return _shown_stage(description) if _VERBOSE.get() else nullcontext()
+    return _shown_stage(description) if _VERBOSE.get() and _OBSERVER.get() is None else step(description)
+
+
+def step(description: str) -> AbstractContextManager[None]:
+    """Report a short step of a computation to the observer, if there is one; it is not shown."""
+    observer = _OBSERVER.get()
+    return nullcontext() if observer is None else observer(description)
+
+
+@contextmanager
+def observe_steps(observer: Observer) -> Iterator[None]:
+    """Enter ``observer(description)`` around each :func:`stage` and :func:`step` inside the block, for profiles."""
+    token = _OBSERVER.set(observer)
+    try:
+        yield
+    finally:
+        _OBSERVER.reset(token)
 
 
 @contextmanager

@@ -239,16 +239,24 @@ def _row_keys(A: NDArray[Any], dtype: Any) -> Iterator[bytes]:
             yield from map(_digest, rows.reshape(len(rows), -1).view(f"V{n_bytes}").ravel().tolist())
 
 
-def _csr_keys(A: Any) -> Iterator[bytes]:
+def _csr_keys(A: Any) -> list[bytes]:
     A = A.tocsr()
     if not A.has_canonical_format or np.count_nonzero(A.data) < len(A.data):
         A = A.copy()
         A.sum_duplicates()
         A.eliminate_zeros()
-    start = A.indptr[0]
-    for stop in A.indptr[1:]:
-        yield _digest(A.indices[start:stop].tobytes() + A.data[start:stop].tobytes())
-        start = stop
+    keys = [b""] * A.shape[0]
+    sizes = np.diff(A.indptr)
+    bytes_per_entry = A.indices.itemsize + A.data.itemsize
+    for size in np.unique(sizes[sizes > 0]).tolist():  # rows with as many entries are read together
+        rows = np.flatnonzero(sizes == size)
+        for part in np.array_split(rows, -(-len(rows) * size * bytes_per_entry // CHUNK_BYTES)):
+            entries = A.indptr[part][:, None] + np.arange(size)
+            contents = [np.ascontiguousarray(values[entries]).view(np.uint8) for values in (A.indices, A.data)]
+            joined = np.hstack(contents).view(f"V{size * bytes_per_entry}").ravel()
+            for row, key in zip(part.tolist(), joined.tolist(), strict=True):
+                keys[row] = _digest(key)
+    return keys
 
 
 def _digest(key: bytes) -> bytes:

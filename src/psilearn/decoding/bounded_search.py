@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from psilearn._backend import Compute, array_namespace, halve_if_needed, iter_slices, to_numpy, working_bytes
 from psilearn._linalg import Array, argsmallest, clip_negative, nonzero_pairs
-from psilearn._utils.progress import track
+from psilearn._utils.progress import step, track
 from psilearn._utils.samples import Index
 from psilearn.decoding.bounds import Bounds, Queries, round_down, round_up
 from psilearn.decoding.distances import k_smallest
@@ -178,10 +178,14 @@ def _scan_on_device(
     It may run out before ``visit`` has kept anything of a block, not after: see ``_iter_pairs`` and ``distances``.
     """
     for rows, g in blocks:
-        bounds, columns = Bounds(queries, g, squared_norms[rows], rows.start, compute), slice(0, len(g))
+        with step("lengths of candidates"):
+            bounds, columns = Bounds(queries, g, squared_norms[rows], rows.start, compute), slice(0, len(g))
 
         def visit_queries(part: slice, bounds: Bounds = bounds, columns: slice = columns) -> None:
-            visit(BoundBlock(bounds, part, columns, bounds.lower(bounds.left(part), columns, None)))
+            with step("bounds of scores"):
+                lower = bounds.lower(bounds.left(part), columns, None)
+            with step("selection of candidates"):
+                visit(BoundBlock(bounds, part, columns, lower))
 
         area = compute.block_rows(BYTES_PER_BOUND, MAX_DEVICE_BOUNDS)
         for part in iter_slices(len(queries.Z), max(1, area // len(g))):

@@ -11,13 +11,22 @@ embedding does not widen the bounds of the others.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from array_api_compat import device
 
 from psilearn._backend import Compute, array_namespace, block_rows, halve_if_needed, iter_slices, to_device, to_numpy
-from psilearn._linalg import Array, clip_above, row_products
+from psilearn._linalg import (
+    SPLIT_ERROR,
+    SPLIT_UNDERFLOW,
+    Array,
+    SplitMatrix,
+    clip_above,
+    is_split_faster,
+    row_products,
+)
 from psilearn._utils.samples import Index
 from psilearn.decoding.distances import tie_tolerance, to_distances
 
@@ -65,6 +74,11 @@ class Bounds:
         if is_single and compute.device is not None and compute.uses_tf32:
             self.gamma += TF32_ERROR
         self.tiny = (p + 16) * float(rounding.tiny) * (1 + z + 2 * length)  # what underflow may take away
+        is_split = is_split_faster((len(g), p), compute.with_dtype(np.float32))
+        self._splits = is_single and is_split and not compute.uses_tf32
+        if self._splits:  # γ has room for truncated sums of p + 2 terms, but not for the rounding of the factors
+            self.gamma += SPLIT_ERROR
+            self.tiny += (p + 2) * SPLIT_UNDERFLOW * (1 + z) * (2 * length + float(abs(self.squared_norms).max()))
         self._right = xp.empty((len(g), p + 2), dtype=getattr(xp, self.dtype.name), device=device(g))
         self._right[:, :p] = g
         self._right[:, :p] *= -2
@@ -84,9 +98,15 @@ class Bounds:
         """Return L (q, c), written into ``out`` unless that is None."""
         right = self._right[columns]
         if out is None:
+            if self._splits:
+                return SplitMatrix.of(left) @ self._split_right[columns].T
             with self.compute.tensor_cores():
                 return left @ right.T
         return np.matmul(left, right.T, out=out[: len(left) * len(right)].reshape(len(left), len(right)))
+
+    @cached_property
+    def _split_right(self) -> SplitMatrix:
+        return SplitMatrix.of(self._right)
 
     def spread(self, rows: Any, columns: Any) -> Any:
         """Return 2γ(2|z||g| + k): the score exceeds L by at most this."""

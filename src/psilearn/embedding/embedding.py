@@ -12,7 +12,7 @@ import numpy as np
 from psilearn._backend import Compute, current_compute, row_blocks, stream, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.hashing import digest, encode
-from psilearn._utils.progress import track
+from psilearn._utils.progress import step, track
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.kernels import Kernel
 
@@ -157,7 +157,10 @@ class Embedding:
         def embed(Y: Samples) -> Array:
             if not len(basis):
                 return compute.zeros((n_samples(Y), self.n_components), compute.dtype)
-            return self.kernel(Y, landmarks, compute=compute) @ basis
+            with step("kernel values with landmarks"):
+                K = self.kernel(Y, landmarks, compute=compute)
+            with step("embedding of candidates"):
+                return K @ basis
 
         return embed
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from psilearn._backend import Compute, iter_slices, stream, take_rows, to_numpy
 from psilearn._distributed import ChunkedRows, sum_chunks
-from psilearn._linalg import Array, GramSum, Moment, squared_norm
+from psilearn._linalg import Array, GramSum, Moment, split_if_faster, squared_norm
 from psilearn._utils import validation
-from psilearn._utils.progress import track
+from psilearn._utils.progress import step, track
 from psilearn._utils.samples import Samples, concat, distinct, n_samples, take
 from psilearn.embedding.coordinates import KnownOutputs, OutputCoordinates, embedding_in
 from psilearn.embedding.embedding import MAX_EMBEDDED_ROWS, Embedding
@@ -175,10 +175,11 @@ class LandmarkOutputs:
         """Return the same output side without Y and with NumPy arrays."""
         converted = copy(self)
         converted._labeled = None
-        converted.features = self.features.to_numpy()
-        converted.compute = self.compute.on_numpy()
-        converted.labeled_moment = self.labeled_moment.to_numpy(converted.features)
-        converted.unlabeled_moment = self.unlabeled_moment.to_numpy(converted.features)
+        with step("copies for partial_fit"):
+            converted.features = self.features.to_numpy()
+            converted.compute = self.compute.on_numpy()
+            converted.labeled_moment = self.labeled_moment.to_numpy(converted.features)
+            converted.unlabeled_moment = self.unlabeled_moment.to_numpy(converted.features)
         return converted
 
     def with_unlabeled(self, unlabeled: OutputStream, compute: Compute) -> LandmarkOutputs:
@@ -262,7 +263,8 @@ class RunningMoment:
         batches = track(outputs.batches(3 * features.rank * compute.itemsize, compute), outputs.name)
         numbered = number_batches(batches)
         for rows, (phi, lengths) in stream(numbered, features_and_lengths, compute, features.kernel.supports_torch):
-            self.sum.add(phi)
+            with step("moment of the outputs"):
+                self.sum.add(split_if_faster(phi, compute))
             self.count += rows.stop - rows.start
             self.captured += squared_norm(phi)
             self.total += lengths
@@ -287,7 +289,8 @@ class RunningMoment:
     def to_numpy(self, features: LandmarkFeatures) -> RunningMoment:
         """Return the same moment with NumPy arrays and these features."""
         converted = copy(self)
-        converted.features, converted.sum = features, self.sum.to_numpy()
+        converted.features = features
+        converted.sum = self.sum.to_numpy() if self.count else GramSum(features.rank)
         converted.compute = self.compute.on_numpy()
         return converted
 

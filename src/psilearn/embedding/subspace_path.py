@@ -168,7 +168,7 @@ class SubspacePath:
         k = min(k, r)  # 0 if ψ(y) = 0 for all outputs
         iterate = r > max(MAX_DENSE_ORDER, 10 * k)
         # One BLAS thread is faster on many problems of a few hundred dimensions, several on large dense ones.
-        n_threads = 1 if iterate or r <= MAX_DENSE_ORDER else None
+        n_threads = 1 if self.compute.device is None and (iterate or r <= MAX_DENSE_ORDER) else None
         controller, points = ThreadpoolController(), self._points(alphas, supervisions, k, iterate)
         for _ in range(len(alphas) * len(supervisions)):
             with controller.limit(limits=n_threads):

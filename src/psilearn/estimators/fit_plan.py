@@ -10,6 +10,7 @@ import numpy as np
 from psilearn._backend import Compute
 from psilearn._distributed import ChunkedRows
 from psilearn._linalg import Subspace, mixed_moment
+from psilearn._utils.progress import step
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.embedding import KnownOutputs, OutputStream
 from psilearn.embedding.chunked_outputs import known_outputs_of
@@ -44,7 +45,8 @@ class FitPlan:
 
     def output_side(self, kernel: Kernel, Y: Samples, unlabeled: OutputStream | None, compute: Compute) -> OutputSide:
         """Return exact output coordinates, or those of landmarks."""
-        known = self.known_outputs(Y, unlabeled)
+        with step("distinct outputs"):
+            known = self.known_outputs(Y, unlabeled)
         sizes = self.sizes(n_samples(Y), known, unlabeled, compute)
         require_fit_memory(sizes, kernel, known.outputs, compute)
         if self.output_landmarks is not None:

@@ -12,6 +12,7 @@ from psilearn._backend import Compute, find_device
 from psilearn._linalg import Array, Subspace
 from psilearn._utils import validation
 from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
+from psilearn._utils.progress import step
 from psilearn._utils.samples import Samples, n_columns, n_samples
 from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding, OutputStream
@@ -262,9 +263,11 @@ class _FittedEmbedding:
     def of(cls, psi: OutputSide, regression: Regression, subspace: Subspace, compute: Compute) -> _FittedEmbedding:
         """Restrict the regression and the known outputs to the directions."""
         eigenvalues, V = subspace
-        embedding = psi.embedding(V)
-        candidates = _known_candidates(psi, embedding, psi.embed_known(V, embedding))
-        return cls(regression.rotate(V, compute), embedding, candidates, eigenvalues, psi.approximation_error)
+        with step("embedding"):
+            embedding = psi.embedding(V)
+            candidates = _known_candidates(psi, embedding, psi.embed_known(V, embedding))
+            rotated = regression.rotate(V, compute)
+        return cls(rotated, embedding, candidates, eigenvalues, psi.approximation_error)
 
 
 def _known_candidates(psi: OutputSide, embedding: Embedding, g: Array) -> SharedCandidates:

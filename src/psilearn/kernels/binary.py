@@ -31,6 +31,7 @@ class _SetKernel(RowKernel):
 
     supports_torch = True
     _returns_new_block = True
+    _is_always_finite = True
 
     def __init__(self, packed: bool = False) -> None:
         self.packed = packed
@@ -59,23 +60,17 @@ class _SetKernel(RowKernel):
 
     def _block_on_device(self, A: Any, B: Any, compute: Compute) -> Any:
         """Return the block of similarities as a tensor, from exact counts of common members."""
-        tiles: list[list[Any]] = []
+        block = compute.zeros((A.shape[0], B.shape[0]), compute.dtype)
 
         def finish(common: Any, i: slice, j: slice, sizes: Any, other_sizes: Any) -> None:
-            xp = array_namespace(common)
-            common, sizes, other_sizes = (
-                xp.astype(part, getattr(xp, compute.dtype.name)) for part in (common, sizes[:, None], other_sizes)
-            )
-            common /= self._denominator(common, sizes, other_sizes)
-            common[(sizes == 0) & (other_sizes == 0)] = 1
-            if i.start == 0:
-                tiles.append([])
-            tiles[-1].append(common)
+            sizes, other_sizes = (compute.asarray(part, compute.dtype) for part in (sizes, other_sizes))
+            tile = block[i, j]
+            array_namespace(tile).divide(common, self._denominator(common, sizes[:, None], other_sizes), out=tile)
+            if not (sizes.all() and other_sizes.all()):
+                tile[(sizes == 0)[:, None] & (other_sizes == 0)] = 1
 
         intersection_sizes(A, B, self.packed, compute.with_dtype(self._count_dtype(A)), finish)
-        xp = array_namespace(tiles[0][0])
-        columns = [tile[0] if len(tile) == 1 else xp.concat(tile) for tile in tiles]
-        return columns[0] if len(columns) == 1 else xp.concat(columns, axis=1)
+        return block
 
     def _diag(self, A: Any) -> Any:
         return np.ones(A.shape[0])

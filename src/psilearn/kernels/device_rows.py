@@ -11,9 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from psilearn._backend import Compute, iter_slices, to_device
-from psilearn._linalg import row_products
+from psilearn._linalg import has_half_units, multiply_halves, row_products
 
 SPARSE_DENSITY = 0.005  # share of nonzeros below which a product of CSR rows stays sparse
+MAX_DENSE_BYTES = 2**30  # of CSR rows that are kept on a GPU as dense ones
 MAX_UNPACKED_ROWS = 16384  # rows of bits that are unpacked at a time
 
 
@@ -73,6 +74,17 @@ def rows_on_device(rows: Any, device: Any) -> Any:
     return DeviceRows.of(rows, device) if sparse.issparse(rows) else to_device(rows, device)
 
 
+def dense_on_gpu(rows: Any, compute: Compute) -> Any:
+    """Return CSR rows as a dense tensor if products with them are faster and they are not large; else unchanged."""
+    import torch
+
+    n, d = rows.shape
+    dtype = torch.float32 if rows.dtype.itemsize == 1 or rows.dtype == np.float32 else torch.float64
+    if rows.nnz <= SPARSE_DENSITY * n * d or n * d * dtype.itemsize > MAX_DENSE_BYTES:
+        return rows
+    return DeviceRows.of(rows, compute.device).dense(dtype)
+
+
 def squared_lengths(rows: Any) -> Any:
     """Return |a|² of dense or CSR rows on a device, in float64."""
     return rows.squared_lengths() if isinstance(rows, DeviceRows) else row_products(rows, rows)
@@ -109,13 +121,26 @@ def _dense(rows: Any, dtype: Any) -> Any:
     return rows.dense(dtype) if isinstance(rows, DeviceRows) else rows.to(dtype)
 
 
+def to_gaussians(products: Any, column: Any, row: Any, gamma: float, symmetric: bool) -> Any:
+    """Turn products into exp(min(2γ·products + column + row, 0)) in place, in as few passes as possible.
+
+    In a symmetric block both are added in one step, so that rounding keeps it symmetric.
+    """
+    import torch
+
+    torch.add(column + row if symmetric else column, products, alpha=2 * gamma, out=products)
+    if not symmetric:
+        products += row
+    return products.clamp_(max=0).exp_()
+
+
 def intersection_sizes(
     A: Any, B: Any, packed: bool, compute: Compute, finish: Callable[[Any, slice, slice, Any, Any], None]
 ) -> None:
     """Pass |A∩B| to ``finish`` in exact tiles of rows and columns, with |A| and |B|; for CSR rows in one tile.
 
-    A product of zeros and ones is exact in TF32 with float32 sums, below 2²⁴ columns, so that the tensor cores of a GPU
-    can be used whatever the precision is.
+    A product of zeros and ones is exact in half precision and in TF32 with float32 sums, below 2²⁴ columns, so that the
+    matrix units of a GPU can be used whatever the precision is.
 
     Parameters
     ----------
@@ -132,13 +157,16 @@ def intersection_sizes(
             rows, columns = slice(0, A.shape[0]), slice(0, B.shape[0])
             finish(inner_products(A, B, compute), rows, columns, squared_lengths(A), squared_lengths(B))
             return
-        dtype = getattr(torch, compute.dtype.name)
+        sums = getattr(torch, compute.dtype.name)
+        uses_halves = compute.dtype == np.float32 and has_half_units(A.device)
+        dtype, multiply = (torch.float16, multiply_halves) if uses_halves else (sums, torch.matmul)
         step = compute.block_rows(8 * A.shape[1] * (8 if packed else 1), MAX_UNPACKED_ROWS)
         for columns in iter_slices(B.shape[0], step):
             right = _bits(B, columns, packed, dtype)
             for rows in iter_slices(A.shape[0], step):
                 left = right if A is B and rows == columns else _bits(A, rows, packed, dtype)
-                finish(left @ right.T, rows, columns, left.sum(1), right.sum(1))
+                sizes = (bits.sum(1, dtype=sums) for bits in (left, right))
+                finish(multiply(left, right.T), rows, columns, *sizes)
 
 
 def _bits(rows: Any, part: slice, packed: bool, dtype: Any) -> Any:

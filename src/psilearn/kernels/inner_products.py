@@ -205,13 +205,12 @@ def to_gaussians(products: Array, left: Array, right: Array, gamma: float) -> Ar
     def change(strip: Array, part: slice) -> None:
         strip *= 2 * gamma
         _add_to_rows_and_columns(strip, column[part], row, left is right)
-        if isinstance(strip, np.ndarray):
-            np.minimum(strip, 0, out=strip)
-            np.exp(strip, out=strip)
-        else:
-            strip.clamp_(max=0).exp_()
+        np.minimum(strip, 0, out=strip)
+        np.exp(strip, out=strip)
 
-    return in_strips(products, change)
+    if isinstance(products, np.ndarray):
+        return in_strips(products, change)
+    return device_rows.to_gaussians(products, column, row, gamma, left is right)
 
 
 def _add_to_rows_and_columns(strip: Array, column: Array, row: Array, symmetric: bool) -> None:

@@ -23,6 +23,7 @@ from psilearn._utils.samples import (
     n_samples,
     take,
 )
+from psilearn.kernels.device_rows import dense_on_gpu
 from psilearn.kernels.gram_matrix import RANGES, check_block, check_range
 from psilearn.kernels.inner_products import fill_diagonal, to_gaussians, to_squared_distances
 
@@ -35,6 +36,7 @@ class KernelEvaluation(BaseEstimator):
     supports_torch: bool = False
     _has_pre_image: bool = False  # whether _pre_image is implemented
     _returns_new_block = False  # whether each call of _block returns a new array, which may be overwritten
+    _is_always_finite = False  # whether no value of _block can overflow, so that blocks are not checked
 
     def check(self, A: Samples, name: str = "A", *, allow_1d: bool = True) -> Samples:
         """Validate a collection of objects.
@@ -99,7 +101,9 @@ class KernelEvaluation(BaseEstimator):
         self._check_same_kind(A, name, B, other)
 
     def to_device(self, A: Samples, compute: Compute) -> Samples:
-        """Return dense rows on the device if the kernel computes there, so that many blocks move them once.
+        """Return rows on the device if the kernel computes there, so that many blocks move them once.
+
+        CSR rows become dense on a GPU if they take at most 1 GiB and more than one entry in 200 is not zero.
 
         Parameters
         ----------
@@ -111,7 +115,7 @@ class KernelEvaluation(BaseEstimator):
         Returns
         -------
         array, CSR matrix or sequence
-            A tensor for dense rows of numbers, and any other collection unchanged.
+            A tensor for rows of numbers, and any other collection unchanged.
 
         See Also
         --------
@@ -125,7 +129,11 @@ class KernelEvaluation(BaseEstimator):
         >>> Linear().to_device(np.ones((1, 2)), NUMPY)
         array([[1., 1.]])
         """
-        if compute.device is None or not self.supports_torch or not isinstance(A, np.ndarray):
+        if compute.device is None or not self.supports_torch:
+            return A
+        if sparse.issparse(A):
+            return dense_on_gpu(A, compute) if compute.on_gpu else A
+        if not isinstance(A, np.ndarray):
             return A
         return to_device(A, compute.device) if A.dtype.kind in "bifu" else A
 
@@ -233,6 +241,8 @@ class KernelEvaluation(BaseEstimator):
                 K = compute.asarray(K.detach().clone(), compute.dtype)
             else:
                 K = compute.asarray(_new_array(K, compute.dtype, self))
+            if self._is_always_finite:
+                return K
             total = check_block(K, (n_samples(left), n_samples(right)), self, row, column)
         if abs(total) < RANGES[compute.itemsize][0]:
             lengths = (to_numpy(self._diag(part)) for part in ((left,) if right is left else (left, right)))

@@ -8,9 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend import Compute, array_namespace, is_tensor, to_numpy
-from psilearn._linalg import SINGLE, Array, NotPositiveSemidefiniteError, solve_lower, spanning_cholesky
-from psilearn._utils.progress import stage
+from psilearn._backend import Compute, array_namespace, is_tensor, to_fortran
+from psilearn._linalg import (
+    SINGLE,
+    Array,
+    NotPositiveSemidefiniteError,
+    SplitInverse,
+    is_split_faster,
+    solve_lower,
+    spanning_cholesky,
+)
+from psilearn._utils.progress import stage, step
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
 from psilearn.kernels.gram_matrix import check_symmetric_block
@@ -57,10 +65,19 @@ class LandmarkFeatures:
         """Return φ(a) as columns, (r, len(A)), arrays in Fortran order; len(A)·r² flops."""
         if not self.rank:
             return compute.zeros((n_samples(A), 0), compute.dtype).T
-        K = self.kernel(A, self.landmarks, compute=compute)
-        check_symmetric_block(K, self.kernel, A, self.landmarks, compute)
-        triangle = self._single_triangle if compute.dtype == np.float32 else self.triangle
-        return solve_lower(triangle, K.T if is_tensor(K) else np.ascontiguousarray(K).T)
+        with step("kernel values with landmarks"):
+            K = self.kernel(A, self.landmarks, compute=compute)
+            check_symmetric_block(K, self.kernel, A, self.landmarks, compute)
+        with step("solution with the landmarks' triangle"):
+            return self._solve(K.T if is_tensor(K) else np.ascontiguousarray(K).T, compute)
+
+    def _solve(self, block: Any, compute: Compute) -> Any:
+        """Return L⁻¹ · block for a block (r, b) that may be overwritten."""
+        if compute.dtype != np.float32:
+            return solve_lower(self.triangle, block)
+        if is_split_faster(block.shape, compute):
+            return self._inverse.solve(block)
+        return solve_lower(self._single_triangle, block)
 
     def to_device(self, compute: Compute) -> LandmarkFeatures:
         """Return the same features with the triangle and dense landmarks on the device."""
@@ -71,7 +88,11 @@ class LandmarkFeatures:
 
     def to_numpy(self) -> LandmarkFeatures:
         """Return the same features with the triangle as a NumPy array."""
-        return replace(self, triangle=np.asfortranarray(to_numpy(self.triangle)))
+        return replace(self, triangle=to_fortran(self.triangle))
+
+    @cached_property
+    def _inverse(self) -> SplitInverse:
+        return SplitInverse(self.triangle)
 
     @cached_property
     def _single_triangle(self) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from joblib import delayed, effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
-from psilearn._backend import Compute, resolve_compute
+from psilearn._backend import Compute, map_in_streams, resolve_compute
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.fitted_state import publish
@@ -267,8 +267,11 @@ class PathSearch(BestEstimatorPredictions):
         """
         if uses_dask() and compute.device is None and self.n_jobs != 1:
             return np.concatenate(scores_on_dask(tasks))
-        n_jobs = self.n_jobs if compute.device is None else 1  # whatever a surrounding parallel_config sets
-        results = run_parallel((delayed(task.scores)() for task in tasks), n_jobs)
+        if compute.on_gpu and all(task.is_small_on_device() for task in tasks):
+            results = map_in_streams(SplitTask.scores, tasks, compute.device)
+        else:
+            n_jobs = self.n_jobs if compute.device is None else 1  # whatever a surrounding parallel_config sets
+            results = run_parallel((delayed(task.scores)() for task in tasks), n_jobs)
         return np.concatenate(list(track(results, f"{type(self).__name__}: splits", total=len(tasks))))
 
     def _store_results(

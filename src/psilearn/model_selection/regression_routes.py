@@ -179,7 +179,8 @@ class CholeskyRoute:
         """Yield directions and z(x) as :meth:`EigenRoute.steps` does."""
         controller = ThreadpoolController()
         sigma = self.outputs_of(which).moment.sigma
-        n_threads = 1 if len(sigma) <= MAX_DENSE_ORDER else None  # one thread is faster on many small problems
+        # One thread is faster on many small problems.
+        n_threads = 1 if self.compute.device is None and len(sigma) <= MAX_DENSE_ORDER else None
         for alpha in grid.alphas:
             supervised, predicted = self.solutions[alpha][which]
             if grid.sizes is None:

@@ -23,7 +23,9 @@ from psilearn.model_selection.decoded_scores import DecodedScores
 from psilearn.model_selection.grids import PathGrid
 from psilearn.model_selection.regression_routes import Step, choose_route
 from psilearn.model_selection.scoring import Scoring
-from psilearn.model_selection.split_outputs import OutputPath, SplitOutputs
+from psilearn.model_selection.split_outputs import ExactOutputPath, OutputPath, SplitOutputs
+
+MAX_SHARED_ORDER = 4096  # of matrices that leave most of a GPU idle
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,18 @@ class SplitTask:
         with self.compute.active(), show_progress(False), ThreadpoolController().limit(limits=self._max_threads()):
             return self._scores()
 
+    def is_small_on_device(self) -> bool:
+        """Return whether several such tasks fit on a device together, and share nothing that one of them computes."""
+        is_exact = all(isinstance(path, ExactOutputPath) for group in self.output_paths for path in group)
+        decodes = any(scoring.decodes for scoring in self.scorings)
+        return is_exact and not decodes and self._order() <= MAX_SHARED_ORDER and self.compute.dtype == np.float64
+
+    def _order(self) -> int:
+        return max([len(self.train), *(path.width for group in self.output_paths for path in group)])
+
     def _max_threads(self) -> int | None:
         """Return 1 for small problems: their threads would wait for each other longer than they compute."""
-        order = max([len(self.train), *(path.width for group in self.output_paths for path in group)])
-        return 1 if order <= MAX_DENSE_ORDER else None
+        return 1 if self.compute.device is None and self._order() <= MAX_DENSE_ORDER else None
 
     def _scores(self) -> Array:
         paths = [path for group in self.output_paths for path in group]

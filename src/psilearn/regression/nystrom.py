@@ -13,11 +13,13 @@ from psilearn._linalg import (
     GramSum,
     Moment,
     NotPositiveSemidefiniteError,
+    has_half_units,
     shifted_factor,
     solve_lower,
     solve_transposed,
+    split_if_faster,
 )
-from psilearn._utils.progress import track
+from psilearn._utils.progress import step, track
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
@@ -141,7 +143,8 @@ class NystromRidge:
             gram, cross, total = _sums(self.features_, self.X_fit_, V, compute)
         captured = gram.trace()
         error = max(0.0, 1 - captured / total) if total else 0.0
-        D, B = self._solve(gram, cross)
+        with step("ridge system"):
+            D, B = self._solve(gram, cross)
         moment = Moment(((D, 1 / n), (B, -self.alpha))) if with_moment else None
         return KernelRegression(self.kernel, self.features_.landmarks, B, self.features_.triangle, moment, error)
 
@@ -172,14 +175,21 @@ def _sums(features: LandmarkFeatures, X: Samples, V: Targets, compute: Compute) 
     def features_and_lengths(X: Samples) -> tuple[Any, float]:
         return features.columns(X, compute), float(np.sum(kernel.diag(X)))  # (q, b), Σ k(x, x)
 
-    per_row = (3 * q + 2 * V.shape[1]) * compute.itemsize + compute.transfer_bytes(X)
+    per_row = (
+        (6 if has_half_units(compute.device) else 3) * q + 2 * V.shape[1]
+    ) * compute.itemsize + compute.transfer_bytes(X)
     blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
     parts = row_blocks(X, track(blocks, "regression", len(blocks)))
     for rows, (phi, lengths) in stream(parts, features_and_lengths, compute, kernel.supports_torch):
-        gram.add(phi)
-        cross += phi @ compute.asarray(V[rows], compute.dtype)
+        with step("Gram matrix of the features"):
+            factor = split_if_faster(phi, compute)
+            del phi
+            gram.add(factor)
+        targets = compute.asarray(V[rows], compute.dtype)
+        with step("cross products with the targets"):
+            cross += factor @ targets
         total += lengths
-        del phi  # before the next block is computed
+        del factor  # before the next block is computed
     return gram, cross, total
 
 

@@ -1,0 +1,124 @@
+"""Products in split precision keep their error bound, and what is built on them equals the plain computation."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch")
+
+from psilearn._backend import Compute  # noqa: E402
+from psilearn._linalg import (  # noqa: E402
+    SPLIT_ERROR,
+    SPLIT_UNDERFLOW,
+    GramSum,
+    SplitInverse,
+    SplitMatrix,
+    is_split_faster,
+    multiply_halves,
+    split_products,
+)
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
+
+
+def matrix(shape, seed, exponent=0, spread=0.0, device="cpu"):
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal(shape) * 2.0 ** (exponent + spread * rng.standard_normal(shape))
+    return torch.from_numpy(values.astype(np.float32)).to(device)
+
+
+def allowed_error(A, B):
+    terms = A.shape[1]
+    sums = min(terms, split_products.CHUNK) * 2.0**-23 + (3 + terms / split_products.CHUNK) * 2.0**-24
+    relative = (SPLIT_ERROR + sums) * (A.abs().double() @ B.abs().double())
+    return relative + terms * SPLIT_UNDERFLOW * float(A.abs().max()) * float(B.abs().max())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.tuples(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40)),
+    st.integers(-90, 90),
+    st.floats(0, 6),
+)
+def test_the_error_is_within_the_bound(device, seed, shape, exponent, spread):
+    a, k, b = shape
+    A, B = matrix((a, k), seed, exponent, spread, device), matrix((k, b), seed + 1, 0, spread, device)
+    error = (SplitMatrix.of(A) @ SplitMatrix.of(B)).double() - A.double() @ B.double()
+    assert bool((error.abs() <= allowed_error(A, B)).all())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("positive", [False, True])
+def test_long_sums_are_within_the_bound(device, positive):
+    A, B = matrix((60, 5000), 0, device=device), matrix((5000, 70), 1, device=device)
+    A, B = (A.abs(), B.abs()) if positive else (A, B)
+    error = (SplitMatrix.of(A) @ SplitMatrix.of(B)).double() - A.double() @ B.double()
+    assert bool((error.abs() <= allowed_error(A, B)).all())
+    assert float((error.abs() / (A.abs().double() @ B.abs().double())).max()) < 2e-5
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_counts_are_exact(device):
+    rng = np.random.default_rng(0)
+    bits = torch.from_numpy(rng.random((50, 4001)) < 0.7).to(device).half()
+    found = multiply_halves(bits, bits.T)
+    assert found.dtype == torch.float32
+    assert torch.equal(found.double(), bits.double() @ bits.double().T)
+
+
+def test_slices_and_transposes_are_those_of_the_matrix():
+    A = matrix((30, 21), 0)
+    split = SplitMatrix.of(A)
+    B, C, part = matrix((7, 9), 1), matrix((9, 4), 2), A[3:12, 5:12]
+    torch.testing.assert_close(split[3:12, 5:12] @ B, part @ B, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(split[3:12, 5:12].T @ C, part.T @ C, rtol=1e-5, atol=1e-6)
+    assert SplitMatrix.of(A.T).shape == (21, 30)
+
+
+def test_zeros_stay_zeros():
+    assert not (SplitMatrix.of(torch.zeros(4, 5)) @ SplitMatrix.of(torch.zeros(5, 3))).any()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("panel", [2048, 16])
+def test_products_with_the_inverse_solve_the_triangular_system(device, panel, monkeypatch):
+    monkeypatch.setattr(split_products, "PANEL", panel)
+    rng = np.random.default_rng(0)
+    L = torch.from_numpy(np.tril(rng.standard_normal((83, 83)), -1) / 10 + np.diag(rng.uniform(0.5, 2, 83))).to(device)
+    B = matrix((83, 45), 1, device=device)
+    expected = torch.linalg.solve_triangular(L, B.double(), upper=False)
+    torch.testing.assert_close(split_products.invert_triangle(L) @ L, torch.eye(83).to(L), rtol=0, atol=1e-13)
+    torch.testing.assert_close(SplitInverse(L).solve(B).double(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_sum_in_panels_is_the_sum_of_the_products(device, dtype, monkeypatch):
+    monkeypatch.setattr(split_products, "PANEL", 8)
+    compute = Compute.of(dtype, torch.device(device))
+    total, expected = GramSum(30, compute), 0
+    for seed in range(3):
+        F = compute.asarray(matrix((30, 12), seed), dtype)
+        total.add(F if seed else SplitMatrix.of(F) if dtype == np.float32 else F)
+        expected = expected + F.double() @ F.double().T
+    tolerance = 1e-12 if dtype == np.float64 else 1e-4
+    torch.testing.assert_close(total.symmetric(), expected, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(total.to_numpy().symmetric(), expected.cpu().numpy(), rtol=tolerance, atol=tolerance)
+    other = GramSum(30, compute)
+    other.merge(total.to_numpy())
+    torch.testing.assert_close(other.symmetric(), total.symmetric(), rtol=1e-15, atol=1e-15)
+
+
+def test_only_large_float32_matrices_on_a_gpu_are_split():
+    assert not is_split_faster((4096, 4096), Compute.of("float32"))
+    assert not is_split_faster((4096, 4096), Compute.of("float32", torch.device("cpu")))
+
+
+@pytest.mark.cuda
+def test_matrices_are_split_on_a_gpu():
+    compute = Compute.of("float32", torch.device("cuda"))
+    assert is_split_faster((4096, 4096), compute)
+    assert not is_split_faster((4096, 100), compute)
+    assert not is_split_faster((4096, 4096), compute.with_dtype(np.float64))
