@@ -9,9 +9,11 @@ torch = pytest.importorskip("torch")
 
 from psilearn._backend import Compute  # noqa: E402
 from psilearn._linalg import (  # noqa: E402
+    HALF_ERROR,
     SPLIT_ERROR,
     SPLIT_UNDERFLOW,
     GramSum,
+    HalfMatrix,
     SplitInverse,
     SplitMatrix,
     is_split_faster,
@@ -122,3 +124,17 @@ def test_matrices_are_split_on_a_gpu():
     assert is_split_faster((4096, 4096), compute)
     assert not is_split_faster((4096, 100), compute)
     assert not is_split_faster((4096, 4096), compute.with_dtype(np.float64))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@given(st.integers(0, 2**32 - 1), st.tuples(st.integers(1, 30), st.integers(1, 60), st.integers(1, 30)))
+def test_the_error_with_rounded_rows_is_within_the_bound(device, seed, shape):
+    a, k, b = shape
+    A, B = matrix((a, k), seed, spread=3, device=device), matrix((b, k), seed + 1, spread=3, device=device)
+    rows = HalfMatrix.empty((b, k), 3 * float(B.abs().max()), B.device)
+    rows.fill(slice(0, k), B.double(), -2)
+    error = SplitMatrix.of(A).times_rows(rows).double() + 2 * A.double() @ B.double().T
+    sums = (A.abs().double() @ B.abs().double().T) * (HALF_ERROR + (k + 3) * 2.0**-23)
+    assert bool(
+        (error.abs() <= 2 * (sums + k * SPLIT_UNDERFLOW * float(A.abs().max()) * 3 * float(B.abs().max()))).all()
+    )

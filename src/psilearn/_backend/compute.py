@@ -116,6 +116,14 @@ class Compute:
 
         return torch.zeros(shape, dtype=getattr(torch, np.dtype(dtype).name), device=self.device)
 
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return an array on the device whose numbers are not set."""
+        if self.device is None:
+            return np.empty(shape, dtype)
+        import torch
+
+        return torch.empty(shape, dtype=getattr(torch, np.dtype(dtype).name), device=self.device)
+
     def eye(self, rows: int, columns: int | None = None) -> Any:
         """Return the first columns of the identity in float64 on the device."""
         return self.asarray(np.eye(rows, columns))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from psilearn._backend.torch_precision import join_team
 
-N_STREAMS = 6
+N_STREAMS = 8
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

@@ -31,8 +31,10 @@ from psilearn._linalg.cholesky import (
 from psilearn._linalg.eigen import DENSE_LIMIT, FULL_SOLVER_ORDER, block_krylov_eigh, dense_top_eigh, eigh, top_eigh
 from psilearn._linalg.moments import GramSum, Moment, Subspace, mixed_moment, mixing_weights
 from psilearn._linalg.split_products import (
+    HALF_ERROR,
     SPLIT_ERROR,
     SPLIT_UNDERFLOW,
+    HalfMatrix,
     SplitInverse,
     SplitMatrix,
     has_half_units,
@@ -44,12 +46,14 @@ from psilearn._linalg.split_products import (
 __all__ = [
     "DENSE_LIMIT",
     "FULL_SOLVER_ORDER",
+    "HALF_ERROR",
     "INDEFINITE",
     "SINGLE",
     "SPLIT_ERROR",
     "SPLIT_UNDERFLOW",
     "Array",
     "GramSum",
+    "HalfMatrix",
     "Moment",
     "NotPositiveSemidefiniteError",
     "PivotedCholesky",

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import frexp
 from typing import Any, Self
 
 import numpy as np
@@ -33,7 +34,8 @@ TOP_EXPONENT = 14  # of the largest scaled entry; half precision ends at 2¹⁶
 MAX_SCALE_EXPONENT = 126
 PANEL = 2048  # rows or columns of a triangle that are computed at a time
 MIN_SIZE = 512  # rows and columns from which on splitting a matrix pays off
-SPLIT_ERROR = 2.0**-20  # of the factors, relative to Σ|a||b|
+SPLIT_ERROR = 2.0**-20  # of two split factors, relative to Σ|a||b|
+HALF_ERROR = 2.0**-11 + 2.0**-20  # of a split factor and one in half precision
 SPLIT_UNDERFLOW = 2.0**-37  # of the factors, relative to max|a| max|b|, per term
 
 
@@ -85,7 +87,7 @@ class SplitMatrix:
         _, exponent = torch.frexp(torch.linalg.vector_norm(A, torch.inf))
         places = (TOP_EXPONENT - exponent).clamp(max=MAX_SCALE_EXPONENT)
         scale = torch.ldexp(torch.ones((), dtype=A.dtype, device=A.device), places)
-        high, low = _empty_halves(A), _empty_halves(A)
+        high, low = (_empty_halves(A.shape, A.device) for _ in range(2))
         rest = A * scale
         high.copy_(rest)
         rest -= high
@@ -105,6 +107,13 @@ class SplitMatrix:
     def __getitem__(self, part: Any) -> Self:
         return type(self)(self.high[part], self.low[part], self.scale)
 
+    def times_rows(self, rows: HalfMatrix) -> Any:
+        """Return the product with the rows of another matrix, (a, c), in float32: two products, each one long sum."""
+        total = multiply_halves(self.low, rows.values.T)
+        multiply_halves(self.high, rows.values.T, total)
+        total /= self.scale * rows.scale
+        return total
+
     def __matmul__(self, other: Any) -> Any:
         """Return the product with another matrix, split or a float32 tensor, in float32, (a, c)."""
         other = other if isinstance(other, SplitMatrix) else SplitMatrix.of(other)
@@ -118,13 +127,34 @@ class SplitMatrix:
         return total
 
 
-def _empty_halves(A: Any) -> Any:
-    """Return an uninitialized half-precision tensor of the shape of A, with aligned rows."""
+def _empty_halves(shape: tuple[int, int], device: Any) -> Any:
+    """Return an uninitialized half-precision tensor with aligned rows."""
     import torch
 
-    rows, columns = A.shape
-    padded = -(-columns // ALIGNMENT) * ALIGNMENT
-    return torch.empty((rows, padded), dtype=torch.float16, device=A.device)[:, :columns]
+    padded = -(-shape[1] // ALIGNMENT) * ALIGNMENT
+    return torch.empty((shape[0], padded), dtype=torch.float16, device=device)[:, : shape[1]]
+
+
+@dataclass(frozen=True)
+class HalfMatrix:
+    """A matrix (a, b) rounded to half precision, an error of 2⁻¹¹ of each entry, times a scale."""
+
+    values: Any  # (a, b)  float16
+    scale: float  # a power of two
+
+    @classmethod
+    def empty(cls, shape: tuple[int, int], largest: float, device: Any) -> HalfMatrix:
+        """Return a matrix whose entries are not set yet, for entries of at most the size ``largest`` > 0."""
+        return cls(_empty_halves(shape, device), 2.0 ** (TOP_EXPONENT - frexp(largest)[1]))
+
+    def fill(self, columns: slice | int, A: Any, factor: float) -> None:
+        """Set some columns to a tensor times a factor."""
+        import torch
+
+        torch.mul(A, factor * self.scale, out=self.values[:, columns])
+
+    def __getitem__(self, rows: slice) -> HalfMatrix:
+        return HalfMatrix(self.values[rows], self.scale)
 
 
 class SplitInverse:

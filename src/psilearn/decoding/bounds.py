@@ -11,7 +11,6 @@ embedding does not widen the bounds of the others.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,10 @@ from array_api_compat import device
 
 from psilearn._backend import Compute, array_namespace, block_rows, halve_if_needed, iter_slices, to_device, to_numpy
 from psilearn._linalg import (
-    SPLIT_ERROR,
+    HALF_ERROR,
     SPLIT_UNDERFLOW,
     Array,
+    HalfMatrix,
     SplitMatrix,
     clip_above,
     is_split_faster,
@@ -74,12 +74,19 @@ class Bounds:
         if is_single and compute.device is not None and compute.uses_tf32:
             self.gamma += TF32_ERROR
         self.tiny = (p + 16) * float(rounding.tiny) * (1 + z + 2 * length)  # what underflow may take away
+        self._lower_dtype: Any = self.dtype if isinstance(g, np.ndarray) else getattr(xp, self.dtype.name)
         is_split = is_split_faster((len(g), p), compute.with_dtype(np.float32))
-        self._splits = is_single and is_split and not compute.uses_tf32
-        if self._splits:  # γ has room for truncated sums of p + 2 terms, but not for the rounding of the factors
-            self.gamma += SPLIT_ERROR
-            self.tiny += (p + 2) * SPLIT_UNDERFLOW * (1 + z) * (2 * length + float(abs(self.squared_norms).max()))
-        self._right = xp.empty((len(g), p + 2), dtype=getattr(xp, self.dtype.name), device=device(g))
+        self._halves: HalfMatrix | None = None
+        if is_single and is_split and not compute.uses_tf32:
+            self.gamma += HALF_ERROR  # the sums of p + 2 terms are truncated by no more than γ has for them
+            largest = max(2 * length, float(abs(self.squared_norms).max()))
+            self.tiny += (p + 2) * SPLIT_UNDERFLOW * (1 + z) * largest
+            self._halves = HalfMatrix.empty((len(g), p + 2), largest, g.device)
+            self._halves.fill(slice(0, p), g, -2)
+            self._halves.fill(p, self.squared_norms, 1 - self.gamma)
+            self._halves.fill(p + 1, self.lengths, -2 * self.gamma)
+            return
+        self._right = xp.empty((len(g), p + 2), dtype=self._lower_dtype, device=device(g))
         self._right[:, :p] = g
         self._right[:, :p] *= -2
         self._right[:, p] = (1 - self.gamma) * self.squared_norms
@@ -89,24 +96,20 @@ class Bounds:
         """Return [z, 1, |z|] for a slice of the queries."""
         p, xp = self.g.shape[1], array_namespace(self.g)
         shape = rows.stop - rows.start, p + 2
-        left = xp.ones(shape, dtype=getattr(xp, self.dtype.name), device=device(self.g))
+        left = xp.ones(shape, dtype=self._lower_dtype, device=device(self.g))
         left[:, :p] = self.queries.Z[rows]
         left[:, p + 1] = self.queries.lengths[rows]
         return left
 
     def lower(self, left: Any, columns: slice, out: Any) -> Any:
         """Return L (q, c), written into ``out`` unless that is None."""
+        if self._halves is not None:
+            return SplitMatrix.of(left).times_rows(self._halves[columns])
         right = self._right[columns]
         if out is None:
-            if self._splits:
-                return SplitMatrix.of(left) @ self._split_right[columns].T
             with self.compute.tensor_cores():
                 return left @ right.T
         return np.matmul(left, right.T, out=out[: len(left) * len(right)].reshape(len(left), len(right)))
-
-    @cached_property
-    def _split_right(self) -> SplitMatrix:
-        return SplitMatrix.of(self._right)
 
     def spread(self, rows: Any, columns: Any) -> Any:
         """Return 2γ(2|z||g| + k): the score exceeds L by at most this."""
@@ -116,7 +119,7 @@ class Bounds:
     def limit(self, distances: Any, rows: Any) -> Any:
         """Return the limit on L above which a distance is neither below ``distances`` nor ties with it."""
         squared = self.queries.squared[rows]
-        return round_up(distances - squared + 2 * self.tolerance * squared + self.tiny, self._right.dtype)
+        return round_up(distances - squared + 2 * self.tolerance * squared + self.tiny, self._lower_dtype)
 
     def largest_spread(self, limit: Any, rows: Any) -> Any:
         """Return the largest spread among the candidates of a row with L ≤ limit.
@@ -184,6 +187,9 @@ def round_down(limit: Any, dtype: Any) -> Any:
 
 def _squared_lengths(A: Any) -> Any:
     """Return |aᵢ|² for the rows of an array or tensor, in float64."""
-    if isinstance(A, np.ndarray) and A.shape[1]:
+    if not A.shape[1]:
+        return row_products(A, A)
+    if isinstance(A, np.ndarray):
         return np.einsum("ij,ij->i", A, A, dtype=np.float64)
-    return row_products(A, A)
+    xp = array_namespace(A)
+    return xp.linalg.vector_norm(A, axis=1, dtype=xp.float64) ** 2  # in one pass

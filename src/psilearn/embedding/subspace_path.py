@@ -17,13 +17,22 @@ from typing import Protocol
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from psilearn._backend import Compute, array_namespace
-from psilearn._linalg import Array, add_to_diagonal, clip_negative, dense_top_eigh, mixing_weights
+from psilearn._backend import Compute, array_namespace, is_tensor
+from psilearn._linalg import (
+    Array,
+    add_to_diagonal,
+    clip_negative,
+    dense_top_eigh,
+    mixing_weights,
+    shifted_factor,
+    solve_lower,
+)
 
 RESIDUAL = 1e-6  # |Mv − μv| / μ₁ at which an eigenpair of the path has converged
 MAX_DENSE_ORDER = 1500  # up to this order every eigenproblem is solved densely
 AXES_PER_VECTOR = 8  # leading axes of the moment of the outputs that a smaller space keeps per eigenvector
 POWER_STEPS = 3  # steps of the subspace iteration that finds these axes
+WELL_CONDITIONED = 1e-2  # smallest pivot of directions of length 1 that need no eigenvectors
 MAX_LEAK = 1e-5  # |Mv − μv| / μ₁ outside of a smaller space, above which all coordinates are kept
 
 
@@ -294,12 +303,25 @@ class RitzSpace:
             E = E[:, lengths > 0] / lengths[lengths > 0]
             if not E.shape[1]:
                 return
-            # The eigenvectors of EᵀE show which directions are dependent. QR would replace these by arbitrary ones.
-            squares, S = xp.linalg.eigh(E.T @ E)
-            kept = squares > 1e-12 * squares[-1]
-            E = E @ (S[:, kept] / squares[kept] ** 0.5)
+            E = _orthonormal(E)
         cross, inner = self.T.T @ (self.sigma[:, None] * E), E.T @ (self.sigma[:, None] * E)
         above, below = xp.concat([self.TsT, cross], axis=1), xp.concat([cross.T, inner], axis=1)
         self.TsT = xp.concat([above, below])
         self.T = xp.concat([self.T, E], axis=1)
         self.BW = xp.concat([self.BW, self.B @ E], axis=1)
+
+
+def _orthonormal(E: Array) -> Array:
+    """Return an orthonormal basis of the span of columns of length 1, without directions that are rounding.
+
+    A Cholesky factor of EᵀE is enough where it is well-conditioned; on a GPU it takes a tenth of the time of the
+    eigenvectors. These show which directions are dependent, while QR would replace them by arbitrary ones.
+    """
+    inner = E.T @ E
+    if is_tensor(E):
+        L = shifted_factor(1.0 * inner, 0.0)
+        if L is not None and float(L.diagonal().min()) > WELL_CONDITIONED:
+            return solve_lower(L, E.T).T
+    squares, S = array_namespace(E).linalg.eigh(inner)
+    kept = squares > 1e-12 * squares[-1]
+    return E @ (S[:, kept] / squares[kept] ** 0.5)

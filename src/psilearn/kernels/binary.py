@@ -60,7 +60,7 @@ class _SetKernel(RowKernel):
 
     def _block_on_device(self, A: Any, B: Any, compute: Compute) -> Any:
         """Return the block of similarities as a tensor, from exact counts of common members."""
-        block = compute.zeros((A.shape[0], B.shape[0]), compute.dtype)
+        block = compute.empty((A.shape[0], B.shape[0]), compute.dtype)
 
         def finish(common: Any, i: slice, j: slice, sizes: Any, other_sizes: Any) -> None:
             sizes, other_sizes = (compute.asarray(part, compute.dtype) for part in (sizes, other_sizes))

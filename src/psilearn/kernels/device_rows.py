@@ -57,10 +57,11 @@ class DeviceRows:
         return self.tensor.to(dtype).to_dense()
 
     def squared_lengths(self) -> Any:
-        """Return |a|² of each row in float64, summed with NumPy, where the order of the terms is always the same."""
-        squares = self.host.astype(np.float64)
-        squares.data **= 2
-        return to_device(np.asarray(squares.sum(axis=1)).ravel(), self.tensor.device)
+        """Return |a|² of each row in float64; the order of the terms is always the same."""
+        import torch
+
+        values = self.tensor.values().to(torch.float64)
+        return torch.segment_reduce(values * values, "sum", offsets=self.tensor.crow_indices(), initial=0.0)
 
     def times(self, columns: Any) -> Any:
         """Return the product with a dense (d, b) block; on the CPU by SciPy, which supports it on every platform."""
@@ -124,12 +125,14 @@ def _dense(rows: Any, dtype: Any) -> Any:
 def to_gaussians(products: Any, column: Any, row: Any, gamma: float, symmetric: bool) -> Any:
     """Turn products into exp(min(2γ·products + column + row, 0)) in place, in as few passes as possible.
 
-    In a symmetric block both are added in one step, so that rounding keeps it symmetric.
+    Column and row are added in one step in a symmetric block, so that rounding keeps it symmetric, and if each is a
+    single number.
     """
     import torch
 
-    torch.add(column + row if symmetric else column, products, alpha=2 * gamma, out=products)
-    if not symmetric:
+    in_one_step = symmetric or len(column) == len(row) == 1
+    torch.add(column + row if in_one_step else column, products, alpha=2 * gamma, out=products)
+    if not in_one_step:
         products += row
     return products.clamp_(max=0).exp_()
 

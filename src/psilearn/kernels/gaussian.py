@@ -138,6 +138,10 @@ class Gaussian(_WidthFromData):
         """Whether the base kernel supports torch."""
         return self._base().supports_torch
 
+    @property
+    def _is_always_finite(self) -> bool:  # type: ignore[override]
+        return self._base()._is_always_finite
+
     def _block(self, A: Any, B: Any, compute: Compute) -> Any:
         block = self._base()._gaussians(A, B, self._width(), compute)
         if B is A:

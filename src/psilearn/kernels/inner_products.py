@@ -201,6 +201,10 @@ def to_squared_distances(products: Array, left: Array, right: Array) -> Array:
 def to_gaussians(products: Array, left: Array, right: Array, gamma: float) -> Array:
     """Turn ⟨a, b⟩ into exp(−γ|a − b|²) = exp(min(2γ⟨a, b⟩ − γ|a|² − γ|b|², 0)) in place."""
     column, row = match_block(-gamma * left, products)[:, None], match_block(-gamma * right, products)
+    if not isinstance(products, np.ndarray):
+        if _is_constant(left) and _is_constant(right):
+            column, row = column[:1], row[:1]
+        return device_rows.to_gaussians(products, column, row, gamma, left is right)
 
     def change(strip: Array, part: slice) -> None:
         strip *= 2 * gamma
@@ -208,9 +212,12 @@ def to_gaussians(products: Array, left: Array, right: Array, gamma: float) -> Ar
         np.minimum(strip, 0, out=strip)
         np.exp(strip, out=strip)
 
-    if isinstance(products, np.ndarray):
-        return in_strips(products, change)
-    return device_rows.to_gaussians(products, column, row, gamma, left is right)
+    return in_strips(products, change)
+
+
+def _is_constant(numbers: Any) -> bool:
+    """Return whether an array has only one value, as the lengths of a normalized kernel do."""
+    return isinstance(numbers, np.ndarray) and len(numbers) > 0 and bool(np.ptp(numbers) == 0)
 
 
 def _add_to_rows_and_columns(strip: Array, column: Array, row: Array, symmetric: bool) -> None:

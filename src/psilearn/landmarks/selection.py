@@ -265,11 +265,12 @@ def _sample_pivots(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomStat
 
 def _accept_pivots(remaining: Array, rng: np.random.RandomState) -> Index:
     """Return which proposals to accept, from the (b, b) Gram matrix of their remainders."""
+    remaining = remaining.copy()
     thresholds = np.maximum(rng.random_sample(len(remaining)) * np.diagonal(remaining), PIVOT_FLOOR)
     accepted = []
     for j, threshold in enumerate(thresholds):
         if remaining[j, j] > threshold:
             accepted.append(j)
-            column = remaining[:, j] / np.sqrt(remaining[j, j])
-            remaining = remaining - np.outer(column, column)
+            column = remaining[j + 1 :, j] / np.sqrt(remaining[j, j])
+            remaining[j + 1 :, j + 1 :] -= np.outer(column, column)
     return np.array(accepted, dtype=np.intp)

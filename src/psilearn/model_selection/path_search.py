@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -268,6 +269,7 @@ class PathSearch(BestEstimatorPredictions):
         if uses_dask() and compute.device is None and self.n_jobs != 1:
             return np.concatenate(scores_on_dask(tasks))
         if compute.on_gpu and all(task.is_small_on_device() for task in tasks):
+            tasks = [replace(task, input_kernels=[kernel]) for task in tasks for kernel in task.input_kernels]
             results = map_in_streams(SplitTask.scores, tasks, compute.device)
         else:
             n_jobs = self.n_jobs if compute.device is None else 1  # whatever a surrounding parallel_config sets
