@@ -1,12 +1,13 @@
 """Molecules as graphs and back."""
 
+import sys
+
 import pytest
 
 pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 
 from rdkit import Chem
 
-import psilearn.chem.molecules.molecule_graphs as module
 from psilearn.chem import graph_to_smiles, molecule_graph, molecule_graphs
 from psilearn.kernels import Graph, WeisfeilerLehman
 
@@ -44,7 +45,7 @@ def test_graphs_that_are_no_molecules_have_no_smiles(graph):
 
 
 def test_processes_share_the_molecules(monkeypatch):
-    monkeypatch.setattr(module, "BLOCK_MOLECULES", 3)
+    monkeypatch.setattr(sys.modules[molecule_graphs.__module__], "BLOCK_MOLECULES", 3)
     whole = molecule_graphs(SMILES)
     assert molecule_graphs(iter(SMILES), n_jobs=2) == whole == [molecule_graph(smiles) for smiles in SMILES]
     with pytest.raises(ValueError, match=r"molecules\[7\]: molecule must be a valid SMILES"):
