@@ -239,7 +239,8 @@ class _Objective:
         weights = Z @ self.embedding.basis.T  # (q, r)
         if self.features is None:
             return _LandmarkDistances(kernel, lengths, weights, self.embedding.landmarks)
-        return _FeatureDistances(kernel, lengths, (self.features.T @ weights.T).T, self.columns)
+        vectors = np.pad((self.features.T @ weights.T).T, ((0, 0), (0, 1)))
+        return _FeatureDistances(kernel, lengths, vectors, self.columns)
 
 
 @dataclass(frozen=True)
@@ -266,17 +267,17 @@ class _Distances:
 class _FeatureDistances(_Distances):
     """Distances from G*z in the space of sparse features."""
 
-    vectors: Array  # (q, k)  G*z in the columns that it has
-    columns: Array  # (k,)  their numbers
+    vectors: Array  # (q, k + 1)  G*z in the columns that landmarks have, and zeros for all others
+    columns: Array  # (k,)  the numbers of these columns
 
     def _products(self, outputs: Samples, owners: Any) -> tuple[Array, Array]:
         rows = self.kernel.features(outputs)
-        place = np.full(rows.shape[1], -1)
+        place = np.full(rows.shape[1], len(self.columns))
         place[self.columns] = np.arange(len(self.columns))
-        places, of_row = place[rows.indices], np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        terms = np.where(places < 0, 0.0, rows.data * self.vectors[owners[of_row], places])
-        squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-        return np.bincount(of_row, terms, rows.shape[0]), squares
+        of_row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        terms = rows.data * self.vectors[owners[of_row], place[rows.indices]]
+        products: Any = np.bincount(of_row, terms, rows.shape[0])
+        return products, np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
 
 
 @dataclass(frozen=True)
