@@ -47,7 +47,7 @@ CONFIG: dict[str, Any] = {
         "normalize_depths": [True, False],
         "max_length": [5, 4, 6],
         "gamma": [0.5, 0.25, 1.0],
-        "alpha": [1e-6, 1e-7, 1e-5],
+        "alpha": [1e-6, 1e-5],  # smaller ones are near the rounding errors of float32 for all pairs
     },
     "input_landmarks": 10_000,
     "output_landmarks": 3000,
