@@ -31,6 +31,7 @@ PARTS = (
     "search_scale",
     "label_sets",
     "metabolites",
+    "smi2mol",
     "rank_stream",
     "baselines",
     "convergence",

@@ -46,6 +46,8 @@ def test_the_number_of_nodes_is_the_weighted_mean_or_given():
 
 def test_bad_arguments_raise_an_error():
     model = IOKR(Gaussian(1.0), Linear()).fit([[0.0], [1.0]], [[0.0], [1.0]])
+    with pytest.raises(TypeError, match=r"embedding must be an Embedding, such as model\.embedding_; got list"):
+        fgw_barycenters(np.zeros((1, 2)), [[0.0]])
     with pytest.raises(TypeError, match="embedding must be that of a model whose outputs are graphs"):
         fgw_barycenters(model.embed([[0.0]]), model.embedding_)
     with pytest.raises(ValueError, match="n_nodes must be at most 1000; got 5000"):

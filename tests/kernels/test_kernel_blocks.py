@@ -23,6 +23,7 @@ from psilearn.kernels import (
     Tanimoto,
 )
 from psilearn.kernels import inner_products as products
+from psilearn.kernels.csr_columns import column_counts, keep_columns
 from tests.kernels.kernel_cases import CASES, PROPERTY, SPARSE_CASES, Stored, sets
 from tests.problems import precision
 
@@ -172,6 +173,28 @@ def test_density_and_memory_do_not_change_products_of_csr_rows(density, memory, 
             K = to_numpy(Linear()(left, right))
         assert K.dtype == dtype
         np.testing.assert_allclose(K, expected, rtol=1e-5 if dtype == np.float32 else 1e-13)
+
+
+@on_backends
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [1, 40])
+def test_columns_that_only_one_side_uses_change_nothing(width, dtype, monkeypatch):
+    monkeypatch.setattr(products, "TILE", 16)
+    A, B = (sparse.lil_matrix((rows, 5000)) for rows in (60, 50))
+    A[:, :width], B[:, :width] = RNG.random((60, width)), RNG.random((50, width))
+    A[:, 100:400], B[:, 700:720] = RNG.random((60, 300)), RNG.random((50, 20))
+    expected = A.toarray() @ B.toarray().T
+    with precision(dtype):
+        np.testing.assert_allclose(to_numpy(Linear()(A.tocsr(), B.tocsr())), expected, rtol=1e-5)
+        np.testing.assert_allclose(to_numpy(Linear()(A.tocsr())), (A @ A.T).toarray(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("share", [0, 0.3, 1])
+def test_kept_columns_are_those_of_dense_rows(share):
+    rows = sparse.random(20, 50, 0.2, "csr", random_state=0)
+    kept = np.random.default_rng(1).random(50) < share
+    np.testing.assert_array_equal(keep_columns(rows, kept).toarray(), rows.toarray()[:, kept])
+    np.testing.assert_array_equal(column_counts(rows), (rows.toarray() != 0).sum(axis=0))
 
 
 @pytest.mark.parametrize(("density", "expected"), [(0.001, "_by_sparse"), (0.03, "_by_panels"), (0.5, "_by_tiles")])

@@ -74,6 +74,8 @@ def fgw_barycenters(
     if size is not None and size > MAX_NODES:
         raise ValueError(f"n_nodes must be at most {MAX_NODES}; got {size}.")
     weight = validation.check_fraction(trade_off, "trade_off")
+    if not isinstance(embedding, Embedding):
+        raise TypeError(f"embedding must be an Embedding, such as model.embedding_; got {type(embedding).__name__}.")
     landmarks = list(embedding.landmarks)
     if not landmarks or not all(isinstance(item, Graph) for item in landmarks):
         raise TypeError("embedding must be that of a model whose outputs are graphs.")

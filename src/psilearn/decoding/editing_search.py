@@ -20,7 +20,7 @@ from psilearn.decoding.candidates import Candidates
 from psilearn.embedding import Embedding
 from psilearn.kernels import FeatureKernel, Linear
 
-BLOCK_QUERIES = 64  # predictions whose edited outputs are evaluated together
+BLOCK_QUERIES = 16  # predictions whose edited outputs are evaluated together
 MIN_GAIN = 1e-9  # of the squared distance in relation to its size: smaller gains are rounding
 DISTANCE_DIGITS = 12  # outputs of an example whose distances agree to so many digits are the same
 
@@ -130,10 +130,10 @@ def local_search(
     max_steps = validation.check_count(max_steps, "max_steps")
     top = candidates.nearest(Z, validation.check_count(n_starts, "n_starts"))
     Z = to_numpy(Z)
-    search = _Search(candidates._known_embedding(), edits, max_steps)
+    search, distances = _Search(edits, max_steps), _Objective(candidates._known_embedding())
     starts = [list(outputs) for outputs in top.outputs]
     blocks = track(iter_slices(len(Z), BLOCK_QUERIES), "local search")
-    tasks = (delayed(search.run)(Z[rows], starts[rows]) for rows in blocks)
+    tasks = (delayed(search.run)(distances.of(Z[rows]), starts[rows]) for rows in blocks)
     results = [result for block in run_parallel(tasks, validation.check_n_jobs(n_jobs)) for result in block]
     return EditedOutputs(
         [state.output for state in results],
@@ -161,13 +161,11 @@ class _State:
 class _Search:
     """The descent from all starts of some examples, one step at a time for all of them."""
 
-    embedding: Embedding
     edits: Callable[[Any], list[Any]]
     max_steps: int
 
-    def run(self, Z: Array, starts: list[list[Any]]) -> list[_State]:
+    def run(self, distance_to: _Distances, starts: list[list[Any]]) -> list[_State]:
         """Return the best result of each example."""
-        distance_to = _Distances(self.embedding, Z)
         pairs = [(i, output) for i, outputs in enumerate(starts) for output in outputs]
         states = [_State(number, *pair, np.inf) for number, pair in enumerate(pairs)]
         first = distance_to([state.output for state in states], [state.example for state in states])
@@ -222,37 +220,76 @@ def _check_edited(outputs: Any) -> list[Any]:
     return outputs
 
 
+class _Objective:
+    """What the squared distances |G*z − ψ(y)|² to all predictions have in common."""
+
+    def __init__(self, embedding: Embedding) -> None:
+        self.embedding = embedding
+        self.features: Any = None  # (r, k)  of the landmarks, without columns that no landmark has
+        kernel = embedding.kernel
+        if isinstance(kernel, FeatureKernel) and type(kernel._base()) is Linear:
+            features = kernel.features(embedding.landmarks)
+            if sparse.issparse(features):
+                self.columns = np.unique(features.indices)
+                self.features = features.tocsc()[:, self.columns]
+
+    def of(self, Z: Array) -> _Distances:
+        """Return the distances to some predictions, with no more than a process needs for them."""
+        kernel, lengths = self.embedding.kernel, row_products(Z, Z)
+        weights = Z @ self.embedding.basis.T  # (q, r)
+        if self.features is None:
+            return _LandmarkDistances(kernel, lengths, weights, self.embedding.landmarks)
+        vectors = np.pad((self.features.T @ weights.T).T, ((0, 0), (0, 1)))
+        return _FeatureDistances(kernel, lengths, vectors, self.columns)
+
+
+@dataclass(frozen=True)
 class _Distances:
     """Squared distances |G*z − ψ(y)|² of pairs of a prediction and an output."""
 
-    def __init__(self, embedding: Embedding, Z: Array) -> None:
-        self.kernel = embedding.kernel
-        self.landmarks = embedding.landmarks
-        self.lengths = row_products(Z, Z)
-        self.weights = Z @ embedding.basis.T  # (q, r)
-        self.vectors: Any = None  # (q, d)  G*z in the space of the features
-        if isinstance(self.kernel, FeatureKernel) and type(self.kernel._base()) is Linear:
-            features = self.kernel.features(self.landmarks)
-            if sparse.issparse(features):
-                self.vectors = np.asarray((features.T @ self.weights.T).T, order="C")
+    kernel: Any
+    lengths: Array  # (q,)  |z|²
 
     def __call__(self, outputs: Samples, owners: Any) -> Array:
         """Return the distance of each output to the prediction with the number ``owners[i]``."""
         if not n_samples(outputs):
             return np.empty(0)
         owners = np.asarray(owners)
-        outputs = self.kernel.check(outputs, "the edited outputs")
-        if self.vectors is None:
-            return self._by_landmarks(outputs, owners)
-        rows = self.kernel.features(outputs)
-        of_entry = np.repeat(owners, np.diff(rows.indptr))
-        terms = rows.data * self.vectors[of_entry, rows.indices]
-        products = np.bincount(np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), terms, rows.shape[0])
-        return self.lengths[owners] - 2 * products + np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+        products, squares = self._products(self.kernel.check(outputs, "the edited outputs"), owners)
+        return self.lengths[owners] - 2 * products + squares
 
-    def _by_landmarks(self, outputs: Samples, owners: Any) -> Array:
+    def _products(self, outputs: Samples, owners: Any) -> tuple[Array, Array]:
+        """Return ⟨G*z, ψ(y)⟩ and k(y, y) of each output."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _FeatureDistances(_Distances):
+    """Distances from G*z in the space of sparse features."""
+
+    vectors: Array  # (q, k + 1)  G*z in the columns that landmarks have, and zeros for all others
+    columns: Array  # (k,)  the numbers of these columns
+
+    def _products(self, outputs: Samples, owners: Any) -> tuple[Array, Array]:
+        rows = self.kernel.features(outputs)
+        place = np.full(rows.shape[1], len(self.columns))
+        place[self.columns] = np.arange(len(self.columns))
+        of_row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        terms = rows.data * self.vectors[owners[of_row], place[rows.indices]]
+        products: Any = np.bincount(of_row, terms, rows.shape[0])
+        return products, np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+
+
+@dataclass(frozen=True)
+class _LandmarkDistances(_Distances):
+    """Distances from kernel values with all landmarks."""
+
+    weights: Array  # (q, r)
+    landmarks: Samples
+
+    def _products(self, outputs: Samples, owners: Any) -> tuple[Array, Array]:
         parts = []
         for part in iter_slices(len(owners), 4096):
             values = to_numpy(self.kernel(take(outputs, part), self.landmarks, compute=NUMPY))
             parts.append(row_products(values, self.weights[owners[part]]))
-        return self.lengths[owners] - 2 * np.concatenate(parts) + self.kernel.diag(outputs)
+        return np.concatenate(parts), self.kernel.diag(outputs)

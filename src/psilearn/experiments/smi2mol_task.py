@@ -24,9 +24,9 @@ class Molecules:
     graphs: list[Graph]
 
     @classmethod
-    def of(cls, smiles: Sequence[str]) -> Molecules:
+    def of(cls, smiles: Sequence[str], n_jobs: int | None) -> Molecules:
         """Return molecules; marks of stereochemistry, of which graphs know nothing, are removed from the texts."""
-        return cls([FIRST + remove_stereo(text) + LAST for text in smiles], molecule_graphs(smiles))
+        return cls([FIRST + remove_stereo(text) + LAST for text in smiles], molecule_graphs(smiles, n_jobs=n_jobs))
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -46,7 +46,7 @@ class Task:
     unlabeled: Molecules
 
     @classmethod
-    def load(cls, config: Config, seed: int) -> Task:
+    def load(cls, config: Config, seed: int, n_jobs: int | None) -> Task:
         """Read the SMILES and divide them at random; molecules that differ by stereochemistry only count once."""
         smiles = list({remove_stereo(text): text for text in load_qm9().smiles}.values())
         order = np.random.default_rng(seed).permutation(len(smiles))
@@ -54,7 +54,7 @@ class Task:
         parts, start = [], 0
         for size in sizes:
             stop = len(smiles) if size is None else start + size
-            parts.append(Molecules.of([smiles[i] for i in order[start:stop]]))
+            parts.append(Molecules.of([smiles[i] for i in order[start:stop]], n_jobs))
             start = stop
         test, validation, train, unlabeled = parts
         return cls(train, validation, test, unlabeled)

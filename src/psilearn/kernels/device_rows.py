@@ -12,6 +12,7 @@ from scipy import sparse
 
 from psilearn._backend import Compute, iter_slices, to_device
 from psilearn._linalg import has_half_units, multiply_halves, row_products
+from psilearn.kernels.csr_columns import column_counts, keep_columns
 
 SPARSE_DENSITY = 0.005  # share of nonzeros below which a product of CSR rows stays sparse
 MAX_DENSE_BYTES = 2**30  # of CSR rows that are kept on a GPU as dense ones
@@ -95,11 +96,13 @@ def inner_products(A: Any, B: Any, compute: Compute) -> Any:
     """Return A Bᵀ for dense or CSR rows on a device, dense, in the requested precision.
 
     CSR rows are converted to dense ones, which pays off from half a percent of nonzeros on. Below that, and if memory
-    does not suffice for dense rows, CSR rows are multiplied with dense panels of the other side.
+    does not suffice for dense rows, CSR rows are multiplied with dense panels of the other side. Columns in which one
+    of them has no entries are dropped before if they are the majority.
     """
     import torch
 
     dtype = getattr(torch, compute.dtype.name)
+    A, B = _drop_columns(A, B)
     if not isinstance(A, DeviceRows) and not isinstance(B, DeviceRows):
         return A.to(dtype) @ B.to(dtype).T
     (a, d), b = A.shape, B.shape[0]
@@ -116,6 +119,17 @@ def inner_products(A: Any, B: Any, compute: Compute) -> Any:
         panel = DeviceRows.of(B.host[part], A.tensor.device) if isinstance(B, DeviceRows) else B[part]
         block[:, part] = A.times(_dense(panel, dtype).T)
     return block
+
+
+def _drop_columns(A: Any, B: Any) -> tuple[Any, Any]:
+    """Return the rows without the columns that contribute nothing, if both are CSR and these are the majority."""
+    if not isinstance(A, DeviceRows) or not isinstance(B, DeviceRows):
+        return A, B
+    shared = (column_counts(A.host) > 0) & (column_counts(B.host) > 0)
+    if 2 * np.count_nonzero(shared) >= len(shared):
+        return A, B
+    left = DeviceRows.of(keep_columns(A.host, shared), A.tensor.device)
+    return left, left if B is A else DeviceRows.of(keep_columns(B.host, shared), B.tensor.device)
 
 
 def _dense(rows: Any, dtype: Any) -> Any:

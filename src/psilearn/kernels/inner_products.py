@@ -18,6 +18,7 @@ from scipy import sparse
 from psilearn._backend import Compute, block_rows, iter_blocks, to_device, to_numpy
 from psilearn._linalg import Array, row_products
 from psilearn.kernels import device_rows
+from psilearn.kernels.csr_columns import column_counts, keep_columns
 
 Finish = Callable[[Array, slice, slice], None]
 Panel = Callable[[slice], Array]
@@ -105,17 +106,27 @@ def products(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
     - dense tiles: 0.016 abd;
     - CSR rows times dense panels: 0.25 nnz(A) b, 2bd to lay out the panels and 3ab to store the result;
     - CSR times CSR: 40 for each nonzero entry of the result, at most min(f, ab), and 5f. One thread.
+
+    If both are CSR, d counts the columns in which both have entries, and the others are dropped before.
     """
     (a, d), b = A.shape, B.shape[0]
-    costs: dict[Any, float] = {_by_tiles: 0.016 * a * b * d}
+    costs: dict[Any, float] = {}
+    shared = None
+    if sparse.issparse(A) and sparse.issparse(B):
+        n_A, n_B = column_counts(A), column_counts(B)
+        f = float(n_A @ n_B)
+        costs[_by_sparse] = n_threads() * (40 * min(f, a * b) + 5 * f) * 4 / np.dtype(dtype).itemsize
+        shared = (n_A > 0) & (n_B > 0)
+        d = int(np.count_nonzero(shared))
+    costs[_by_tiles] = 0.016 * a * b * d
     if sparse.issparse(A):
         costs[_by_panels] = 0.25 * A.nnz * b + 2 * b * d + 3 * a * b
     if sparse.issparse(B):
         costs[_by_panels_of_A] = 0.25 * B.nnz * a + 2 * a * d + 3 * a * b
-    if sparse.issparse(A) and sparse.issparse(B):
-        f = float(np.bincount(A.indices, minlength=d) @ np.bincount(B.indices, minlength=d))
-        costs[_by_sparse] = n_threads() * (40 * min(f, a * b) + 5 * f) * 4 / np.dtype(dtype).itemsize
-    min(costs, key=lambda route: costs[route])(A, B, dtype, finish)
+    route = min(costs, key=lambda route: costs[route])
+    if shared is not None and route is not _by_sparse and 2 * d < len(shared):
+        A, B = keep_columns(A, shared), keep_columns(B, shared)
+    route(A, B, dtype, finish)
 
 
 def gemm_tiles(left: Panel, right: Panel, shape: tuple[int, int], width: int, finish: Finish) -> None:
@@ -143,9 +154,16 @@ def _by_panels(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
     width = min(TILE, block_rows(n_threads() * bytes_per_column, B.shape[0]))
 
     def multiply(j: slice) -> None:
-        finish(rows @ np.ascontiguousarray(dense(B, j, dtype).T), everything, j)
+        finish(rows @ _dense_transpose(B[j], dtype), everything, j)
 
     each_thread(multiply, _slices(B.shape[0], width))
+
+
+def _dense_transpose(rows: Any, dtype: Any) -> Array:
+    """Return the transpose of rows as a dense array in C order."""
+    if sparse.issparse(rows):
+        return np.asarray(cast(rows, dtype).T.toarray(order="C"))
+    return np.ascontiguousarray(rows.T, dtype=dtype)
 
 
 def _by_panels_of_A(A: Any, B: Any, dtype: Any, finish: Finish) -> None:

@@ -1,5 +1,7 @@
 """Molecules as graphs and back."""
 
+import sys
+
 import pytest
 
 pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
@@ -40,6 +42,15 @@ def test_molecules_of_rdkit_with_hydrogens_and_another_order_have_the_same_featu
 )
 def test_graphs_that_are_no_molecules_have_no_smiles(graph):
     assert graph_to_smiles(graph) is None
+
+
+def test_processes_share_the_molecules(monkeypatch):
+    monkeypatch.setattr(sys.modules[molecule_graphs.__module__], "BLOCK_MOLECULES", 3)
+    whole = molecule_graphs(SMILES)
+    assert molecule_graphs(iter(SMILES), n_jobs=2) == whole == [molecule_graph(smiles) for smiles in SMILES]
+    with pytest.raises(ValueError, match=r"molecules\[7\]: molecule must be a valid SMILES"):
+        molecule_graphs([*SMILES[:7], "C1C"], n_jobs=2)
+    assert molecule_graphs([]) == []
 
 
 def test_bad_molecules_raise_an_error():

