@@ -16,6 +16,7 @@ from psilearn._linalg.array_ops import (
     row_products,
     squared_norm,
 )
+from psilearn._linalg.block_krylov import block_krylov_eigh
 from psilearn._linalg.cholesky import (
     INDEFINITE,
     SINGLE,
@@ -29,7 +30,7 @@ from psilearn._linalg.cholesky import (
     solve_transposed,
     spanning_cholesky,
 )
-from psilearn._linalg.eigen import DENSE_LIMIT, FULL_SOLVER_ORDER, block_krylov_eigh, dense_top_eigh, eigh, top_eigh
+from psilearn._linalg.eigen import DENSE_LIMIT, FULL_SOLVER_ORDER, dense_top_eigh, eigh, top_eigh
 from psilearn._linalg.moments import GramSum, Moment, Subspace, mixed_moment, mixing_weights
 
 __all__ = [
