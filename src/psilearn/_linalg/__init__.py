@@ -16,7 +16,7 @@ from psilearn._linalg.array_ops import (
     row_products,
     squared_norm,
 )
-from psilearn._linalg.block_krylov import block_krylov_eigh
+from psilearn._linalg.block_krylov import MAX_DEPTH, block_krylov_eigh
 from psilearn._linalg.cholesky import (
     INDEFINITE,
     SINGLE,
@@ -30,16 +30,18 @@ from psilearn._linalg.cholesky import (
     solve_transposed,
     spanning_cholesky,
 )
-from psilearn._linalg.eigen import DENSE_LIMIT, FULL_SOLVER_ORDER, dense_top_eigh, eigh, top_eigh
+from psilearn._linalg.eigen import FULL_SOLVER_ORDER, dense_top_eigh, eigh, is_iterated, top_eigh
+from psilearn._linalg.mixed_gram import MixedGram
 from psilearn._linalg.moments import GramSum, Moment, Subspace, mixed_moment, mixing_weights
 
 __all__ = [
-    "DENSE_LIMIT",
     "FULL_SOLVER_ORDER",
     "INDEFINITE",
+    "MAX_DEPTH",
     "SINGLE",
     "Array",
     "GramSum",
+    "MixedGram",
     "Moment",
     "NotPositiveSemidefiniteError",
     "PivotedCholesky",
@@ -54,6 +56,7 @@ __all__ = [
     "clip_negative",
     "dense_top_eigh",
     "eigh",
+    "is_iterated",
     "mixed_moment",
     "mixing_weights",
     "nonzero_pairs",

@@ -22,8 +22,8 @@ def block_krylov_eigh(
 
     Each cycle spans Q, MQ, …, M^(j−1)Q, orthogonalized twice, and computes the Ritz pairs of that space when their
     residual is expected to be small enough, and at the latest for j = depth. The leading ones then start the next
-    cycle. Nearly all work is in matrix products, which are fast on any array-API backend. Memory: depth + 6 blocks.
-    Musco and Musco, *Randomized block Krylov methods*, 2015.
+    cycle. Nearly all work is in matrix products, which are fast on any array-API backend. Memory: depth + 6 blocks and
+    3·(depth·b)² numbers. Musco and Musco, *Randomized block Krylov methods*, 2015.
 
     Parameters
     ----------
@@ -77,8 +77,9 @@ class _KrylovSpace:
         self._xp = array_namespace(Q)
         size, self._width = Q.shape
         self._matmat, self._start = matmat, start
-        self._columns = self._xp.empty_like(self._xp.concat([start] * depth, axis=1))  # (size, depth·b)
-        self._T = self._xp.zeros((depth * self._width,) * 2, dtype=Q.dtype, device=Q.device)
+        n_columns, kind = depth * self._width, {"dtype": Q.dtype, "device": Q.device}
+        self._columns = self._xp.empty((size, n_columns), **kind)
+        self._T = self._xp.zeros((n_columns, n_columns), **kind)
         self.n_blocks, self._norm = 0, 0.0
         self._next, self._coupling = _orthonormalize(Q)
         self.extend()

@@ -37,7 +37,7 @@ def top_eigh(
     matrix. Both agree to the residual 1e-10·μ₁, so the answer does not depend on the random start.
     """
     pairs = None
-    if size > DENSE_LIMIT and 20 * k < size:
+    if is_iterated(size, k):
         start = compute.asarray(np.random.default_rng(0).standard_normal((size, k + max(10, k // 10))))
         pairs = block_krylov_eigh(matmat, start, k)
     if pairs is None:
@@ -46,6 +46,11 @@ def top_eigh(
     xp = array_namespace(vectors)
     largest = xp.argmax(xp.abs(vectors), axis=0, keepdims=True)
     return clip_negative(values), vectors * xp.sign(xp.take_along_axis(vectors, largest, axis=0))
+
+
+def is_iterated(size: int, k: int) -> bool:
+    """Return whether k leading eigenvectors of a matrix of this order are found by iteration."""
+    return size > DENSE_LIMIT and 20 * k < size
 
 
 def dense_top_eigh(M: Array, k: int) -> tuple[Array, Array]:
