@@ -34,6 +34,7 @@ PARTS = (
     "baselines",
     "convergence",
     "falkon",
+    "ridge_path",
     "million",
     "mediamill",
     "bookmarks",
