@@ -140,7 +140,9 @@ def _scan(
     bytes_per_thread = working_bytes() // n_threads
     area = max(1, min(size[1], bytes_per_thread // BYTES_PER_BOUND))
     width = min(size[0], area, n_candidates)
-    height = max(1, min(area // width, bytes_per_thread // (20 * (p + 2)), -(-n // n_threads)))
+    share = -(-n // n_threads)  # queries of a thread, in equal steps
+    height = max(1, min(area // width, bytes_per_thread // (20 * (p + 2)), share))
+    height = max(1, -(-share // -(-share // height)))
     tops = range(0, n, height)
     parts = [tops[i * len(tops) // n_threads : (i + 1) * len(tops) // n_threads] for i in range(n_threads)]
     is_short = n_products < PRODUCTS_PER_THREAD
