@@ -5,6 +5,7 @@
     python -m benchmarks growth --quick          small sizes, one or two minutes, no claim is checked
     python -m benchmarks devices --device cuda   let psilearn compute on this device of torch
     python -m benchmarks bookmarks --profile     also print the seconds of each step next to the least possible
+    OMP_NUM_THREADS=1 python -m benchmarks costs --cpu-time   CPU seconds of one thread, on a machine that is shared
     PSILEARN_DATA=... python -m benchmarks ...   set the folder of the data
 
 Each number is the median of several turns, in which the methods alternate. A part without its data is skipped. Run
@@ -13,16 +14,18 @@ nothing else on the machine at the same time.
 
 import argparse
 import importlib
+import os
 import traceback
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 from benchmarks.device import compute_on, find_device
-from benchmarks.measurement import Figures, Run, describe_machine, draw_growth, read_history, write_history
+from benchmarks.measurement import Clock, Figures, Run, describe_machine, draw_growth, read_history, write_history
 from psilearn.datasets import data_home
 
 PARTS = (
     "machine",
+    "costs",
     "bibtex",
     "usps",
     "growth",
@@ -36,6 +39,7 @@ PARTS = (
     "baselines",
     "convergence",
     "falkon",
+    "ridge_path",
     "million",
     "mediamill",
     "bookmarks",
@@ -57,6 +61,8 @@ def main() -> int:
     output = options.output or (None if options.quick else FOLDER)
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
+    if options.cpu_time:
+        Clock.timer = staticmethod(process_time)
     run = Run(options.quick, options.repeats, options.device, options.profile)
     failed = run_parts(options.parts, run, output)
     if output and run.curves:
@@ -75,11 +81,14 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--output", type=Path, help="folder of history.json and growth.png; default: benchmarks")
     parser.add_argument("--device", help="device of torch, cpu or cuda; by default psilearn computes in NumPy")
     parser.add_argument("--profile", action="store_true", help="also print the seconds of each step, where known")
+    parser.add_argument("--cpu-time", action="store_true", help="CPU seconds instead of wall time; one thread, NumPy")
     parser.add_argument("--repeats", type=int, default=3, help="number of turns of which the median is taken")
     options = parser.parse_args()
     unknown = set(options.parts) - set(PARTS)
     if unknown:
         parser.error(f"unknown parts {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
+    if options.cpu_time and (options.device is not None or os.environ.get("OMP_NUM_THREADS") != "1"):
+        parser.error("--cpu-time requires OMP_NUM_THREADS=1 and no --device: waiting threads use CPU time too")
     if options.repeats < 1:
         parser.error(f"--repeats must be at least 1; got {options.repeats}")
     try:
@@ -92,7 +101,8 @@ def parse_options() -> argparse.Namespace:
 def run_parts(parts: list[str], run: Run, output: Path | None) -> bool:
     """Run the named parts, all if none is named, and append a record to the history; return whether one failed."""
     figures: Figures = {}
-    options = {"device": run.device, "quick": run.quick, "repeats": run.repeats}
+    clock = "cpu" if Clock.timer is process_time else "wall"
+    options = {"device": run.device, "quick": run.quick, "repeats": run.repeats, "clock": clock}
     record = {**describe_machine(), **options, "figures": figures}
     history = read_history(output / "history.json") if output else []
     selected = ["machine", *(part for part in PARTS[1:] if part in (parts or PARTS))]

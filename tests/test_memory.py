@@ -144,8 +144,9 @@ def test_a_search_that_cannot_succeed_is_not_started(search, sizes, available):
 
 
 def test_the_formulas_grow_with_what_they_depend_on():
-    base = fit_bytes(3000, 3000, n_components=50)
-    assert fit_bytes(3000, 3000, n_components=50, supervision=0.0) < base
+    base = fit_bytes(3000, 3000, n_components=50, rank=2999)
+    assert fit_bytes(3000, 3000, n_components=50) < base  # without coordinates
+    assert fit_bytes(3000, 3000, n_components=50, rank=2999, supervision=0.0) < base
     assert fit_bytes(3000, 3000, n_components=50, rank=100) < base / 3
     assert fit_bytes(3000, 3000, supervision=None) < base
     assert fit_bytes(3000, 3000, n_components=3000) > base

@@ -10,6 +10,7 @@ per number (8 in float64, 4 in float32) and blocks within ``working_memory`` W, 
 step of a fit           peak                                                what remains
 ======================  ==================================================  =========================
 outputs, exact          8 d² + 8 d·r                                        8 d·r + 8 r²
+outputs, Gram matrix    9 d², if r = d > 2500, 20p < d and c < 1            8 d²
 outputs, landmarks      the larger of 4·r·N + 2400·N, N = max(4r, 10⁴),     8 r² for the landmarks and
                         while they are chosen, and what remains + a block   8 r² per moment; 12 r² if
                         of at most W/3                                      s = 4
@@ -17,7 +18,9 @@ regression, exact       8 n² + 16 n·r, + 8 n·r if c > 0                     8
 regression, landmarks   16 q² (24 q² if s = 4) + 24 q·r, or + 8 q·r and     8 q² + 16 q·r, or 8 q·r +
                         a block of at most W                                8 r² with output landmarks
 directions, dense       16 r² + 8 r·p, or 32 r² if r ≤ 1000 or 2p > r
-directions, iterated    216·r·(p + max(10, p/10)), if r > 2500 and 20p < r
+directions, iterated    152·r·b + 24·(12b)² with b = p + max(10, p/10), if
+                        r > 2500 and 20p < r; r + n instead of r with the
+                        Gram matrix
 candidates              8 d·p (s·d·p and a block of at most W with
                         landmarks) + 16 r·p + 8 n·p or 8 q·p
 ======================  ==================================================  =========================
@@ -25,7 +28,8 @@ candidates              8 d·p (s·d·p and a block of at most W with
 The steps follow one another, each in addition to what the steps before it keep: the peak is the largest of these sums.
 Nothing grows with n·q, with the number of unlabeled outputs or with the number of candidates that are searched, except
 for what is kept on purpose. There is one moment of the labeled outputs, and one of the unlabeled outputs if there are
-any; c is ``supervision``. IOKR has no directions and p = r.
+any; c is ``supervision``. IOKR has no directions and p = r. Where the Gram matrix of the outputs is used without
+coordinates, the number of distinct labeled outputs takes the place of r in the regression.
 
 A prediction of N inputs with k candidates each takes s·N·p and the larger of a block of at most W/3 and 24·N·k + 16·N +
 8 per candidate + a block of at most W.
@@ -45,6 +49,7 @@ than 32 MB may stay with the process. ``python -m benchmarks memory`` compares t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -117,7 +122,8 @@ def fit_bytes(
     1.0
     """
     arguments = input_landmarks, output_landmarks, n_components, supervision, dtype, rank, n_labeled, unlabeled
-    return fit_memory(_fit_sizes(n, d, *arguments)).peak
+    sizes = _fit_sizes(n, d, *arguments)
+    return fit_memory(replace(sizes, without_coordinates=sizes.may_skip_coordinates)).peak
 
 
 def _fit_sizes(

@@ -83,8 +83,9 @@ def test_any_problem_is_answered_as_by_brute_force(seed, q, c, p, k, kind, worki
     if current_compute().device is not None:
         working_memory = max(working_memory, 0.1)  # starting a block is slow there: not a row at a time
     with pytest.MonkeyPatch.context() as patch, config_context(working_memory=working_memory):
-        patch.setattr(bounded_search, "BLOCK_COLUMNS", width)
-        patch.setattr(bounded_search, "MAX_BLOCK_BOUNDS", 32 * width)
+        for columns, bounds in (("BLOCK_COLUMNS", "MAX_BLOCK_BOUNDS"), ("WIDE_COLUMNS", "MAX_WIDE_BOUNDS")):
+            patch.setattr(bounded_search, columns, width)
+            patch.setattr(bounded_search, bounds, 32 * width)
         patch.setattr("psilearn.decoding.output_set.MAX_EMBEDDED_ROWS", 5 * width)
         check(Z, Y, p, k, keep=keep, shrink=shrink)
 
@@ -100,6 +101,7 @@ def test_many_blocks_and_threads(k, dtype, monkeypatch):
     Z[:100] = Y[:100, :12]
     monkeypatch.setattr(bounded_search, "PRODUCTS_PER_THREAD", 2**10)
     monkeypatch.setattr(bounded_search, "MAX_BLOCK_BOUNDS", 2**14)
+    monkeypatch.setattr(bounded_search, "MAX_WIDE_BOUNDS", 2**14)
     before = threadpool_info()
     check(Z.astype(dtype).astype(float), Y.astype(dtype).astype(float), 12, k, dtype=dtype)
     assert threadpool_info() == before

@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.neighbors import KNeighborsRegressor
 
 from psilearn import KDE, OEL
+from psilearn._linalg import NotPositiveSemidefiniteError
 from psilearn._utils.samples import concat, n_samples, take
 from psilearn.embedding import algorithm_1
-from psilearn.kernels import Gaussian
+from psilearn.estimators import fit_plan
+from psilearn.kernels import Gaussian, Kernel, Linear
 from tests.problems import block
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -29,9 +33,26 @@ def reference(problem, p, c, unlabeled):
     )
 
 
+@pytest.fixture
+def skip_coordinates(monkeypatch):
+    """Let OEL and KDE find directions from the Gram matrix itself, however small it is."""
+    monkeypatch.setattr(fit_plan, "skips_coordinates", lambda *arguments: arguments[2].uses_unlabeled)
+
+
 @pytest.mark.parametrize("supervision", [0.0, 0.15, 0.5, 1.0])
 @pytest.mark.parametrize("with_unlabeled", [True, False])
 def test_coordinates_agree_with_algorithm_1(problem, supervision, with_unlabeled):
+    check_against_algorithm_1(problem, supervision, with_unlabeled)
+
+
+@pytest.mark.usefixtures("skip_coordinates")
+@pytest.mark.parametrize("supervision", [0.0, 0.15, 0.5])
+@pytest.mark.parametrize("with_unlabeled", [True, False])
+def test_the_gram_matrix_without_coordinates_agrees_with_algorithm_1(problem, supervision, with_unlabeled):
+    check_against_algorithm_1(problem, supervision, with_unlabeled)
+
+
+def check_against_algorithm_1(problem, supervision, with_unlabeled):
     p = 3
     U = problem.unlabeled if with_unlabeled else problem.Y
     model = OEL(KERNEL_X, problem.kernel, alpha=ALPHA, n_components=p, supervision=supervision)
@@ -128,4 +149,74 @@ def test_iterated_and_dense_eigenvectors_give_the_same_embedding(monkeypatch):
     monkeypatch.setattr("psilearn._linalg.eigen.DENSE_LIMIT", 10)
     iterated = OEL(KERNEL_X, Gaussian(0.3), alpha=ALPHA, n_components=6, supervision=0.3).fit(X, Y, U)
     np.testing.assert_allclose(iterated.eigenvalues_, dense.eigenvalues_, rtol=1e-9)
-    np.testing.assert_allclose(iterated.embed(X), dense.embed(X), atol=1e-7)
+    a, b = (model.embed(X) @ model.transform_outputs(U).T for model in (iterated, dense))  # signs are not determined
+    np.testing.assert_allclose(a, b, atol=1e-7)
+
+
+def make_outputs(n=60, m=140):
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((n, 3)), rng.standard_normal((n, 4)), rng.standard_normal((m, 4))
+
+
+def fit_twice(monkeypatch, **parameters):
+    """Fit the same model with coordinates and without them."""
+    X, Y, U = make_outputs()
+    model = OEL(KERNEL_X, Gaussian(0.3), alpha=ALPHA, n_components=6, supervision=0.3, **parameters)
+    with_coordinates = clone(model).fit(X, Y, U)
+    monkeypatch.setattr(fit_plan, "skips_coordinates", lambda *arguments: True)
+    return with_coordinates, clone(model).fit(X, Y, U)
+
+
+def test_without_coordinates_the_embedding_has_orthonormal_rows(monkeypatch):
+    _, model = fit_twice(monkeypatch)
+    basis, K = model.embedding_.basis, block(model.output_kernel_, model.embedding_.landmarks)
+    np.testing.assert_allclose(basis.T @ K @ basis, np.eye(6), atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_models_with_and_without_coordinates_predict_the_same(monkeypatch, dtype):
+    before, after = fit_twice(monkeypatch, dtype=dtype)
+    X = np.random.default_rng(1).standard_normal((30, 3))
+    np.testing.assert_array_equal(before.predict(X), after.predict(X))
+    assert before.regression_.coefficients.dtype == after.regression_.coefficients.dtype
+
+
+@pytest.mark.parametrize(
+    ("parameters", "kernel", "expected"),
+    [
+        ({}, Gaussian(0.3), True),
+        ({"supervision": 0.0}, Gaussian(0.3), True),
+        ({"supervision": 1.0}, Gaussian(0.3), False),  # the unlabeled outputs do not matter
+        ({"n_components": 150}, Gaussian(0.3), False),
+        ({"n_components": None}, Gaussian(0.3), False),
+        ({"input_landmarks": 20}, Gaussian(0.3), False),
+        ({"output_landmarks": 50}, Gaussian(0.3), False),
+        ({"regressor": KNeighborsRegressor()}, Gaussian(0.3), False),
+        ({}, Linear(), False),  # of rank 4: its coordinates are cheaper
+    ],
+)
+def test_coordinates_are_skipped_where_they_cost_more(monkeypatch, parameters, kernel, expected):
+    monkeypatch.setattr("psilearn._linalg.eigen.DENSE_LIMIT", 10)
+    made = []
+    gram_outputs = fit_plan.GramOutputs
+    monkeypatch.setattr(fit_plan, "GramOutputs", lambda *arguments: made.append(1) or gram_outputs(*arguments))
+    X, Y, U = make_outputs()
+    options = {"n_components": 4, "supervision": 0.3, "input_kernel": KERNEL_X} | parameters
+    if "regressor" in options:
+        del options["input_kernel"]
+    OEL(output_kernel=kernel, alpha=ALPHA, **options).fit(X, Y, U)
+    assert bool(made) == expected
+
+
+@pytest.mark.usefixtures("skip_coordinates")
+def test_without_coordinates_an_indefinite_kernel_is_named():
+    class Indefinite(Kernel):  # k(a, b) = 1 − |a − b|², with one positive and several negative eigenvalues
+        def _block(self, A, B, compute):
+            return 1 - Linear().squared_distances(A, B)
+
+        def _diag(self, A):
+            return np.ones(len(A))
+
+    X, Y, U = make_outputs()
+    with pytest.raises(NotPositiveSemidefiniteError, match=r"output_kernel = Indefinite\(\) is not positive semi"):
+        OEL(KERNEL_X, Indefinite(), alpha=ALPHA, n_components=3, supervision=0.3).fit(X, Y, U)

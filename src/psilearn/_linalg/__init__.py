@@ -15,6 +15,7 @@ from psilearn._linalg.array_ops import (
     row_products,
     squared_norm,
 )
+from psilearn._linalg.block_krylov import MAX_DEPTH, block_krylov_eigh
 from psilearn._linalg.cholesky import (
     INDEFINITE,
     SINGLE,
@@ -28,7 +29,8 @@ from psilearn._linalg.cholesky import (
     solve_transposed,
     spanning_cholesky,
 )
-from psilearn._linalg.eigen import DENSE_LIMIT, FULL_SOLVER_ORDER, block_krylov_eigh, dense_top_eigh, eigh, top_eigh
+from psilearn._linalg.eigen import FULL_SOLVER_ORDER, dense_top_eigh, eigh, is_iterated, top_eigh
+from psilearn._linalg.mixed_gram import MixedGram
 from psilearn._linalg.moments import GramSum, Moment, Subspace, mixed_moment, mixing_weights
 from psilearn._linalg.split_products import (
     HALF_ERROR,
@@ -44,16 +46,17 @@ from psilearn._linalg.split_products import (
 )
 
 __all__ = [
-    "DENSE_LIMIT",
     "FULL_SOLVER_ORDER",
     "HALF_ERROR",
     "INDEFINITE",
+    "MAX_DEPTH",
     "SINGLE",
     "SPLIT_ERROR",
     "SPLIT_UNDERFLOW",
     "Array",
     "GramSum",
     "HalfMatrix",
+    "MixedGram",
     "Moment",
     "NotPositiveSemidefiniteError",
     "PivotedCholesky",
@@ -70,6 +73,7 @@ __all__ = [
     "dense_top_eigh",
     "eigh",
     "has_half_units",
+    "is_iterated",
     "is_split_faster",
     "mixed_moment",
     "mixing_weights",

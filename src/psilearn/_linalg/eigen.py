@@ -10,8 +10,8 @@ from scipy.linalg import eigh as lapack_eigh
 
 from psilearn._backend import Compute, array_namespace
 from psilearn._linalg.array_ops import Array, clip_negative
+from psilearn._linalg.block_krylov import block_krylov_eigh
 
-RESIDUAL = 1e-10  # |Mv − μv| / μ₁ at which an eigenpair has converged
 DENSE_LIMIT = 2500  # a dense eigensolver is faster up to this order
 FULL_SOLVER_ORDER = 1000  # up to this order all eigenvectors are found faster than some of them
 
@@ -37,7 +37,7 @@ def top_eigh(
     matrix. Both agree to the residual 1e-10·μ₁, so the answer does not depend on the random start.
     """
     pairs = None
-    if size > DENSE_LIMIT and 20 * k < size:
+    if is_iterated(size, k):
         start = compute.asarray(np.random.default_rng(0).standard_normal((size, k + max(10, k // 10))))
         pairs = block_krylov_eigh(matmat, start, k)
     if pairs is None:
@@ -46,6 +46,11 @@ def top_eigh(
     xp = array_namespace(vectors)
     largest = xp.argmax(xp.abs(vectors), axis=0, keepdims=True)
     return clip_negative(values), vectors * xp.sign(xp.take_along_axis(vectors, largest, axis=0))
+
+
+def is_iterated(size: int, k: int) -> bool:
+    """Return whether k leading eigenvectors of a matrix of this order are found by iteration."""
+    return size > DENSE_LIMIT and 20 * k < size
 
 
 def dense_top_eigh(M: Array, k: int) -> tuple[Array, Array]:
@@ -74,55 +79,3 @@ def _symmetrized(M: Any) -> Any:
     total = M + M.T
     total /= 2
     return total
-
-
-def block_krylov_eigh(
-    matmat: Callable[[Any], Any], start: Any, k: int, depth: int = 6, max_restarts: int = 30
-) -> tuple[Any, Any] | None:
-    """Find the k largest eigenpairs by restarted block Krylov iteration from a random block.
-
-    Each cycle spans Q, MQ, …, M^(depth−1)Q, orthogonalized twice, and computes the Ritz pairs of that space; the
-    leading ones start the next cycle. Nearly all work is in matrix products, which are fast on any array-API backend.
-    Memory: 2·depth blocks. Musco and Musco, *Randomized block Krylov methods*, 2015.
-
-    Parameters
-    ----------
-    matmat : callable, (size, b) → (size, b)
-    start : array (size, b), b > k
-        A random block. Its array namespace and its device are used for all computations.
-
-    Returns
-    -------
-    values (k,), vectors (size, k), or None if the iteration does not reach the residual 1e-10·μ₁.
-    """
-    xp = array_namespace(start)
-    size, width = start.shape
-    depth = max(1, min(depth, size // width))  # a basis has at most ``size`` columns
-    Q = xp.linalg.qr(start)[0]  # (size, b)
-    image = matmat(Q)
-    first = 0.0  # residual of the first cycle
-    for restart in range(max_restarts):
-        basis, images = [Q], [image]
-        for _ in range(depth - 1):
-            B = xp.concat(basis, axis=1)
-            # A small random part keeps the block from vanishing when the space is invariant under M.
-            Q = images[-1] + 1e-14 * xp.linalg.matrix_norm(images[0]) * xp.roll(start, len(basis), axis=0)
-            for _ in range(2):
-                Q = xp.linalg.qr(Q - B @ (B.T @ Q))[0]
-            basis.append(Q)
-            images.append(matmat(Q))
-        B, MB = xp.concat(basis, axis=1), xp.concat(images, axis=1)
-        T = B.T @ MB
-        ritz, S = xp.linalg.eigh((T + T.T) / 2)
-        ritz, S = xp.flip(ritz)[:width], xp.flip(S, axis=1)[:, :width]
-        Q, image = B @ S, MB @ S
-        residual = xp.linalg.vector_norm(image[:, :k] - Q[:, :k] * ritz[:k], axis=0)
-        worst = float(xp.max(residual)) / max(float(ritz[0]), float(np.finfo(float).tiny))
-        if worst <= RESIDUAL:
-            return ritz[:k], Q[:, :k]
-        # Convergence is linear: if twice the rate so far is not enough, a dense solver is faster.
-        first = first or worst
-        rate = np.log(first / worst) / max(restart, 1)
-        if restart > max_restarts // 6 and np.log(worst / RESIDUAL) > 2 * rate * (max_restarts - restart):
-            return None
-    return None

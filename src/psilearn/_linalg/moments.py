@@ -24,6 +24,7 @@ class Subspace(NamedTuple):
 
     eigenvalues: Array  # (p,)  descending
     directions: Array | None  # (r, p); None keeps all r coordinates
+    values: Array | None = None  # (d, p)  of the directions at the outputs whose coefficients they are, if they are
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ from psilearn.decoding.distances import k_smallest
 
 BLOCK_COLUMNS = 1024  # candidates in a block of bounds
 MAX_BLOCK_BOUNDS = 2**19  # bounds in a block: 2 MB of float32
+WIDE_COLUMNS = 8192  # candidates in a block from which only the nearest is selected: two passes that read it once
+MAX_WIDE_BOUNDS = 2**21  # bounds in such a block: few blocks, so that threads rarely wait for the interpreter lock
 MAX_DEVICE_BOUNDS = 2**27  # bounds in a block of a GPU
 BYTES_PER_BOUND = 128  # of the block and what selection makes of it if every pair is in doubt
 PRODUCTS_PER_THREAD = 2**26  # multiplications that are worth a thread
@@ -75,7 +77,8 @@ def search_nearest_with_slacks(
         for i, j in select_pairs(block, best[0][:, -1], k):
             _merge(best, i, j + (block.bounds.start + block.columns.start), *block.distances(i, j))
 
-    _scan(keep_nearest, Queries(Z), blocks(compute), squared_norms, k, compute)
+    size = (WIDE_COLUMNS, MAX_WIDE_BOUNDS) if k == 1 else (max(BLOCK_COLUMNS, k), MAX_BLOCK_BOUNDS)
+    _scan(keep_nearest, Queries(Z), blocks(compute), squared_norms, size, compute)
     return indices, distances, slacks
 
 
@@ -108,7 +111,7 @@ def search_positions(
         nearer[block.queries] += counts[0]
         tied[block.queries] += counts[1]
 
-    _scan(count, queries, blocks(compute), squared_norms, 1, compute)
+    _scan(count, queries, blocks(compute), squared_norms, (BLOCK_COLUMNS, MAX_BLOCK_BOUNDS), compute)
     return nearer, tied
 
 
@@ -117,13 +120,13 @@ def _scan(
     queries: Queries,
     blocks: Iterator[tuple[slice, Any]],
     squared_norms: Array,
-    k: int,
+    size: tuple[int, int],
     compute: Compute,
 ) -> None:
     """Call ``visit`` on every block of queries × candidates, with ascending candidates for each query.
 
-    A block fits into the cache of one core. As many threads as BLAS may use process blocks of queries, each with BLAS
-    limited to one thread: no query is visited by two threads at once.
+    ``size`` is the number of candidates and the largest number of bounds of a block. As many threads as BLAS may use
+    process blocks of queries, each with BLAS limited to one thread: no query is visited by two threads at once.
 
     Cost: 2·q·c·(p + 2) flops in float32 (float64 if float32 would overflow); memory: ``working_memory``.
     """
@@ -135,9 +138,11 @@ def _scan(
     n_threads = max((library["num_threads"] for library in blas.info()), default=1)
     n_threads = min(n_threads, max(1, n), 1 + n_products // PRODUCTS_PER_THREAD)
     bytes_per_thread = working_bytes() // n_threads
-    area = max(1, min(MAX_BLOCK_BOUNDS, bytes_per_thread // BYTES_PER_BOUND))
-    width = min(max(BLOCK_COLUMNS, k), area, n_candidates)
-    height = max(1, min(area // max(width, k), bytes_per_thread // (20 * (p + 2)), -(-n // n_threads)))
+    area = max(1, min(size[1], bytes_per_thread // BYTES_PER_BOUND))
+    width = min(size[0], area, n_candidates)
+    share = -(-n // n_threads)  # queries of a thread, in equal steps
+    height = max(1, min(area // width, bytes_per_thread // (20 * (p + 2)), share))
+    height = max(1, -(-share // -(-share // height)))
     tops = range(0, n, height)
     parts = [tops[i * len(tops) // n_threads : (i + 1) * len(tops) // n_threads] for i in range(n_threads)]
     is_short = n_products < PRODUCTS_PER_THREAD
@@ -210,15 +215,31 @@ def _pairs_within_reach(block: BoundBlock, farthest: Array, k: int) -> Iterator[
         lower, limit, first = lower[rows], limit[rows], first[rows]
     if k == 1:
         limit = np.minimum(limit, _limit_of(block, rows, lower, first[:, None]))
-        hits = lower <= limit[:, None]
+        i, j = _pairs_near_first(lower, first, limit)
     else:
         hits = lower <= limit[:, None]
         crowded = np.flatnonzero(np.count_nonzero(hits, axis=1) > MANY_HITS + 4 * k)
         if len(crowded) and k < lower.shape[1]:
             columns = np.argpartition(lower[crowded], k - 1, axis=1)[:, :k]
             hits[crowded] &= lower[crowded] <= _limit_of(block, rows[crowded], lower[crowded], columns)[:, None]
-    i, j = np.divmod(np.flatnonzero(hits), hits.shape[1])
+        i, j = np.divmod(np.flatnonzero(hits), hits.shape[1])
     yield rows[i], j
+
+
+def _pairs_near_first(lower: Any, first: Index, limit: Array) -> tuple[Index, Index]:
+    """Return the pairs of bounds (q, c) up to a limit (q,), sorted, given the smallest of each row; overwrites them.
+
+    Mostly the smallest bound is the only one. So the second smallest is found, faster than a mask of all pairs.
+    """
+    everything = np.arange(len(lower))
+    lower[everything, first] = np.inf
+    crowded = np.flatnonzero(lower.min(axis=1) <= limit)
+    hits = lower[crowded] <= limit[crowded, None]
+    hits[np.arange(len(crowded)), first[crowded]] = False  # ∞ ≤ ∞
+    others, j = np.divmod(np.flatnonzero(hits), lower.shape[1])
+    i, j = np.concatenate([everything, crowded[others]]), np.concatenate([first, j])
+    order = np.lexsort((j, i)) if len(others) else everything
+    return i[order], j[order]
 
 
 def _pairs_within_reach_on_device(block: BoundBlock, farthest: Array, k: int) -> Iterator[tuple[Index, Index]]:

@@ -130,11 +130,7 @@ class OutputCoordinates:
 
     def __init__(self, kernel: Kernel, outputs: Samples, compute: Compute | None = None) -> None:
         requested = current_compute() if compute is None else compute
-        with stage(f"kernel of {n_samples(outputs):,} outputs"):
-            remedy = "Set output_landmarks, or give fewer distinct outputs."
-            K = kernel.gram(outputs, compute=requested.with_dtype(np.float64), remedy=remedy)
-        largest = float(array_namespace(K).linalg.diagonal(K).max())
-        check_range(largest, requested.dtype, kernel)  # embeddings will be computed in that precision
+        K = output_gram(kernel, outputs, requested)
         try:
             with stage(f"coordinates of {len(K):,} outputs"):
                 cholesky = pivoted_cholesky(K, overwrite=True)
@@ -182,6 +178,16 @@ class OutputCoordinates:
         2
         """
         return embedding_in(self.features, V)
+
+
+def output_gram(kernel: Kernel, outputs: Samples, compute: Compute) -> Array:
+    """Return k(D, D) in float64 on the device, with values in the range of the requested precision."""
+    with stage(f"kernel of {n_samples(outputs):,} outputs"):
+        remedy = "Set output_landmarks, or give fewer distinct outputs."
+        K = kernel.gram(outputs, compute=compute.with_dtype(np.float64), remedy=remedy)
+    largest = float(array_namespace(K).linalg.diagonal(K).max())
+    check_range(largest, compute.dtype, kernel)  # embeddings will be computed in that precision
+    return K
 
 
 def embedding_in(features: LandmarkFeatures, V: Array | None) -> Embedding:

@@ -1,11 +1,13 @@
 """The output side of a fit: coordinates of the labeled outputs, and the second moment of the unlabeled ones.
 
-:class:`ExactOutputs` works on all distinct outputs. :class:`LandmarkOutputs` works in the span of a few landmarks, in
-one pass over batches, so that the number of outputs is limited by time only.
+:class:`ExactOutputs` works on all distinct outputs, as :class:`~psilearn.embedding.gram_outputs.GramOutputs` does
+without coordinates. :class:`LandmarkOutputs` works in the span of a few landmarks, in one pass over batches, so that
+the number of outputs is limited by time only.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -14,7 +16,7 @@ import numpy as np
 
 from psilearn._backend import Compute, iter_slices, stream, take_rows, to_numpy
 from psilearn._distributed import ChunkedRows, sum_chunks
-from psilearn._linalg import Array, GramSum, Moment, split_if_faster, squared_norm
+from psilearn._linalg import Array, GramSum, Moment, Subspace, mixed_moment, split_if_faster, squared_norm
 from psilearn._utils import validation
 from psilearn._utils.progress import step, track
 from psilearn._utils.samples import Samples, concat, distinct, n_samples, take
@@ -45,20 +47,43 @@ class OutputSide(Protocol):
     def rank(self) -> int:
         """The number r of coordinates."""
 
-    def moment(self) -> Moment:
-        """Return 1/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ over the unlabeled outputs, or over Y if there are none."""
+    def leading_directions(
+        self, supervised: Moment | None, supervision: float, n_components: int | None, compute: Compute
+    ) -> Subspace:
+        """Return the leading directions of M_c, given the moment of the fitted values."""
+
+    def rotation(self, subspace: Subspace) -> Array | None:
+        """Return the map from the coordinates of targets to the subspace; None for the identity."""
 
     def embedding(self, V: Array | None) -> Embedding:
         """Return y ↦ Vᵀψ(y)."""
 
-    def embed_known(self, V: Array | None, embedding: Embedding) -> Any:
+    def embed_known(self, subspace: Subspace, embedding: Embedding) -> Any:
         """Return g(y) for the distinct outputs, (d, p), as a NumPy array."""
 
     def for_partial_fit(self) -> LandmarkOutputs | None:
         """Return what ``partial_fit`` continues from, or None if it is not supported."""
 
 
-class ExactOutputs:
+class CoordinateOutputs(ABC):
+    """An output side whose targets are coordinates: the leading directions are those of a moment in them."""
+
+    @abstractmethod
+    def moment(self) -> Moment:
+        """Return 1/m Σⱼ ψ(yⱼ)ψ(yⱼ)ᵀ over the unlabeled outputs, or over Y if there are none."""
+
+    def leading_directions(
+        self, supervised: Moment | None, supervision: float, n_components: int | None, compute: Compute
+    ) -> Subspace:
+        """Return the leading directions of M_c, given the moment of the fitted values."""
+        return mixed_moment(supervised, self.moment, supervision, compute).top(n_components, compute)
+
+    def rotation(self, subspace: Subspace) -> Array | None:
+        """Return the directions: targets and directions have the same coordinates."""
+        return subspace.directions
+
+
+class ExactOutputs(CoordinateOutputs):
     """Exact coordinates, which span every output that contributes to the embedding."""
 
     approximation_error = 0.0
@@ -88,8 +113,9 @@ class ExactOutputs:
         """Return y ↦ Vᵀψ(y)."""
         return self.psi.embedding(V)
 
-    def embed_known(self, V: Array | None, embedding: Embedding) -> Any:
+    def embed_known(self, subspace: Subspace, embedding: Embedding) -> Any:
         """Return g(y) for the distinct outputs, (d, p), as a NumPy array."""
+        V = subspace.directions
         spanned = to_numpy(self.psi.values if V is None else self.psi.values @ V)
         n, d = self._n_spanned, len(self.known.frequencies)
         if n == d:
@@ -105,7 +131,7 @@ class ExactOutputs:
         """Return None: every output is stored, and a fit is exact."""
 
 
-class LandmarkOutputs:
+class LandmarkOutputs(CoordinateOutputs):
     """Coordinates in the span of landmarks: r² numbers and one batch, however many outputs there are.
 
     Landmarks are chosen among the unlabeled outputs too if these contribute to the embedding (``spans_unlabeled``).
@@ -163,7 +189,7 @@ class LandmarkOutputs:
         """Return y ↦ Vᵀφ(y)."""
         return embedding_in(self.features, V)
 
-    def embed_known(self, V: Array | None, embedding: Embedding) -> Any:
+    def embed_known(self, subspace: Subspace, embedding: Embedding) -> Any:
         """Return g(y) for the distinct outputs, (d, p), as a NumPy array."""
         shape = n_samples(self.outputs), embedding.n_components
         remedy = "Lower n_components, or give unlabeled outputs as a path or an iterator: these are not stored."

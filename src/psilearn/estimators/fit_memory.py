@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from psilearn._backend import block_rows
-from psilearn._linalg import DENSE_LIMIT, FULL_SOLVER_ORDER
-from psilearn.decoding.bounded_search import MAX_BLOCK_BOUNDS
+from psilearn._linalg import FULL_SOLVER_ORDER, MAX_DEPTH, is_iterated
+from psilearn.decoding.bounded_search import MAX_BLOCK_BOUNDS, MAX_WIDE_BOUNDS
 from psilearn.embedding.embedding import MAX_EMBEDDED_ROWS
 from psilearn.embedding.output_stream import MAX_BATCH_ROWS
 from psilearn.kernels.gram_matrix import gram_bytes
@@ -14,7 +14,7 @@ from psilearn.landmarks.selection import MAX_PROPOSALS, Landmarks, pool_size
 from psilearn.regression.kernel_regression import MAX_REGRESSION_ROWS
 
 KEY_BYTES = 250  # of each distinct output while they are searched for: a digest, its place in a dictionary, an index
-KRYLOV_BLOCKS = 27  # blocks of vectors that the iteration for leading eigenvectors keeps
+KRYLOV_BLOCKS = 19  # blocks of vectors that the iteration for leading eigenvectors keeps
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class FitSizes:
     has_unlabeled: bool = False
     row_bytes: int = 0  # of one output
     has_regressor: bool = False  # instead of kernel ridge regression; its own memory is not known
+    without_coordinates: bool = False  # an exact fit that does not factor the Gram matrix of the outputs
 
     def with_supervision(self, supervision: float) -> FitSizes:
         """Return the sizes of a fit with another c; without unlabeled outputs in its coordinates if c = 1."""
@@ -63,6 +64,17 @@ class FitSizes:
     def uses_fitted_values(self) -> bool:
         """Whether the directions depend on the fitted values."""
         return self.supervision is not None and self.supervision > 0
+
+    @property
+    def may_skip_coordinates(self) -> bool:
+        """Whether directions can be found from the Gram matrix of the outputs, faster than from its factor if r = d.
+
+        The regression must be linear in its targets, and its moment a sum over the training inputs.
+        """
+        has_landmarks = self.output_landmarks is not None or self.input_landmarks is not None
+        if has_landmarks or self.has_regressor or not self.uses_unlabeled or self.n_components is None:
+            return False
+        return self.rank == self.n_spanned and is_iterated(self.rank, self.n_components)
 
     @property
     def is_single(self) -> bool:
@@ -112,8 +124,10 @@ def fit_memory(sizes: FitSizes) -> FitMemory:
 
 
 def exact_outputs(sizes: FitSizes) -> tuple[int, int]:
-    """Return the peak of the exact output side, and what it keeps: coordinates and triangle."""
+    """Return the peak of the exact output side, and what it keeps: coordinates and triangle, or the Gram matrix."""
     r, d = sizes.rank, sizes.n_spanned
+    if sizes.without_coordinates:
+        return gram_bytes(d), 8 * d * d
     return max(gram_bytes(d), 8 * d * d + 8 * d * r), 8 * d * r + 8 * r * r
 
 
@@ -134,7 +148,7 @@ def landmark_outputs(sizes: FitSizes) -> tuple[int, int]:
 
 def _regression(sizes: FitSizes) -> tuple[int, int]:
     """Return the peak of the regression, and what it keeps."""
-    n, r = sizes.n, sizes.rank
+    n, r = sizes.n, sizes.n_labeled if sizes.without_coordinates else sizes.rank
     if sizes.has_regressor:
         fitted = 8 * n * r * sizes.uses_fitted_values
         return 8 * n * r + fitted, fitted
@@ -162,8 +176,9 @@ def _directions(sizes: FitSizes) -> int:
     r, p = sizes.rank, sizes.p
     if sizes.supervision is None:
         return 0
-    if r > DENSE_LIMIT and 20 * p < r:
-        return 8 * KRYLOV_BLOCKS * r * (p + max(10, p // 10))
+    if is_iterated(r, p):
+        n_points, width = r + sizes.n * sizes.without_coordinates, p + max(10, p // 10)
+        return 8 * KRYLOV_BLOCKS * n_points * width + 24 * (MAX_DEPTH * width) ** 2
     return max(8 * r * r + eigenvector_bytes(r, p), 24 * r * r * sizes.is_compact * sizes.uses_fitted_values)
 
 
@@ -210,5 +225,6 @@ def prediction_memory(sizes: PredictionSizes) -> int:
     numbers = 2 * p + sizes.rank
     n_rows = block_rows(s * numbers, min(sizes.n_candidates, MAX_EMBEDDED_ROWS))
     block = n_rows * (s * (sizes.rank + p) * (sizes.rank > 0) + 4 * (p + 2))
-    search = 24 * n * sizes.k + 16 * n + 8 * sizes.n_candidates + block + 8 * MAX_BLOCK_BOUNDS
+    bounds = MAX_WIDE_BOUNDS if sizes.k == 1 else MAX_BLOCK_BOUNDS
+    search = 24 * n * sizes.k + 16 * n + 8 * sizes.n_candidates + block + 8 * bounds
     return s * n * p + max(embedding, search)

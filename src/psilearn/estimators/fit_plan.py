@@ -9,14 +9,15 @@ import numpy as np
 
 from psilearn._backend import Compute
 from psilearn._distributed import ChunkedRows
-from psilearn._linalg import Subspace, mixed_moment
+from psilearn._linalg import Subspace
 from psilearn._utils.progress import step
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.embedding import KnownOutputs, OutputStream
 from psilearn.embedding.chunked_outputs import known_outputs_of
+from psilearn.embedding.gram_outputs import GramOutputs
 from psilearn.embedding.output_sides import ExactOutputs, LandmarkOutputs, OutputSide
 from psilearn.estimators.fit_memory import FitSizes
-from psilearn.estimators.memory_check import require_fit_memory, require_remaining_memory, row_bytes
+from psilearn.estimators.memory_check import probable_rank, require_fit_memory, require_remaining_memory, row_bytes
 from psilearn.kernels import Kernel
 from psilearn.landmarks.selection import Landmarks, pool_size
 from psilearn.regression.kernel_regression import Regression
@@ -48,7 +49,10 @@ class FitPlan:
         with step("distinct outputs"):
             known = self.known_outputs(Y, unlabeled)
         sizes = self.sizes(n_samples(Y), known, unlabeled, compute)
+        sizes = replace(sizes, without_coordinates=skips_coordinates(kernel, known.outputs, sizes, compute))
         require_fit_memory(sizes, kernel, known.outputs, compute)
+        if sizes.without_coordinates:
+            return GramOutputs(kernel, known, compute)
         if self.output_landmarks is not None:
             arguments = unlabeled, self.uses_unlabeled, self.output_landmarks, self.alpha, compute
             return LandmarkOutputs(kernel, Y, known, *arguments)
@@ -96,10 +100,19 @@ class FitPlan:
         """Return the leading directions of M_c, or all of them."""
         if self.supervision is None:
             return Subspace(np.empty(0), None)
-        moment = mixed_moment(regression.moment, psi.moment, self.supervision, compute)
-        subspace = moment.top(self.n_components, compute)
+        subspace = psi.leading_directions(regression.moment, self.supervision, self.n_components, compute)
         rank = len(subspace.eigenvalues)
         if self.n_components is not None and rank < self.n_components:
             message = f"n_components={self.n_components} exceeds the rank of the output moment: {rank} are used."
             warnings.warn(message, UserWarning, stacklevel=3)
         return subspace
+
+
+def skips_coordinates(kernel: Kernel, outputs: Samples, sizes: FitSizes, compute: Compute) -> bool:
+    """Return whether directions are found from the Gram matrix itself, without its factorization.
+
+    This is faster if few directions are needed and the rank of the matrix is not far below its order, as the rank of a
+    sample shows.
+    """
+    d = sizes.n_spanned
+    return sizes.may_skip_coordinates and probable_rank(kernel, outputs, d, compute=compute) == d

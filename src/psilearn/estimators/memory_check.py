@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend import Compute
+from psilearn._backend import NUMPY, Compute
 from psilearn._utils.samples import Samples, collection_bytes, n_samples, take
 from psilearn.embedding import OutputCoordinates
 from psilearn.estimators.fit_memory import FitMemory, FitSizes, fit_memory
@@ -16,7 +16,7 @@ from psilearn.kernels import Kernel
 from psilearn.landmarks.selection import Landmarks
 
 LANDMARK_NUMBERS = (20_000, 10_000, 5000, 3000, 2000, 1000, 500, 300, 200, 100, 50, 20, 10)  # that are suggested
-MAX_PROBED = 1000  # outputs whose rank is computed if the fit does not fit with full rank
+MAX_PROBED = 1000  # outputs whose rank is computed
 STEPS = {
     "outputs": "the coordinates of the outputs",
     "regression": "the regression",
@@ -85,7 +85,7 @@ def with_landmarks(sizes: FitSizes, number: int) -> FitSizes:
     if (sizes.n_spanned if sizes.output_landmarks is None else sizes.rank) > number:
         method = "pivoted" if sizes.output_landmarks is None else sizes.output_landmarks.method
         sizes = replace(sizes, output_landmarks=Landmarks(number, method), rank=min(sizes.rank, number))
-    return sizes
+    return replace(sizes, without_coordinates=sizes.without_coordinates and sizes.may_skip_coordinates)
 
 
 def _changes(before: FitSizes, after: FitSizes) -> str:
@@ -97,13 +97,13 @@ def _changes(before: FitSizes, after: FitSizes) -> str:
     return " and ".join(changes)
 
 
-def probable_rank(kernel: Kernel, outputs: Samples, n: int, free: int) -> int:
+def probable_rank(kernel: Kernel, outputs: Samples, n: int, free: int | None = None, compute: Compute = NUMPY) -> int:
     """Return the rank of a sample of the outputs if that is not full, else the number of outputs."""
-    size = min(n, MAX_PROBED, isqrt(free // 64))
+    size = min(n, MAX_PROBED) if free is None else min(n, MAX_PROBED, isqrt(free // 64))
     if size < 2:
         return n
     sample = take(outputs, np.linspace(0, n - 1, size).astype(np.intp))
-    rank = OutputCoordinates(kernel, sample, Compute()).rank
+    rank = OutputCoordinates(kernel, sample, compute).rank
     return n if rank == size else rank
 
 

@@ -262,12 +262,11 @@ class _FittedEmbedding:
     @classmethod
     def of(cls, psi: OutputSide, regression: Regression, subspace: Subspace, compute: Compute) -> _FittedEmbedding:
         """Restrict the regression and the known outputs to the directions."""
-        eigenvalues, V = subspace
         with step("embedding"):
-            embedding = psi.embedding(V)
-            candidates = _known_candidates(psi, embedding, psi.embed_known(V, embedding))
-            rotated = regression.rotate(V, compute)
-        return cls(rotated, embedding, candidates, eigenvalues, psi.approximation_error)
+            embedding = psi.embedding(subspace.directions)
+            candidates = _known_candidates(psi, embedding, psi.embed_known(subspace, embedding))
+            rotated = regression.rotate(psi.rotation(subspace), compute)
+        return cls(rotated, embedding, candidates, subspace.eigenvalues, psi.approximation_error)
 
 
 def _known_candidates(psi: OutputSide, embedding: Embedding, g: Array) -> SharedCandidates:
