@@ -8,9 +8,11 @@ import pytest
 from benchmarks import bookmarks, measurement, million
 from benchmarks.child_process import run_in_child
 from benchmarks.naive import NaiveIOKR, NaiveOEL0, dice, gaussian
+from benchmarks.step_profile import StepProfile
 from scipy import sparse
 
 from psilearn import IOKR, OEL
+from psilearn._utils.progress import observe_steps, stage, step
 from psilearn.kernels import Dice, Gaussian
 
 ROOT = Path(__file__).parent.parent
@@ -214,3 +216,12 @@ def test_outputs_of_million_are_near_their_prototypes(tmp_path):
         sparse.csr_matrix(rows), sparse.csr_matrix(million.make_prototypes()[0].astype(np.uint8))
     )
     assert np.all(distances.min(axis=1) < 0.6) and len(X) == len(Y) == 50
+
+
+def test_a_profile_counts_each_second_once(monkeypatch):
+    times = iter([0.0, 1.0, 4.0, 6.0])  # both steps start, then both end
+    monkeypatch.setattr("benchmarks.step_profile.perf_counter", lambda: next(times))
+    profile = StepProfile()
+    with observe_steps(profile), stage("3,000 leading directions of 7,000"), step("inner"):
+        pass
+    assert profile.with_rest(10.0) == {"leading directions": 3.0, "inner": 3.0, "everything else": 4.0}

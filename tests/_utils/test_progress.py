@@ -1,12 +1,13 @@
 """Progress is shown only if it is requested and only for steps that take long."""
 
 import re
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 from psilearn import OEL
-from psilearn._utils.progress import show_progress, stage, track
+from psilearn._utils.progress import observe_steps, show_progress, stage, step, track
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((60, 3)), RNG.random((60, 2))
@@ -73,3 +74,20 @@ def test_a_progress_bar_inside_another_one_is_not_drawn(show_all_steps, capsys):
         list(track(range(2), "after", 2))
     shown = capsys.readouterr().err
     assert "outer" in shown and "after" in shown and "inner" not in shown
+
+
+def test_an_observer_sees_stages_and_steps_even_if_progress_is_shown(capsys):
+    seen = []
+
+    @contextmanager
+    def observe(description):
+        seen.append(f"start {description}")
+        yield
+        seen.append(f"end {description}")
+
+    with observe_steps(observe), show_progress(True), stage("a"), step("b"):
+        pass
+    with stage("c"), step("d"):
+        pass
+    assert seen == ["start a", "start b", "end b", "end a"]
+    assert capsys.readouterr().err == ""
