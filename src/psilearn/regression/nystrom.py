@@ -14,6 +14,7 @@ from psilearn._linalg import (
     Moment,
     NotPositiveSemidefiniteError,
     has_half_units,
+    is_split_faster,
     shifted_factor,
     solve_lower,
     solve_transposed,
@@ -132,8 +133,9 @@ class NystromRidge:
                [0.    , 0.0556]])
         """
         n, q, compute = n_samples(self.X_fit_), self.features_.rank, self.compute
+        single = 28 if is_split_faster((q, q), compute) else 16  # with the inverse of the triangle while it is split
         compute.require_bytes(
-            (16 if compute.itemsize == 4 else 8) * q * q + 40 * q * V.shape[1],
+            (single if compute.itemsize == 4 else 8) * q * q + 40 * q * V.shape[1],
             f"Nyström regression with {q} landmarks onto {V.shape[1]} output coordinates",
             "Lower input_landmarks or output_landmarks.",
         )
