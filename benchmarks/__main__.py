@@ -28,6 +28,7 @@ PARTS = (
     "costs",
     "bibtex",
     "usps",
+    "usps_decoding",
     "growth",
     "rankings",
     "decoded_search",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from queue import Empty, SimpleQueue
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -143,31 +144,35 @@ def _scan(
     share = -(-n // n_threads)  # queries of a thread, in equal steps
     height = max(1, min(area // width, bytes_per_thread // (20 * (p + 2)), share))
     height = max(1, -(-share // -(-share // height)))
-    tops = range(0, n, height)
-    parts = [tops[i * len(tops) // n_threads : (i + 1) * len(tops) // n_threads] for i in range(n_threads)]
     is_short = n_products < PRODUCTS_PER_THREAD
     for rows, g in blocks if is_short else track(blocks, "search of candidates"):
         bounds = Bounds(queries, g, squared_norms[rows], rows.start, compute)
         with _BLAS_LIMIT, blas.limit(limits=1):
-            _scan_parts(visit, bounds, parts, height, width)
+            _scan_in_threads(visit, bounds, n_threads, height, width)
 
 
-def _scan_parts(visit: Visit, bounds: Bounds, parts: list[range], height: int, width: int) -> None:
-    """Visit the blocks of each part of the queries in a thread of its own, the first part in this one."""
-    if len(parts) <= 1:
-        for part in parts:
-            _scan_queries(visit, bounds, part, height, width)
+def _scan_in_threads(visit: Visit, bounds: Bounds, n_threads: int, height: int, width: int) -> None:
+    """Visit the blocks of all queries; this thread and others take the next ``height`` queries when they are free."""
+    tops: SimpleQueue[int] = SimpleQueue()
+    for top in range(0, len(bounds.queries.Z), height):
+        tops.put(top)
+    if n_threads <= 1:
+        _scan_queries(visit, bounds, tops, height, width)
         return
-    with ThreadPoolExecutor(len(parts) - 1) as pool:
-        pending = [pool.submit(_scan_queries, visit, bounds, part, height, width) for part in parts[1:]]
-        _scan_queries(visit, bounds, parts[0], height, width)
+    with ThreadPoolExecutor(n_threads - 1) as pool:
+        pending = [pool.submit(_scan_queries, visit, bounds, tops, height, width) for _ in range(n_threads - 1)]
+        _scan_queries(visit, bounds, tops, height, width)
         for result in pending:
             result.result()
 
 
-def _scan_queries(visit: Visit, bounds: Bounds, tops: range, height: int, width: int) -> None:
+def _scan_queries(visit: Visit, bounds: Bounds, tops: SimpleQueue[int], height: int, width: int) -> None:
     out = np.empty(height * width, dtype=bounds.dtype)
-    for top in tops:
+    while True:
+        try:
+            top = tops.get_nowait()
+        except Empty:
+            return
         rows = slice(top, min(top + height, len(bounds.queries.Z)))
         left = bounds.left(rows)
         for start in range(0, len(bounds.g), width):
