@@ -83,7 +83,7 @@ QUICK: dict[str, Any] = {
     "network": {**CONFIG["network"], "columns": 256, "hidden": [32], "epochs": 2},
 }
 NEAREST_NAMES = ("pairs", "unlabeled", "tests", "validation", "columns")  # of the part without a fit
-NEAREST_CONFIG = {name: CONFIG[name] for name in NEAREST_NAMES} | {"max_length": [4, 5, 6, 8, 10]}
+NEAREST_CONFIG = {name: CONFIG[name] for name in NEAREST_NAMES} | {"max_length": [5, 10, 15, 20]}
 NEAREST_QUICK = {name: QUICK[name] for name in NEAREST_NAMES} | {"max_length": [3, 4]}
 
 
