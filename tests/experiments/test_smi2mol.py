@@ -13,8 +13,11 @@ from rdkit import Chem
 from psilearn.chem import molecule_graphs
 from psilearn.experiments import smi2mol, smi2mol_task
 from psilearn.experiments.experiment import Context
+from psilearn.experiments.smi2mol_nearest import nearest_graphs
 from psilearn.experiments.smi2mol_network import CHARACTERS, one_hot
 from psilearn.experiments.smi2mol_task import Task, remove_stereo
+from psilearn.kernels import Gaussian
+from psilearn.metrics import graph_edit_distance
 
 SETTING = smi2mol.Setting(max_length=3, gamma=0.5, alpha=1e-5, depth=2, normalize_depths=True)
 CONFIG = {**smi2mol.CONFIG, **smi2mol.QUICK}
@@ -52,21 +55,57 @@ def test_a_split_is_random_without_repetitions(chains):
     assert Task.load(CONFIG, 1, None).train.texts != task.train.texts
 
 
-@pytest.mark.parametrize("method", ["IOKR", "OEL₀", "OEL", "IOKR, network"])
-def test_no_prediction_parses_a_smiles(chains, monkeypatch, method):
-    if method.endswith(smi2mol.NETWORK):
-        pytest.importorskip("torch")
-    task = Task.load({**CONFIG, "unlabeled": 50}, 0, None)
+@pytest.fixture
+def forbid_parsing(monkeypatch):
+    """Return a function after whose call RDKit parses no SMILES."""
 
     def refuse(*_, **__):
         raise AssertionError("a SMILES is parsed")
 
-    for name in ("MolFromSmiles", "MolFromSmarts", "MolFromSmilesFragment"):
-        monkeypatch.setattr(Chem, name, refuse, raising=False)
+    def forbid():
+        for name in ("MolFromSmiles", "MolFromSmarts", "MolFromSmilesFragment"):
+            monkeypatch.setattr(Chem, name, refuse, raising=False)
+
+    return forbid
+
+
+@pytest.mark.parametrize("method", ["IOKR", "OEL₀", "OEL", "IOKR, network"])
+def test_no_prediction_parses_a_smiles(chains, forbid_parsing, method):
+    if method.endswith(smi2mol.NETWORK):
+        pytest.importorskip("torch")
+    task = Task.load({**CONFIG, "unlabeled": 50}, 0, None)
+    forbid_parsing()
     model = smi2mol.fit(method, SETTING, task.train, task.unlabeled, CONFIG, make_context())
     decoded = smi2mol.decode(model, task.test, 2, None)
     assert list(decoded) == list(smi2mol.DECODERS)
     assert all(np.isfinite(float(mean)) for result in decoded.values() for mean in result.distances.values())
+
+
+def test_the_nearest_smiles_has_the_largest_kernel_with_any_base_and_is_not_parsed(chains, forbid_parsing):
+    task = Task.load(CONFIG, 0, None)
+    forbid_parsing()
+    predicted = nearest_graphs(task.train, task.test.texts, smi2mol.make_text_kernel(3, CONFIG))
+    for base in (None, Gaussian(0.5)):
+        kernel = smi2mol.make_text_kernel(3, CONFIG, base).fit(task.train.texts)
+        for text, graph in zip(task.test.texts, predicted, strict=True):
+            similarity = kernel([text], task.train.texts)[0]
+            ties = np.flatnonzero(np.isclose(similarity, similarity.max(), rtol=1e-12))
+            assert graph in [task.train.graphs[i] for i in ties]
+    assert nearest_graphs(task.train, task.train.texts, kernel) == task.train.graphs
+
+
+def test_the_nearest_smiles_takes_the_length_with_the_smallest_validation_error(chains):
+    config = {**smi2mol.NEAREST_CONFIG, **smi2mol.NEAREST_QUICK, "max_length": [1, 2, 4]}
+    task = Task.load(config, 0, None)
+    errors = {}
+    for length in config["max_length"]:
+        predicted = nearest_graphs(task.train, task.validation.texts, smi2mol.make_text_kernel(length, config))
+        errors[length] = float(graph_edit_distance(task.validation.graphs, predicted))
+    row = smi2mol.run_nearest(Context(config, 0, None, lambda text: None)).rows[0]
+    best = smi2mol.make_text_kernel(min(errors, key=errors.get), config)
+    assert row.method == smi2mol.NEAREST and row.parameters == {"input_kernel": repr(best)}
+    predicted = nearest_graphs(task.train, task.test.texts, best)
+    assert row.value == float(graph_edit_distance(task.test.graphs, predicted, edge_labels=False))
 
 
 def test_the_smallest_validation_error_of_each_parameter_is_chosen(chains, monkeypatch):

@@ -17,9 +17,10 @@ from psilearn.decoding import local_search
 from psilearn.experiments.experiment import Config, Context, Experiment, Outcome, Part
 from psilearn.experiments.protocol import describe_parameters
 from psilearn.experiments.result_rows import Metric, Row
+from psilearn.experiments.smi2mol_nearest import nearest_graphs
 from psilearn.experiments.smi2mol_network import make_network
 from psilearn.experiments.smi2mol_task import Molecules, Task
-from psilearn.kernels import Gaussian, Graph, Substrings, WeisfeilerLehman
+from psilearn.kernels import Gaussian, Graph, Kernel, Substrings, WeisfeilerLehman
 from psilearn.metrics import BoundedMean, graph_edit_distance
 
 METRICS = {
@@ -35,6 +36,7 @@ PUBLISHED: dict[str, tuple[float, float | None]] = {
     "Sketched ILE-FGW": (2.998, None),
     "DSOKR": (1.951, 2.960),
 }
+NEAREST = "nearest SMILES"
 NETWORK = ", network"  # the end of the name of a method with a network instead of kernel ridge regression
 CONFIG: dict[str, Any] = {
     "pairs": None,  # all
@@ -80,6 +82,9 @@ QUICK: dict[str, Any] = {
     "columns": 2**12,
     "network": {**CONFIG["network"], "columns": 256, "hidden": [32], "epochs": 2},
 }
+NEAREST_NAMES = ("pairs", "unlabeled", "tests", "validation", "columns")  # of the part without a fit
+NEAREST_CONFIG = {name: CONFIG[name] for name in NEAREST_NAMES} | {"max_length": [5, 10, 15, 20]}
+NEAREST_QUICK = {name: QUICK[name] for name in NEAREST_NAMES} | {"max_length": [3, 4]}
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,11 @@ class Decoded:
         return cls(distances, seconds)
 
 
+def make_text_kernel(max_length: int, config: Config, base: Kernel | None = None) -> Substrings:
+    """Return the kernel on texts: tf-idf weighted counts of substrings in rows of length 1, and a kernel on them."""
+    return Substrings(max_length, min_length=1, idf=True, n_features=config["columns"], base=base)
+
+
 def fit(method: str, setting: Setting, train: Molecules, unlabeled: Molecules, config: Config, context: Context) -> Any:
     """Return a fitted model of texts and graphs."""
     options: dict[str, Any] = {
@@ -122,9 +132,7 @@ def fit(method: str, setting: Setting, train: Molecules, unlabeled: Molecules, c
     if method.endswith(NETWORK):
         options["regressor"] = make_network(config["network"], setting.max_length, context.device)
     else:
-        options["input_kernel"] = Substrings(
-            setting.max_length, min_length=1, idf=True, n_features=config["columns"], base=Gaussian(setting.gamma)
-        )
+        options["input_kernel"] = make_text_kernel(setting.max_length, config, Gaussian(setting.gamma))
         options["input_landmarks"] = min(config["input_landmarks"], len(train))
         options["alpha"] = setting.alpha
     if method.startswith("IOKR"):
@@ -201,9 +209,7 @@ def run(context: Context) -> Outcome:
     task = Task.load(config, context.seed, context.n_jobs)
     setting, chosen = choose(task, config, context)
     rows, notes = [], []
-    title = f"QM9, {len(task.train):,} pairs"
-    if len(task.unlabeled):
-        title += f" and {len(task.unlabeled):,} molecules without a SMILES"
+    title = task.title
     for method in config["methods"]:
         name = re.sub(r"\W+", "-", method.replace("₀", "0"))  # of a file
         arrays = context.compute_once(name, partial(evaluate, method, setting, task, context))
@@ -216,10 +222,40 @@ def run(context: Context) -> Outcome:
             )
             seconds = {"choose": chosen, "fit": float(arrays["fit"]), "decode": decoded.seconds}
             rows += make_rows(title, method + decoder, decoded, json.loads(str(arrays["parameters"])), seconds)
-            n_bounds = max(int(np.sum(~mean.is_exact)) for mean in decoded.distances.values())
-            if n_bounds:
-                notes.append(f"{method}{decoder}: {n_bounds} edit distances are upper bounds (time limit per pair).")
+            notes += bound_notes(method + decoder, decoded)
     return Outcome(rows + published_rows(title), notes)
+
+
+def run_nearest(context: Context) -> Outcome:
+    """Return the graphs of the nearest SMILES; validation chooses the length of substrings, and nothing is fitted."""
+    config = context.config
+    context.log("reading molecules")
+    task = Task.load(config, context.seed, context.n_jobs)
+
+    def predict(max_length: int, molecules: Molecules) -> list[Graph]:
+        context.log(f"nearest SMILES of {len(molecules):,} molecules, substrings of 1 to {max_length} characters")
+        return nearest_graphs(task.train, molecules.texts, make_text_kernel(max_length, config))
+
+    def score(max_length: int) -> float:
+        return float(
+            graph_edit_distance(task.validation.graphs, predict(max_length, task.validation), n_jobs=context.n_jobs)
+        )
+
+    start = perf_counter()
+    best = min(config["max_length"], key=score)
+    chosen = perf_counter() - start
+    start = perf_counter()
+    predicted = predict(best, task.test)
+    decoded = Decoded.of(task.test.graphs, predicted, perf_counter() - start, context.n_jobs)
+    parameters = {"input_kernel": repr(make_text_kernel(best, config))}
+    rows = make_rows(task.title, NEAREST, decoded, parameters, {"choose": chosen, "decode": decoded.seconds})
+    return Outcome(rows + published_rows(task.title), bound_notes(NEAREST, decoded))
+
+
+def bound_notes(method: str, decoded: Decoded) -> list[str]:
+    """Return a note if edit distances are not exact."""
+    n_bounds = max(int(np.sum(~mean.is_exact)) for mean in decoded.distances.values())
+    return [f"{method}: {n_bounds} edit distances are upper bounds (time limit per pair)."] if n_bounds else []
 
 
 def make_rows(
@@ -258,7 +294,9 @@ EXPERIMENT = Experiment(
     "length of substrings, the width γ and λ are chosen one after the other by the edit distance (with bond orders) "
     "of the 500 validation molecules after the local search. In the parts with a network, a perceptron takes the place "
     "of kernel ridge regression: its inputs are the characters at each position and hashed counts of substrings, and a "
-    "tenth of the training pairs finds the number of epochs. "
+    "tenth of the training pairs finds the number of epochs. The parts of the nearest SMILES return the graph of the "
+    "training molecule whose weighted counts of substrings have the largest cosine, with the length of substrings that "
+    "is best for the validation molecules. "
     "Candidates are the training molecules and, in one part, the molecules without a SMILES. The "
     "local search starts from the eight nearest ones and edits them into "
     "other valid molecules as long as the distance to the prediction in the output space falls; its results may leave "
@@ -283,5 +321,13 @@ EXPERIMENT = Experiment(
             QUICK,
         ),
         Part("qm9-network", "QM9, all pairs, a network", run, {**CONFIG, "methods": ["IOKR, network"]}, QUICK),
+        Part(
+            "qm9-20000-nearest",
+            "QM9, 20,000 pairs, the nearest SMILES",
+            run_nearest,
+            {**NEAREST_CONFIG, "pairs": 20_000},
+            NEAREST_QUICK,
+        ),
+        Part("qm9-nearest", "QM9, all pairs, the nearest SMILES", run_nearest, NEAREST_CONFIG, NEAREST_QUICK),
     ),
 )

@@ -45,6 +45,12 @@ class Task:
     test: Molecules
     unlabeled: Molecules
 
+    @property
+    def title(self) -> str:
+        """The numbers of training pairs and of molecules without a text."""
+        pairs = f"QM9, {len(self.train):,} pairs"
+        return f"{pairs} and {len(self.unlabeled):,} molecules without a SMILES" if self.unlabeled.texts else pairs
+
     @classmethod
     def load(cls, config: Config, seed: int, n_jobs: int | None) -> Task:
         """Read the SMILES and divide them at random; molecules that differ by stereochemistry only count once."""
