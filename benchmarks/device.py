@@ -12,7 +12,7 @@ import numpy as np
 
 from psilearn import OEL, computing
 from psilearn._backend import find_device
-from psilearn._linalg import multiply_halves
+from psilearn._linalg import has_half_units, multiply_halves
 
 __all__ = ["compute_on", "find_device", "measure_peak_rates", "synchronize", "warm_up"]
 
@@ -63,7 +63,10 @@ def measure_peak_rates(name: str, quick: bool) -> dict[str, float]:
         rates[dtype] = 2 * size**3 / best_seconds(partial(torch.matmul, A, B))
     torch.backends.cuda.matmul.allow_tf32 = False
     A, B = torch.randn((2, size, size), device=device).half()
-    rates["half"] = 2 * size**3 / best_seconds(partial(multiply_halves, A, B))
+    if device.type != "cuda" or has_half_units(device):
+        rates["half"] = 2 * size**3 / best_seconds(partial(multiply_halves, A, B))
+    else:  # products stay in float32
+        rates["half"] = 3 * rates["float32"]
     target = torch.empty(2**24 if quick else 2**31, dtype=torch.uint8, device=device)
     other = torch.empty_like(target)
     rates["copy"] = 2 * len(target) / best_seconds(lambda: other.copy_(target))

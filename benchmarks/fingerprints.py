@@ -62,7 +62,7 @@ def count_operations(sizes: dict[str, Any]) -> dict[str, tuple[str, float]]:
     return {
         "common bits: 2·c·r·7600": ("half", 2.0 * c * r * 8 * N_BYTES),
         "embedding: 2·c·r·p": (sizes["dtype"], 2.0 * c * r * p),
-        "scores: 2·q·c·p": ("split", 2.0 * q * c * p),
+        "scores, two products: 4·q·c·p": ("half", 4.0 * q * c * p),
         "kernel values, about 12 passes": ("copy", 12.0 * c * r * (8 if sizes["dtype"] == "float64" else 4)),
         "candidates to the device": ("to device", float(c * N_BYTES)),
     }

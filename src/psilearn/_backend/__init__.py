@@ -19,12 +19,13 @@ from psilearn._backend.device_arrays import (
     to_fortran,
     to_numpy,
 )
-from psilearn._backend.device_threads import map_in_streams
+from psilearn._backend.device_threads import N_STREAMS, map_in_streams
 from psilearn._backend.memory_limits import host_available_bytes
 from psilearn._backend.streaming import halve_if_needed, row_blocks, stream
 
 __all__ = [
     "NUMPY",
+    "N_STREAMS",
     "Compute",
     "array_namespace",
     "block_rows",

@@ -9,6 +9,7 @@ from threading import RLock
 from typing import Any
 
 _LOCK = RLock()  # held by the only thread that computes on a GPU, and while the setting changes
+HALF_SUMS = "allow_fp16_accumulation"  # setting of torch that rules out products from half precision to float32
 _NAMED_LEVELS = ("highest", "high", "medium")
 _IN_TEAM: ContextVar[bool] = ContextVar("psilearn_in_team", default=False)  # of threads that share the lock
 
@@ -22,6 +23,7 @@ class _MatmulPrecision:
     def __init__(self) -> None:
         self.n_inside = 0
         self.saved: Any = None
+        self.saved_accumulation: Any = None
 
     def enter(self) -> None:
         """Switch to full precision."""
@@ -34,6 +36,9 @@ class _MatmulPrecision:
                 except RuntimeError:  # the program uses torch's newer setting, which the older one cannot express
                     self.saved = torch.backends.cuda.matmul.fp32_precision
                 torch.set_float32_matmul_precision("highest")
+                self.saved_accumulation = getattr(torch.backends.cuda.matmul, HALF_SUMS, None)
+                if self.saved_accumulation:
+                    setattr(torch.backends.cuda.matmul, HALF_SUMS, False)
             self.n_inside += 1
 
     def leave(self) -> None:
@@ -44,6 +49,8 @@ class _MatmulPrecision:
             self.n_inside -= 1
             if self.n_inside:
                 return
+            if self.saved_accumulation:
+                setattr(torch.backends.cuda.matmul, HALF_SUMS, True)
             if self.saved in _NAMED_LEVELS:
                 torch.set_float32_matmul_precision(self.saved)
             else:

@@ -96,11 +96,12 @@ class _KrylovSpace:
         self.n_blocks += 1
         image = self._matmat(self._next)
         self._norm = self._norm or float(xp.linalg.matrix_norm(image))
-        # A small random part keeps the block from vanishing when the space is invariant under M.
-        image = image + 1e-14 * self._norm * xp.roll(self._start, self.n_blocks, axis=0)
         # M is symmetric, so MQ is orthogonal to all blocks but the last two; the second pass removes rounding errors.
         recent = slice(max(0, block.start - self._width), block.stop)
         local, B = self._columns[:, recent], self.basis
+        # A small random part outside of the space keeps the block from vanishing when the space is invariant under M.
+        noise = 1e-14 * self._norm * xp.roll(self._start, self.n_blocks, axis=0)
+        image = image + (noise - B @ (B.T @ noise))
         coefficients = local.T @ image
         Q, R = _orthonormalize(image - local @ coefficients)
         correction = B.T @ Q

@@ -9,7 +9,7 @@ import numpy as np
 
 from psilearn._backend import Compute, array_namespace, to_numpy
 from psilearn._linalg.array_ops import Array
-from psilearn._linalg.cholesky import shifted_factor, solve_lower
+from psilearn._linalg.cholesky import NotPositiveSemidefiniteError, shifted_factor, solve_lower
 from psilearn._linalg.eigen import top_eigh
 from psilearn._linalg.moments import Moment, Subspace, mixing_weights
 from psilearn._utils.progress import stage
@@ -80,8 +80,9 @@ class MixedGram:
         values = self._multiply(basis)
         # GG* = basisᵀ K basis is the identity up to the residual of U; the leading directions are kept as they are.
         L = shifted_factor(_in_fortran_order(basis.T @ values), 0.0)
-        if L is not None:
-            basis, values = (solve_lower(L, _in_fortran_order(part.T)).T for part in (basis, values))
+        if L is None:
+            raise NotPositiveSemidefiniteError("the leading directions of the outputs are not independent")
+        basis, values = (solve_lower(L, _in_fortran_order(part.T)).T for part in (basis, values))
         return Subspace(eigenvalues[:rank], basis, values)
 
     def _multiply(self, B: Array) -> Array:

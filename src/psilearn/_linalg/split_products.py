@@ -9,7 +9,7 @@ three products whose terms are exact, so that the factors contribute an error of
 
     2⁻²⁰ Σ|a||b| + k·2⁻³⁷ max|a| max|b|      (k terms)
 
-to an entry. The units add the terms in float32 and truncate instead of rounding, each time by up to 2⁻²³ of the sum.
+to an entry. The units add the terms in float32. They are assumed to truncate, each time by up to 2⁻²³ of the sum.
 The large part HH' is therefore added in chunks of 1024 terms, which are rounded: the sums contribute at most
 (min(k, 1024)·2⁻²³ + k/1024·2⁻²⁴) Σ|a||b|. On an H200 the error was 5e-7 Σ|a||b| where signs are mixed and 5e-6 Σ|a||b|
 where all terms are positive; a float32 product of 8192 terms has 7e-8 and 1e-6.
@@ -53,6 +53,8 @@ def _multiplies_to_float32(index: int) -> bool:
     probe = torch.ones((ALIGNMENT, ALIGNMENT), dtype=torch.float16, device=f"cuda:{index}")
     try:
         return torch.mm(probe, probe, out_dtype=torch.float32).dtype == torch.float32
+    except torch.cuda.OutOfMemoryError:
+        raise
     except (TypeError, RuntimeError):  # before torch 2.8
         return False
 
@@ -75,15 +77,17 @@ class SplitMatrix:
 
     high: Any  # (a, b)  float16
     low: Any  # (a, b)  float16
-    scale: Any  # 0-dimensional, a power of two
+    scale: Any  # 0-dimensional, float64, a power of two
 
     @classmethod
     def of(cls, A: Any) -> SplitMatrix:
-        """Split a float32 or float64 tensor; A and 8 bytes more per entry are in memory at a time."""
+        """Split a float32 or float64 tensor; besides A, 4 bytes per entry and a copy of A are in memory at a time."""
         import torch
 
         if A.T.is_contiguous() and not A.is_contiguous():
             return cls.of(A.T).T
+        if not A.numel():
+            return cls(A.half(), A.half(), torch.ones((), dtype=torch.float64, device=A.device))
         _, exponent = torch.frexp(torch.linalg.vector_norm(A, torch.inf))
         places = (TOP_EXPONENT - exponent).clamp(max=MAX_SCALE_EXPONENT)
         scale = torch.ldexp(torch.ones((), dtype=A.dtype, device=A.device), places)
@@ -92,7 +96,7 @@ class SplitMatrix:
         high.copy_(rest)
         rest -= high
         low.copy_(rest)
-        return cls(high, low, scale.float())
+        return cls(high, low, scale.double())  # products of scales may be out of the range of float32
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -122,8 +126,7 @@ class SplitMatrix:
         for start in range(0, self.shape[1], CHUNK):
             terms = slice(start, start + CHUNK)
             multiply_halves(self.high[:, terms], other.high[terms], total)
-        total /= self.scale
-        total /= other.scale  # one after the other: the product of both scales may be out of range
+        total /= self.scale * other.scale
         return total
 
 
@@ -196,6 +199,11 @@ def invert_triangle(L: Any) -> Any:
 def is_split_faster(shape: tuple[int, ...], compute: Compute) -> bool:
     """Return whether products with a float32 matrix of this shape are faster in split precision."""
     return compute.dtype == np.float32 and min(shape) >= MIN_SIZE and has_half_units(compute.device)
+
+
+def block_copies(compute: Compute) -> int:
+    """Return how many blocks of the size of the features are in memory while one block is processed."""
+    return 6 if compute.dtype == np.float32 and has_half_units(compute.device) else 3
 
 
 def split_if_faster(A: Any, compute: Compute) -> Any:

@@ -140,10 +140,10 @@ def _scan(
     n_threads = min(n_threads, max(1, n), 1 + n_products // PRODUCTS_PER_THREAD)
     bytes_per_thread = working_bytes() // n_threads
     area = max(1, min(size[1], bytes_per_thread // BYTES_PER_BOUND))
-    width = min(size[0], area, n_candidates)
-    share = -(-n // n_threads)  # queries of a thread, in equal steps
+    width = max(1, min(size[0], area, n_candidates))
+    share = max(1, -(-n // n_threads))  # queries of a thread, in equal steps
     height = max(1, min(area // width, bytes_per_thread // (20 * (p + 2)), share))
-    height = max(1, -(-share // -(-share // height)))
+    height = -(-share // -(-share // height))
     is_short = n_products < PRODUCTS_PER_THREAD
     for rows, g in blocks if is_short else track(blocks, "search of candidates"):
         bounds = Bounds(queries, g, squared_norms[rows], rows.start, compute)

@@ -34,6 +34,7 @@ TF32_ERROR = 1.1 * 2.0**-9  # of a product whose factors lose their last 13 bits
 MAX_CACHED_PAIRS = 1024  # pairs whose rows stay in the cache
 SMALL_BYTES = 2**14  # of pairs for which memory is not considered
 MAX_PAIR_NUMBERS = 2**27  # numbers in the rows of the pairs whose distances a device computes together
+MIN_SCALED = 1e-25  # largest entry of candidates that can be scaled to half precision
 FLOAT32_RANGE = 1e-30, 1e37  # scores in this range neither underflow nor overflow in float32
 
 
@@ -77,9 +78,9 @@ class Bounds:
         self._lower_dtype: Any = self.dtype if isinstance(g, np.ndarray) else getattr(xp, self.dtype.name)
         is_split = is_split_faster((len(g), p), compute.with_dtype(np.float32))
         self._halves: HalfMatrix | None = None
-        if is_single and is_split and not compute.uses_tf32:
+        largest = max(2 * length, float(abs(self.squared_norms).max()))
+        if is_single and is_split and largest > MIN_SCALED and not compute.uses_tf32:
             self.gamma += HALF_ERROR  # the sums of p + 2 terms are truncated by no more than γ has for them
-            largest = max(2 * length, float(abs(self.squared_norms).max()))
             self.tiny += (p + 2) * SPLIT_UNDERFLOW * (1 + z) * largest
             self._halves = HalfMatrix.empty((len(g), p + 2), largest, g.device)
             self._halves.fill(slice(0, p), g, -2)

@@ -16,7 +16,7 @@ import numpy as np
 
 from psilearn._backend import Compute, iter_slices, stream, take_rows, to_numpy
 from psilearn._distributed import ChunkedRows, sum_chunks
-from psilearn._linalg import Array, GramSum, Moment, Subspace, mixed_moment, split_if_faster, squared_norm
+from psilearn._linalg import Array, GramSum, Moment, Subspace, block_copies, mixed_moment, split_if_faster, squared_norm
 from psilearn._utils import validation
 from psilearn._utils.progress import step, track
 from psilearn._utils.samples import Samples, concat, distinct, n_samples, take
@@ -286,7 +286,9 @@ class RunningMoment:
         def features_and_lengths(batch: Samples) -> tuple[Any, float]:
             return features.columns(batch, compute), float(np.sum(features.kernel.diag(batch)))  # (r, b), Σ k(y, y)
 
-        batches = track(outputs.batches(3 * features.rank * compute.itemsize, compute), outputs.name)
+        batches = track(
+            outputs.batches(block_copies(compute) * features.rank * compute.itemsize, compute), outputs.name
+        )
         numbered = number_batches(batches)
         for rows, (phi, lengths) in stream(numbered, features_and_lengths, compute, features.kernel.supports_torch):
             with step("moment of the outputs"):

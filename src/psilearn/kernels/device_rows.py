@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,23 @@ from psilearn._backend import Compute, iter_slices, to_device
 from psilearn._linalg import has_half_units, multiply_halves, row_products
 from psilearn.kernels.csr_columns import column_counts, keep_columns
 
+_WARNING_LOCK = Lock()
 SPARSE_DENSITY = 0.005  # share of nonzeros below which a product of CSR rows stays sparse
 MAX_DENSE_BYTES = 2**30  # of CSR rows that are kept on a GPU as dense ones
 MAX_UNPACKED_ROWS = 16384  # rows of bits that are unpacked at a time
+
+
+@cache
+def _silence_beta_warning() -> None:
+    """Let torch give its only warning, that CSR tensors are in beta, where nobody sees it.
+
+    Filters of warnings are shared by all threads, so that they are changed once and not for every tensor.
+    """
+    import torch
+
+    with _WARNING_LOCK, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        torch.sparse_csr_tensor([0, 0], [], [], (1, 1), check_invariants=False)
 
 
 @dataclass(frozen=True)
@@ -35,11 +51,10 @@ class DeviceRows:
             rows = rows.copy()
             rows.sum_duplicates()
         indptr, indices = (to_device(part, device, np.int64) for part in (rows.indptr, rows.indices))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that sparse CSR support is in beta
-            tensor = torch.sparse_csr_tensor(
-                indptr, indices, to_device(rows.data, device), rows.shape, check_invariants=False
-            )
+        _silence_beta_warning()
+        tensor = torch.sparse_csr_tensor(
+            indptr, indices, to_device(rows.data, device), rows.shape, check_invariants=False
+        )
         return cls(tensor, rows)
 
     @property

@@ -20,6 +20,8 @@ from psilearn.kernels.row_kernel import RowKernel
 
 MEDIAN_ROWS = 1000  # objects that the median distance is computed from: half a million pairs
 
+MAX_FINITE_WIDTH = 1e30  # γ for which 2γ·k(a, b) is in the range of float32 where k ≤ 1
+
 
 class _WidthFromData(Kernel):
     """A kernel whose ``gamma`` is a number, or ``"median"``: one over the median distance of the data."""
@@ -140,7 +142,7 @@ class Gaussian(_WidthFromData):
 
     @property
     def _is_always_finite(self) -> bool:  # type: ignore[override]
-        return self._base()._is_always_finite
+        return self._base()._is_always_finite and self._width() < MAX_FINITE_WIDTH
 
     def _block(self, A: Any, B: Any, compute: Compute) -> Any:
         block = self._base()._gaussians(A, B, self._width(), compute)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from threadpoolctl import ThreadpoolController
 
-from psilearn._backend import Compute, to_numpy
+from psilearn._backend import N_STREAMS, Compute, to_numpy
 from psilearn._distributed import map_items
 from psilearn._linalg import Array
 from psilearn._utils.progress import show_progress
@@ -26,6 +26,7 @@ from psilearn.model_selection.scoring import Scoring
 from psilearn.model_selection.split_outputs import ExactOutputPath, OutputPath, SplitOutputs
 
 MAX_SHARED_ORDER = 4096  # of matrices that leave most of a GPU idle
+MATRICES_PER_TASK = 6  # of that order, in float64, that a task on a device has in memory at a time
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,9 @@ class SplitTask:
         """Return whether several such tasks fit on a device together, and share nothing that one of them computes."""
         is_exact = all(isinstance(path, ExactOutputPath) for group in self.output_paths for path in group)
         decodes = any(scoring.decodes for scoring in self.scorings)
-        return is_exact and not decodes and self._order() <= MAX_SHARED_ORDER and self.compute.dtype == np.float64
+        needed = N_STREAMS * MATRICES_PER_TASK * 8 * self._order() ** 2
+        is_small = self._order() <= MAX_SHARED_ORDER and needed <= (self.compute.available_bytes() or 0) // 2
+        return is_exact and not decodes and is_small and self.compute.dtype == np.float64
 
     def _order(self) -> int:
         return max([len(self.train), *(path.width for group in self.output_paths for path in group)])

@@ -13,7 +13,6 @@ from psilearn._linalg import (
     GramSum,
     Moment,
     NotPositiveSemidefiniteError,
-    has_half_units,
     is_split_faster,
     shifted_factor,
     solve_lower,
@@ -177,9 +176,7 @@ def _sums(features: LandmarkFeatures, X: Samples, V: Targets, compute: Compute) 
     def features_and_lengths(X: Samples) -> tuple[Any, float]:
         return features.columns(X, compute), float(np.sum(kernel.diag(X)))  # (q, b), Σ k(x, x)
 
-    per_row = (
-        (6 if has_half_units(compute.device) else 3) * q + 2 * V.shape[1]
-    ) * compute.itemsize + compute.transfer_bytes(X)
+    per_row = (block_copies(compute) * q + 2 * V.shape[1]) * compute.itemsize + compute.transfer_bytes(X)
     blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
     parts = row_blocks(X, track(blocks, "regression", len(blocks)))
     for rows, (phi, lengths) in stream(parts, features_and_lengths, compute, kernel.supports_torch):
