@@ -11,6 +11,7 @@ from scipy.linalg import LinAlgError, eigh
 
 from psilearn._backend import NUMPY, current_compute, to_numpy
 from psilearn._linalg import (
+    Moment,
     NotPositiveSemidefiniteError,
     PivotedCholesky,
     ShiftedCholesky,
@@ -443,3 +444,13 @@ def test_eigenvalues_that_rounding_made_negative_are_zero():
     values, _ = leading(M, 10)
     assert (values >= 0).all()
     np.testing.assert_allclose(values, np.r_[1.0, np.zeros(9)], atol=1e-14)
+
+
+@pytest.mark.parametrize("rank", [5, 100])
+def test_an_iteration_finds_no_directions_beyond_the_rank(rank):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((rank, 2600))
+    moment = Moment(((rows, 1 / rank),))
+    subspace = moment.top(129)
+    assert len(subspace.eigenvalues) == rank
+    np.testing.assert_allclose(subspace.directions.T @ subspace.directions, np.eye(rank), atol=1e-10)

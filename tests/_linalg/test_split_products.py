@@ -138,3 +138,12 @@ def test_the_error_with_rounded_rows_is_within_the_bound(device, seed, shape):
     assert bool(
         (error.abs() <= 2 * (sums + k * SPLIT_UNDERFLOW * float(A.abs().max()) * 3 * float(B.abs().max()))).all()
     )
+
+
+def test_matrices_without_columns_have_products():
+    assert (SplitMatrix.of(matrix((4, 5), 0)) @ torch.zeros((5, 0))).shape == (4, 0)
+
+
+def test_scales_far_apart_do_not_overflow():
+    A, B = matrix((4, 5), 0, exponent=120), matrix((5, 3), 1, exponent=-100)
+    torch.testing.assert_close(SplitMatrix.of(A) @ SplitMatrix.of(B), A @ B, rtol=1e-4, atol=1.0)

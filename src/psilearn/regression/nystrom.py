@@ -13,6 +13,7 @@ from psilearn._linalg import (
     GramSum,
     Moment,
     NotPositiveSemidefiniteError,
+    block_copies,
     is_split_faster,
     shifted_factor,
     solve_lower,
