@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from psilearn.chem.metabolites.adaptive_sets import ScoreLevels, cumulated_probabilities, group_of
+from psilearn.chem.metabolites.adaptive_sets import AdaptiveSets, cumulated_probabilities, members
 from psilearn.chem.metabolites.listwise import mixture_log_probabilities
 from psilearn.chem.metabolites.reference_evidence import ReferenceEvidence
 from psilearn.chem.metabolites.second_stage import FEATURES, FRAGMENT_FEATURES, REFERENCE_FEATURES, score_with
@@ -15,8 +15,8 @@ from psilearn.chem.metabolites.second_stage_fit import (
     Fit,
     add_fragments_with,
     cross_fit,
-    fit_levels,
     learn_evidence,
+    true_molecules,
 )
 from psilearn.conformal import threshold
 from psilearn.experiments.experiment import Array
@@ -40,9 +40,8 @@ class LearnedFold:
     evidence: ReferenceEvidence
     weights: Mapping[str, Mapping[str, float]]  # method → weights of features
     cheap: Mapping[str, float]  # by which candidates are chosen for fragmentation
-    levels: ScoreLevels
-    plain_levels: ScoreLevels  # without groups
-    limits: Mapping[float, tuple[float, float]]  # coverage → largest level, with and without groups
+    sets: AdaptiveSets
+    limits: Mapping[float, float]  # coverage → largest cumulated probability, without kinds and groups
 
     def evaluate(self, queries: Sequence[RankedQuery]) -> dict[str, Array]:
         """Return the results of all queries as arrays."""
@@ -77,12 +76,11 @@ class LearnedFold:
         log_p = mixture_log_probabilities(scores, np.array([len(scores)]))
         cumulated = cumulated_probabilities(log_p)
         result = {"confidence": float(np.exp(log_p.max())), "right": float(np.argmax(log_p) == query.truth)}
-        group = group_of(len(scores), bool((query.features["reference"] > 0).any()))
-        grouped, plain = self.levels.level(cumulated, group), self.plain_levels.level(cumulated, 0)
-        for coverage, limits in self.limits.items():
-            for label, levels, limit in zip(("adaptive", "plain"), (grouped, plain), limits, strict=True):
-                result[f"covered {label} {coverage}"] = float(levels[query.truth] <= limit)
-                result[f"size {label} {coverage}"] = float(np.sum(levels <= limit))
+        p_values = self.sets.p_values(log_p, query.features["reference"] > 0)
+        for coverage, limit in self.limits.items():
+            for label, inside in (("adaptive", members(p_values, coverage)), ("plain", cumulated <= limit)):
+                result[f"covered {label} {coverage}"] = float(inside[query.truth])
+                result[f"size {label} {coverage}"] = float(np.sum(inside))
         return result
 
 
@@ -97,11 +95,6 @@ def learn_fold(queries: Sequence[RankedQuery]) -> LearnedFold:
         kept = tuple(name for name in full.names if name not in names)
         weights[label] = replace(full, names=kept).weights(queries)
     log_p = cross_fit(queries, full)
-    levels = fit_levels(queries, log_p)
     scores = np.array([cumulated_probabilities(p)[q.truth] for q, p in zip(queries, log_p, strict=True)])
-    groups = [group_of(len(p), bool(q.features["reference"].any())) for q, p in zip(queries, log_p, strict=True)]
-    plain = ScoreLevels.fit(scores, np.zeros(len(scores), dtype=np.intp), 1)
-    grouped_levels = np.array([levels.level(s, g) for s, g in zip(scores, groups, strict=True)])
-    plain_levels = plain.level(scores, 0)
-    limits = {c: (threshold(grouped_levels, c), threshold(plain_levels, c)) for c in COVERAGES}
-    return LearnedFold(evidence, weights, cheap, levels, plain, limits)
+    limits = {coverage: threshold(scores, coverage) for coverage in COVERAGES}
+    return LearnedFold(evidence, weights, cheap, AdaptiveSets.fit(true_molecules(queries, log_p)), limits)

@@ -66,7 +66,8 @@ def test_rankings_are_in_the_order_of_probabilities(identifier, library, spectra
         assert ranking.probabilities.sum() == pytest.approx(1)
         assert (np.diff(ranking.probabilities) <= 1e-12).all()
         assert (np.diff(ranking.ranks) >= 0).all()
-        assert ranking.in_set.tolist() == sorted(ranking.in_set, reverse=True)  # a prefix of the ranking
+        for is_kind in (ranking.trained_on, ~ranking.trained_on):  # a prefix of the candidates of each kind
+            assert ranking.in_set[is_kind].tolist() == sorted(ranking.in_set[is_kind], reverse=True)
         assert ranking.set_size == ranking.in_set.sum()
         assert (ranking.in_set == (ranking.p_values > 0.1)).all()
 
@@ -153,7 +154,9 @@ def test_the_second_stage_can_be_left_out(library, spectra):
 
 def test_a_damaged_second_stage_is_rejected(identifier, tmp_path):
     notes = encode_identifier(identifier).notes
-    for change, message in (({"outputs": [0, 1, 2]}, "3 references"), ({"prior": [1.0]}, "prior")):
+    sets = {**notes["second_stage"]["sets"], "known_quantiles": [[0.0]]}
+    changes = (({"outputs": [0, 1, 2]}, "3 references"), ({"prior": [1.0]}, "prior"), ({"sets": sets}, "quantiles"))
+    for change, message in changes:
         damaged = {**notes, "second_stage": {**notes["second_stage"], **change}}
         save_model(identifier.model_, tmp_path / message.split()[-1], notes=damaged)
         with pytest.raises(ValueError, match=message):

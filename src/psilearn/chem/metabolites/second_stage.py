@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psilearn._utils.samples import Index
-from psilearn.chem.metabolites.adaptive_sets import ScoreLevels, cumulated_probabilities, group_of
+from psilearn.chem.metabolites.adaptive_sets import AdaptiveSets
 from psilearn.chem.metabolites.candidate_features import (
     References,
     explained_intensity,
@@ -101,7 +101,7 @@ class Reranked:
 
     log_probabilities: Array  # (c,)
     evidence: Array  # (c,)  log-likelihood ratio of reference spectra; NaN without them
-    levels: Array  # (c,)  the conformal scores
+    p_values: Array | None  # (c,)  conformal; None if the second stage is not calibrated
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,7 @@ class SecondStage:
 
     maker: FeatureMaker
     weights: Mapping[str, float]
-    levels: ScoreLevels
-    calibration: Array = field(default_factory=lambda: np.empty(0))  # ascending levels of true molecules
+    sets: AdaptiveSets
 
     def rerank(self, candidates: Candidates) -> Reranked:
         """Return the probabilities of the candidates of a spectrum."""
@@ -121,11 +120,10 @@ class SecondStage:
         scores = score_with(self.weights, features)
         log_p = mixture_log_probabilities(scores, np.array([len(scores)]))
         has_reference = features["reference"] > 0
-        group = group_of(len(scores), bool(has_reference.any()))
         return Reranked(
             log_p,
             np.where(has_reference, features["evidence"], np.nan),
-            self.levels.level(cumulated_probabilities(log_p), group),
+            self.sets.p_values(log_p, has_reference) if self.sets.is_calibrated else None,
         )
 
     def to_notes(self, outputs: Index) -> dict[str, Any]:
@@ -135,8 +133,7 @@ class SecondStage:
             "prior": self.maker.prior.weights.tolist(),
             "similarities": list(self.maker.evidence.similarities),
             "log_ratios": list(self.maker.evidence.log_ratios),
-            "quantiles": [part.tolist() for part in self.levels.quantiles],
-            "calibration": self.calibration.tolist(),
+            "sets": self.sets.to_notes(),
             "outputs": outputs.tolist(),
         }
 
@@ -150,5 +147,4 @@ class SecondStage:
         evidence = ReferenceEvidence(tuple(notes["similarities"]), tuple(notes["log_ratios"]))
         maker = FeatureMaker(References(outputs[numbers]), evidence, MoleculePrior(prior))
         weights = {name: float(notes["weights"][name]) for name in FEATURES if name in notes["weights"]}
-        quantiles = tuple(np.asarray(part, dtype=np.float64) for part in notes["quantiles"])
-        return cls(maker, weights, ScoreLevels(quantiles), np.asarray(notes["calibration"], dtype=np.float64))
+        return cls(maker, weights, AdaptiveSets.from_notes(notes["sets"]))

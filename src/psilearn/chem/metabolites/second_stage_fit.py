@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from psilearn.chem.metabolites.adaptive_sets import ScoreLevels, cumulated_probabilities, group_of
+from psilearn.chem.metabolites.adaptive_sets import TrueMolecules
 from psilearn.chem.metabolites.listwise import FLAT_SHARE, Lists, fit_logit, mixture_log_probabilities
 from psilearn.chem.metabolites.reference_evidence import ReferenceEvidence
 from psilearn.chem.metabolites.second_stage import (
@@ -118,11 +118,10 @@ def cross_fit(queries: Sequence[Query], fit: Fit) -> list[Array]:
     return [mixture_log_probabilities(score, np.array([len(score)])) for score in scores]
 
 
-def fit_levels(queries: Sequence[Query], log_p: Sequence[Array]) -> ScoreLevels:
-    """Learn the distribution of the conformal scores of true molecules in each group."""
-    scores = [cumulated_probabilities(p)[query.truth] for query, p in zip(queries, log_p, strict=True)]
-    groups = [group_of(len(p), bool(q.features["reference"].any())) for q, p in zip(queries, log_p, strict=True)]
-    return ScoreLevels.fit(np.array(scores), np.array(groups))
+def true_molecules(queries: Sequence[Query], log_p: Sequence[Array]) -> TrueMolecules:
+    """Return the conformal scores, groups and kinds of the true molecules."""
+    is_known = [query.features["reference"] > 0 for query in queries]
+    return TrueMolecules.of(list(log_p), is_known, [query.truth for query in queries])
 
 
 def hit(scores: Array, truth: int) -> float:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from psilearn import IOKR, OEL
 from psilearn._utils.samples import Index
+from psilearn.chem.metabolites.adaptive_sets import AdaptiveSets, TrueMolecules
 from psilearn.chem.metabolites.candidate_features import References, spectral_similarity
 from psilearn.chem.metabolites.labeled_spectra import LabeledSpectra
 from psilearn.chem.metabolites.molecule_prior import MoleculePrior
@@ -32,9 +33,9 @@ from psilearn.chem.metabolites.second_stage_fit import (
     Query,
     add_fragments,
     cross_fit,
-    fit_levels,
     hit,
     learn_evidence,
+    true_molecules,
 )
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Spectrum
@@ -111,16 +112,22 @@ def calibrate(
     anchors: Sequence[Spectrum],
     library: CandidateLibrary,
 ) -> SecondStage:
-    """Return the second stage with the levels of the true molecules of spectra that the fit has not used."""
+    """Return the second stage with new molecules calibrated by spectra that the fit has not used.
+
+    Their molecules are new to the model. Known molecules stay calibrated by out-of-fold spectra.
+    """
     similarity = spectral_similarity(chosen.spectra, anchors)
-    levels = []
+    log_p, is_known = [], []
     for i, ranked in enumerate(model.rank_candidates(chosen.spectra, PerExampleCandidates(chosen.sets))):
         distances = np.empty(ranked.n_candidates)
         distances[ranked.indices] = ranked.distances
         smiles = smiles_of_candidates(chosen.spectra[i], library)
         candidates = Candidates(chosen.spectra[i], chosen.sets[i], distances, similarity[i], smiles)
-        levels.append(stage.rerank(candidates).levels[chosen.truth[i]])
-    return replace(stage, calibration=np.sort(levels))
+        reranked = stage.rerank(candidates)
+        log_p.append(reranked.log_probabilities)
+        is_known.append(np.isfinite(reranked.evidence))
+    truth = TrueMolecules.of(log_p, is_known, chosen.truth.tolist())
+    return replace(stage, sets=stage.sets.recalibrate(truth))
 
 
 def fit_prior(labeled: LabeledSpectra, groups: Index, seed: int) -> MoleculePrior:
@@ -144,4 +151,5 @@ def fit_second_stage(out_of_fold: OutOfFold, report: Callable[[str], object]) ->
         return None
     labeled, groups, seed = out_of_fold.labeled, out_of_fold.groups, out_of_fold.seed
     maker = FeatureMaker(References(labeled.bits), evidence, fit_prior(labeled, groups, seed))
-    return SecondStage(maker, fit.weights(queries), fit_levels(queries, log_p))
+    sets = AdaptiveSets.fit(true_molecules(queries, log_p))
+    return SecondStage(maker, fit.weights(queries), replace(sets, new=np.empty(0)))  # spectra held back calibrate it
