@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn import computing
+from psilearn._utils.samples import Index
 from psilearn.chem.metabolites.labeled_spectra import Bits
 from psilearn.chem.metabolites.reference_evidence import ReferenceEvidence
 from psilearn.chem.molecules.fragmentation import explanation_costs, fragment_molecule
 from psilearn.chem.spectra import Spectrum
 from psilearn.chem.spectrum_kernels import spectrum_kernel
-from psilearn.kernels import Kernel, Tanimoto
+from psilearn.kernels import Kernel
 
 Array = NDArray[np.float64]
 
@@ -77,11 +78,14 @@ def reference_features(
     return {"reference": has_reference, "evidence": has_reference * evidence(best), "pull": best}
 
 
-def neighbor_features(candidates: Bits, similarity: Array, references: References) -> dict[str, Array]:
-    """Return the similarity of candidates with the molecules of the most similar training spectra."""
+def neighbor_features(similarity: Array, compare_with: Callable[[Index], Array]) -> dict[str, Array]:
+    """Return the similarity of candidates with the molecules of the most similar training spectra.
+
+    ``compare_with`` returns the Tanimoto similarity of candidates and the molecules of some training spectra.
+    """
     nearest = np.argsort(-similarity, kind="stable")[:MAX_NEIGHBORS]
     weights = np.maximum(similarity[nearest], 0)
-    tanimoto = compare(Tanimoto(packed=True), candidates, references.bits[nearest])
+    tanimoto = compare_with(nearest)
     products = np.where(tanimoto >= 1, 0.0, tanimoto) * weights  # 1: references of the candidate itself
     total = max(float(weights[:N_NEIGHBORS].sum()), np.finfo(float).tiny)
     return {"neighbors": products[:, :N_NEIGHBORS].sum(axis=1) / total, "neighbor": products.max(axis=1)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from psilearn._utils.samples import Index
 from psilearn.chem.metabolites.adaptive_sets import AdaptiveSets
 from psilearn.chem.metabolites.candidate_features import (
     References,
+    compare,
     explained_intensity,
     neighbor_features,
     reference_features,
@@ -23,6 +25,7 @@ from psilearn.chem.metabolites.molecule_prior import MoleculePrior
 from psilearn.chem.metabolites.reference_evidence import ReferenceEvidence
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Spectrum
+from psilearn.kernels import Tanimoto
 
 Array = NDArray[np.float64]
 
@@ -58,6 +61,10 @@ class Candidates:
         """Return how well fragments of some candidates explain the spectrum, of shape (candidates, 2)."""
         return explained_intensity(self.spectrum, self.get_smiles(indices))
 
+    def compare_with(self, references: References, rows: Index) -> Array:
+        """Return the Tanimoto similarity with the molecules of some training spectra, of shape (candidates, rows)."""
+        return compare(Tanimoto(packed=True), self.bits, references.bits[rows])
+
 
 @dataclass(frozen=True)
 class FeatureMaker:
@@ -73,7 +80,7 @@ class FeatureMaker:
             "embedding": -0.5 * candidates.distances,
             **reference_features(candidates.bits, candidates.similarity, self.references, self.evidence),
             "prior": self.prior(candidates.bits),
-            **neighbor_features(candidates.bits, candidates.similarity, self.references),
+            **neighbor_features(candidates.similarity, partial(candidates.compare_with, self.references)),
         }
 
 
