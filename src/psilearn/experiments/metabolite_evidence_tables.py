@@ -147,9 +147,10 @@ class EvidenceResults:
         notes = []
         for number, fold in zip(fold_numbers, self.folds, strict=True):
             weights = ", ".join(f"{n} {w:.3g}" for n, w in zip(fold["names"], fold["weights"], strict=True))
+            found = ", ".join(f"{name} {share:.1%}" for name, share in zip(fold["fits"], fold["found"], strict=True))
             ratios = ", ".join(f"{value:.2f}" for value in fold["log_ratios"])
             notes.append(
-                f"Fold {number}: weights {weights}; evidence at similarities 0.025, 0.075, …, 0.975: {ratios}."
+                f"Fold {number}: γ = {fold['first_stage'][0]:g}, λ = {fold['first_stage'][1]:g}; true molecule first on inner splits: {found}; weights {weights}; evidence at similarities 0.025, 0.075, …, 0.975: {ratios}."
             )
         return notes
 

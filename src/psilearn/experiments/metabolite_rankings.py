@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,20 +13,30 @@ from psilearn._utils.samples import Index
 from psilearn.chem.metabolites.candidate_features import References
 from psilearn.chem.metabolites.labeled_spectra import Bits
 from psilearn.chem.metabolites.molecule_prior import MoleculePrior
+from psilearn.chem.metabolites.record_evidence import Pairs
 from psilearn.chem.metabolites.second_stage import Candidates, FeatureMaker, SmilesOf
 from psilearn.chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, Query
-from psilearn.chem.metabolites.similarity import Mixture
+from psilearn.chem.metabolites.spectrum_conditions import N_RELATIONS
 from psilearn.experiments.experiment import Array, Config, Log
+from psilearn.experiments.metabolite_record_pairs import ComparedRecords
 from psilearn.experiments.metabolite_references import ReferenceTask
 from psilearn.experiments.metabolite_splits import Split
 from psilearn.experiments.modified_cosine import modified_cosine
-from psilearn.kernels import GaussianTanimoto, Precomputed, Tanimoto
+from psilearn.kernels import Gaussian, Precomputed, Tanimoto
 from psilearn.regression import KernelRidge
 
-PLAIN_KERNELS = ("peaks", "losses")  # without formulas
+PLAIN = "without formulas of fragments"  # the control with fixed parameters
+BLIND = "spectrum-blind"
 N_NEIGHBORS = 10
 MIN_COMPARED = 2048  # candidates of several formulas that are compared with all molecules at once
 MAX_COMPARED = 50  # training spectra that a library search compares, by the mean cosine of peaks and losses
+
+
+class FirstStage(NamedTuple):
+    """The parameters of IOKR: γ of the Gaussian over the mean of the kernels on spectra, and λ."""
+
+    gamma: float
+    alpha: float
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,8 @@ class CachedCandidates(Candidates):
     explained: dict[tuple[int, int], Array] = field(default_factory=dict)  # spectrum and row → explained intensity
     number: int = -1  # of the spectrum
     tanimoto: Array = field(default_factory=lambda: np.empty((0, 0)))  # (c, n)  with the training molecules
+    training: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))  # (n,)  the training spectra
+    records: ComparedRecords | None = None
 
     def explain(self, indices: Index) -> Array:
         """Return how well fragments of some candidates explain the spectrum, of shape (candidates, 2)."""
@@ -48,6 +62,13 @@ class CachedCandidates(Candidates):
         """Return the Tanimoto similarity with the molecules of some training spectra, of shape (candidates, rows)."""
         return self.tanimoto[:, rows]
 
+    def pairs_with(self, references: References, rows: list[int]) -> Pairs:
+        """Return the pairs of records of the query and of training spectra, or of the merged spectra without records."""
+        pairs = None if self.records is None else self.records.pairs(self.number, self.training[rows].tolist())
+        if pairs is not None:
+            return pairs
+        return Pairs(self.similarity[None, rows], np.full((1, len(rows)), N_RELATIONS - 1))
+
 
 @dataclass(frozen=True)
 class RankedQuery(Query):
@@ -55,6 +76,11 @@ class RankedQuery(Query):
 
     molecule: int = -1
     controls: dict[str, Array] = field(default_factory=dict)
+    embeddings: dict[FirstStage, Array] = field(default_factory=dict)  # parameters → scores of IOKR
+
+    def choose(self, parameters: FirstStage) -> None:
+        """Use the scores of IOKR with these parameters."""
+        self.features["embedding"] = self.controls["IOKR"] = self.embeddings[parameters]
 
 
 @dataclass(frozen=True)
@@ -73,12 +99,14 @@ class FittedSplit:
 
     split: Split
     number: int
-    weights: dict[str, Array]  # set of kernels → (queries, training spectra), α(x)
+    weights: dict[FirstStage | str, Array]  # parameters, or PLAIN → (queries, training spectra), α(x)
     maker: FeatureMaker
     similarity: Array  # (queries, training spectra)
+    training: Index  # the training spectra
+    asked: Index  # the spectra of the queries
 
     def weights_of(self, position: int, n_molecules: int) -> Array:
-        """Return the weights α(x) of all molecules for a query, one column per set of kernels, and their mean."""
+        """Return the weights α(x) of all molecules for a query, one column per fit, and 1/n, which ignores the query."""
         columns = np.zeros((n_molecules, len(self.weights) + 1))
         columns[self.split.train, -1] = 1 / len(self.split.train)
         for number, weights in enumerate(self.weights.values()):
@@ -90,20 +118,37 @@ class FittedSplit:
     ) -> RankedQuery:
         """Return the features of the candidates of a query; ``scores`` are products with :meth:`weights_of`."""
         near = found.tanimoto[:, self.split.train]
-        named = dict(zip((*self.weights, "blind"), scores.T, strict=True))
-        distances = -2 * named["all"]  # squared, up to a constant
-        candidates = replace(candidates, distances=distances, similarity=self.similarity[position], tanimoto=near)
+        named = dict(zip((*self.weights, BLIND), scores.T.copy(), strict=True))
+        embeddings = {name: values for name, values in named.items() if isinstance(name, FirstStage)}
+        candidates = replace(
+            candidates,
+            distances=-2 * next(iter(embeddings.values())),  # squared, up to a constant
+            similarity=self.similarity[position],
+            tanimoto=near,
+            training=self.training,
+            records=task.records,
+        )
         features = self.maker.cheap_features(candidates)
+        features["plain embedding"] = named[PLAIN]
         molecule = int(self.split.molecules[position])
         controls = {
-            "spectrum-blind": named["blind"].copy(),
+            BLIND: named[BLIND],
             **library_search(near, self._library_similarity(task, position)),
-            "IOKR, without formulas of fragments": named["plain"].copy(),
-            "IOKR": named["all"].copy(),
+            f"IOKR, {PLAIN}": named[PLAIN],
         }
         is_known = bool(self.split.is_known[position])
-        kept = replace(candidates, tanimoto=np.empty((0, 0)))
-        return RankedQuery(kept, features, int(task.truth[molecule]), self.number, is_known, molecule, controls)
+        return RankedQuery(
+            replace(candidates, tanimoto=np.empty((0, 0))),
+            features,
+            int(task.truth[molecule]),
+            self.number,
+            is_known,
+            self.maker.pairs(candidates),
+            is_known or not task.has_reference[molecule],
+            molecule,
+            controls,
+            embeddings,
+        )
 
     def _library_similarity(self, task: ReferenceTask, position: int) -> Array:
         """Return the modified cosine with the training spectra of highest similarity, and 0 for the others.
@@ -113,10 +158,9 @@ class FittedSplit:
         similarity = self.similarity[position]
         if not self.split.is_test:
             return similarity
-        query = task.spectra[self.split.query_spectra(task)[position]]
-        train, found = self.split.training_spectra(task), np.zeros(len(similarity))
+        query, found = task.spectra[self.asked[position]], np.zeros(len(similarity))
         for i in np.argsort(-similarity, kind="stable")[:MAX_COMPARED]:
-            found[i] = modified_cosine(query, task.spectra[train[i]])
+            found[i] = modified_cosine(query, task.spectra[self.training[i]])
         return found
 
 
@@ -181,7 +225,7 @@ class RankingPass:
         weights = [part.weights_of(position, len(task)) for part, position in places]
         scores = np.split(found.kernel @ np.concatenate(weights, axis=1), len(places), axis=1)
         for (part, position), values in zip(places, scores, strict=True):
-            spectrum = int(part.split.query_spectra(task)[position])
+            spectrum = int(part.asked[position])
             candidates = CachedCandidates(
                 task.spectra[spectrum], found.bits, np.empty(0), np.empty(0), smiles, self.explained, spectrum
             )
@@ -192,17 +236,18 @@ class RankingPass:
         task = self.task
         train, asked = split.training_spectra(task), split.query_spectra(task)
         maker = FeatureMaker(References(task.bits[split.train]), MASSBANK_EVIDENCE, self._fit_prior(split))
-        weights = {
-            "all": self._regress(tuple(task.kernels), train, asked),
-            "plain": self._regress(PLAIN_KERNELS, train, asked),
+        parameters = [FirstStage(*pair) for pair in product(self.config["gammas"], self.config["alphas"])]
+        weights: dict[FirstStage | str, Array] = {
+            stage: self._regress("all", stage, train, asked) for stage in parameters
         }
-        return FittedSplit(split, number, weights, maker, task.similarity[np.ix_(asked, train)])
+        weights[PLAIN] = self._regress("plain", FirstStage(*self.config["plain"]), train, asked)
+        similarity = task.similarity[np.ix_(asked, train)]
+        return FittedSplit(split, number, weights, maker, similarity, train, asked)
 
-    def _regress(self, names: Sequence[str], train: Index, asked: Index) -> Array:
+    def _regress(self, kernel: str, stage: FirstStage, train: Index, asked: Index) -> Array:
         """Return the weights α(x) of kernel ridge regression, of shape (queries, training spectra)."""
-        kernels = [Precomputed(self.task.kernels[name]) for name in names]
-        mixture = Mixture("uniform", self.config["gamma"]).combine(kernels, GaussianTanimoto(packed=True))
-        ridge = KernelRidge(mixture, self.config["alpha"]).fit(train)
+        mixture = Gaussian(gamma=stage.gamma, base=Precomputed(self.task.kernels[kernel]))
+        ridge = KernelRidge(mixture, stage.alpha).fit(train)
         return np.asarray(ridge.weights(asked), dtype=np.float32)
 
     def _fit_prior(self, split: Split) -> MoleculePrior:

@@ -75,9 +75,7 @@ def test_each_kind_is_covered_whatever_their_mixture():
     sets = AdaptiveSets.fit(TrueMolecules.of(*draw_lists(rng, 4000, 0.6)))
     calibration = TrueMolecules.of(*draw_lists(rng, 4000, 0.6))
     found = sets.levels.of(calibration)
-    sets = AdaptiveSets(
-        sets.levels, np.sort(found[~calibration.is_known]), np.sort(found[calibration.is_known])
-    )
+    sets = AdaptiveSets(sets.levels, np.sort(found[~calibration.is_known]), np.sort(found[calibration.is_known]))
     plain_limit = threshold(calibration.scores, 0.9)
     for share in (0.0, 0.5, 1.0):
         log_p, kinds, truth = draw_lists(rng, 3000, share)

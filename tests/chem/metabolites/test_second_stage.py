@@ -12,9 +12,10 @@ pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 from psilearn.chem import spectrum_kernel
 from psilearn.chem.metabolites import MetaboliteIdentifier, rank_spectra, train
 from psilearn.chem.metabolites.candidate_features import explained_intensity
+from psilearn.chem.metabolites.candidate_model import FEATURES
 from psilearn.chem.metabolites.csv_table import to_rows
 from psilearn.chem.metabolites.saved_identifier import encode_identifier
-from psilearn.chem.metabolites.second_stage import FEATURES, MAX_FRAGMENTED, Candidates
+from psilearn.chem.metabolites.second_stage import MAX_FRAGMENTED, Candidates
 from psilearn.chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, MASSBANK_WEIGHTS, Fit, Query
 from psilearn.io import save_model
 from psilearn.kernels import Tanimoto
@@ -56,7 +57,7 @@ def test_probabilities_are_a_softmax_of_the_features(identifier, library, spectr
         assert ranking.n_candidates <= MAX_FRAGMENTED
         explained = explained_intensity(ranking.spectrum, library.get_smiles(np.sort(ranking.rows)))
         features["explained"], features["explained_cheaply"] = explained.T
-        scores = sum(stage.weights[name] * values for name, values in features.items())
+        scores = sum(stage.model.weights[name] * values for name, values in features.items())
         expected = 0.7 * softmax(scores) + 0.3 * softmax(0.2 * scores)
         np.testing.assert_allclose(ranking.probabilities[order], expected, atol=1e-8)
 
@@ -118,9 +119,9 @@ def test_candidates_with_references_do_not_change_weights_where_all_molecules_ar
         features = {name: values[:4] for name, values in query.features.items()}
         shorter.append(replace(query, candidates=replace(query.candidates, bits=np.zeros((4, 1))), features=features))
     fit = Fit(("embedding", "prior"), MASSBANK_WEIGHTS)
-    assert fit.weights(queries) == pytest.approx(fit.weights(shorter))
-    assert {name: fit.weights(queries)[name] for name in MASSBANK_WEIGHTS} == MASSBANK_WEIGHTS
-    assert Fit(fit.names, {}).weights(queries) != pytest.approx(Fit(fit.names, {}).weights(shorter))
+    assert fit.model(queries).weights == pytest.approx(fit.model(shorter).weights)
+    assert {name: fit.model(queries).weights[name] for name in MASSBANK_WEIGHTS} == MASSBANK_WEIGHTS
+    assert Fit(fit.names).model(queries).weights != pytest.approx(Fit(fit.names).model(shorter).weights)
 
 
 def test_the_second_stage_is_saved(identifier, library, spectra, tmp_path):
