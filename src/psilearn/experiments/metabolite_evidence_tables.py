@@ -149,8 +149,10 @@ class EvidenceResults:
             weights = ", ".join(f"{n} {w:.3g}" for n, w in zip(fold["names"], fold["weights"], strict=True))
             found = ", ".join(f"{name} {share:.1%}" for name, share in zip(fold["fits"], fold["found"], strict=True))
             ratios = ", ".join(f"{value:.2f}" for value in fold["log_ratios"])
+            first_stage = "γ = {:g}, λ = {:g}".format(*fold["first_stage"])
             notes.append(
-                f"Fold {number}: γ = {fold['first_stage'][0]:g}, λ = {fold['first_stage'][1]:g}; true molecule first on inner splits: {found}; weights {weights}; evidence at similarities 0.025, 0.075, …, 0.975: {ratios}."
+                f"Fold {number}: {first_stage}; true molecule first on inner splits: {found}; weights {weights}; "
+                f"evidence at similarities 0.025, 0.075, …, 0.975: {ratios}."
             )
         return notes
 

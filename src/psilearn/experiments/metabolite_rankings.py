@@ -63,7 +63,7 @@ class CachedCandidates(Candidates):
         return self.tanimoto[:, rows]
 
     def pairs_with(self, references: References, rows: list[int]) -> Pairs:
-        """Return the pairs of records of the query and of training spectra, or of the merged spectra without records."""
+        """Return the pairs of records of the query and of training spectra; merged spectra if there are none."""
         pairs = None if self.records is None else self.records.pairs(self.number, self.training[rows].tolist())
         if pairs is not None:
             return pairs
@@ -106,7 +106,7 @@ class FittedSplit:
     asked: Index  # the spectra of the queries
 
     def weights_of(self, position: int, n_molecules: int) -> Array:
-        """Return the weights α(x) of all molecules for a query, one column per fit, and 1/n, which ignores the query."""
+        """Return the weights α(x) of all molecules for a query, one column per fit, and those without the query."""
         columns = np.zeros((n_molecules, len(self.weights) + 1))
         columns[self.split.train, -1] = 1 / len(self.split.train)
         for number, weights in enumerate(self.weights.values()):
@@ -205,7 +205,7 @@ class RankingPass:
         sizes = np.array([rows.stop - rows.start for rows in formulas])
         batch = np.cumsum(sizes) // MIN_COMPARED
         for number in np.unique(batch):
-            chosen = [formulas[i] for i in np.flatnonzero(batch == number)]
+            chosen = [rows for rows, place in zip(formulas, batch, strict=True) if place == number]
             bits = np.concatenate([self.task.library.bits[rows] for rows in chosen])
             tanimoto = np.asarray(Tanimoto(packed=True)(bits, self.task.bits))
             kernel = np.exp(-2 * self.config["output_gamma"] * (1 - tanimoto))  # GaussianTanimoto

@@ -126,7 +126,7 @@ def _add_measurements(
             reference[i], query[i] = len(spectra), len(spectra) + 1
             for part in (np.flatnonzero(~is_query), np.flatnonzero(is_query)):
                 records.of_spectrum[len(spectra)] = numbers[part]
-                spectra.append(_merge([found[k] for k in part]))
+                spectra.append(_merge([found[int(k)] for k in part]))
     return spectra, reference, query, records
 
 

@@ -76,7 +76,7 @@ class TrueMolecules:
     @classmethod
     def of(cls, log_p: list[Array], is_known: list[Mask], truth: list[int]) -> TrueMolecules:
         """Take them from the probabilities and the kinds of all candidates, and the indices of the true ones."""
-        scores = [set_scores(*pair)[true] for *pair, true in zip(log_p, is_known, truth, strict=True)]
+        scores = [set_scores(p, known)[true] for p, known, true in zip(log_p, is_known, truth, strict=True)]
         kinds = [known[true] for known, true in zip(is_known, truth, strict=True)]
         groups = [group_of(known) for known in is_known]
         return cls(np.array(scores), np.array(groups, dtype=np.intp), np.array(kinds, dtype=bool))

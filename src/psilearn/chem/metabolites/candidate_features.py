@@ -91,8 +91,9 @@ def evidence_features(
 ) -> dict[str, Array]:
     """Return the evidence of the best similarity, and that of all pairs of spectra."""
     total = np.zeros(len(features["pull"]))
-    for candidate, each in pairs.items() if records is not None else ():
-        total[candidate] = records(each)
+    if records is not None:
+        for candidate, each in pairs.items():
+            total[candidate] = records(each)
     return {"evidence": features["reference"] * evidence(features["pull"]), "records": total}
 
 

@@ -1,10 +1,10 @@
 """Probabilities of known and new molecules: first whether a known candidate is the truth, then which of the new ones.
 
-Known molecules, those with reference spectra, cannot be ranked like new ones: their spectra attract the prediction, which
-is right if they match and misleading otherwise. A logistic regression therefore decides for each known candidate whether
-it is the truth, from the match of its reference spectra and from how far it is ahead of the new candidates. Its inputs
-interact (a lead counts less if the spectra do not match), so it is quadratic. Given that the truth is new, the new
-candidates have the probabilities of a conditional logit that is fitted to new molecules only.
+Known molecules, those with reference spectra, cannot be ranked like new ones: their spectra attract the prediction,
+which is right if they match and misleading otherwise. A logistic regression therefore decides for each known candidate
+whether it is the truth, from the match of its reference spectra and from how far it is ahead of the new candidates. Its
+inputs interact (a lead counts less if the spectra do not match), so it is quadratic. Given that the truth is new, the
+new candidates have the probabilities of a conditional logit that is fitted to new molecules only.
 
 If oᶜ are the odds of the known candidates, candidate c has the probability oᶜ/(1 + Σo), and the new ones together
 1/(1 + Σo).
@@ -35,9 +35,9 @@ MAX_ITERATIONS = 3000
 def known_inputs(features: Mapping[str, Array], scores: Array, is_known: Mask) -> Array:
     """Return the inputs of the known candidates of a query, of shape (known candidates, inputs).
 
-    ``scores`` are those of the conditional logit for new molecules. There must be a known and a new candidate. The leads
-    are the distance in the output space compared with the nearest new candidate, and the score compared with the highest
-    and with the logarithm of the sum of the exponentials of those of the new ones.
+    ``scores`` are those of the conditional logit for new molecules. There must be a known and a new candidate. The
+    leads are the distance in the output space compared with the nearest new candidate, and the score compared with the
+    highest and with the logarithm of the sum of the exponentials of those of the new ones.
     """
     known, new = scores[is_known], scores[~is_known]
     embedding = features["embedding"]

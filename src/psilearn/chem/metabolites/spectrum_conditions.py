@@ -1,8 +1,8 @@
 """How spectra were measured: the kind of instrument and the collision energy, as far as their metadata states them.
 
-Two spectra of one molecule are less similar if their instruments or energies differ, so evidence depends on the relation
-of the two. It has eight values: the kinds of instruments are the same or not (or unknown), and the energies are close,
-not far, far, or not comparable.
+Two spectra of one molecule are less similar if their instruments or energies differ, so evidence depends on the
+relation of the two. It has eight values: the kinds of instruments are the same or not (or unknown), and the energies
+are close, not far, far, or not comparable.
 """
 
 from __future__ import annotations
