@@ -30,6 +30,7 @@ PARTS = (
     "search_scale",
     "label_sets",
     "metabolites",
+    "metabolite_training",
     "rank_stream",
     "baselines",
     "convergence",

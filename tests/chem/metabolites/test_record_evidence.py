@@ -62,9 +62,7 @@ def draw_formula(rng, number, relation):
     same = molecules[:, None] == molecules
     similarity = np.where(same, rng.beta(8 if relation == 0 else 2, 2, (4, 4)), rng.beta(2, 8, (4, 4)))
     similarity = (similarity + similarity.T) / 2
-    conditions = Conditions(
-        np.array(["A", "B", "A", "B"]), np.full(4, "tof"), energies, np.zeros(4, dtype=bool)
-    )
+    conditions = Conditions(np.array(["A", "B", "A", "B"]), np.full(4, "tof"), energies, np.zeros(4, dtype=bool))
     return FormulaRecords(molecules, similarity, conditions)
 
 
@@ -94,6 +92,7 @@ def test_pairs_of_two_molecules_count_once_and_those_of_one_instrument_not_at_al
             for j in range(i):
                 values = same if part.molecules[i] == part.molecules[j] else other
                 values.append((part.similarity[i, j], 1 if values is same else 0.25))
-    counts = [np.histogram(*np.array(v).T[:1], bins=np.linspace(0, 1, 21), weights=np.array(v).T[1]) for v in (same, other)]
-    expected = ReferenceEvidence._of_counts(*(count for count, _ in counts))
+    columns = (np.array(pairs).T for pairs in (same, other))
+    counts = [np.histogram(value, bins=np.linspace(0, 1, 21), weights=weight)[0] for value, weight in columns]
+    expected = ReferenceEvidence._of_counts(*counts)
     np.testing.assert_allclose(once.ratios[0].log_ratios, expected.log_ratios, atol=1e-9)
