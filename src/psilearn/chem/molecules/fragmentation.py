@@ -55,15 +55,13 @@ def fragment_molecule(smiles: str) -> Fragments:
     if molecule is None or not 0 < molecule.GetNumAtoms() <= MAX_ATOMS:
         return Fragments(np.empty(0), np.empty(0))
     table = Chem.GetPeriodicTable()
+    atoms = map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))  # faster than GetAtoms
     masses = np.array(
-        [
-            table.GetMostCommonIsotopeMass(atom.GetAtomicNum()) + HYDROGEN_MASS * atom.GetTotalNumHs()
-            for atom in molecule.GetAtoms()
-        ]
+        [table.GetMostCommonIsotopeMass(atom.GetAtomicNum()) + HYDROGEN_MASS * atom.GetTotalNumHs() for atom in atoms]
     )
     bonds = [
         _Bond(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), bond.GetBondTypeAsDouble(), bond.IsInRing())
-        for bond in molecule.GetBonds()
+        for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))
     ]
     rings = [tuple(ring) for ring in molecule.GetRingInfo().BondRings()]
     parts, costs = _intersect(_find_parts(len(masses), bonds, rings))
