@@ -23,8 +23,8 @@ EVIDENCE_CONFIG: dict[str, Any] = {
     "output_gamma": 0.5,
     "width": 0.005,  # Da
     "adduct": "[M+H]+",
-    "gammas": [0.25, 0.5, 1.0],
-    "alphas": [3e-5, 1e-4, 3e-4],
+    "gammas": [0.1, 0.25, 0.5],
+    "alphas": [1e-5, 3e-5, 1e-4],
     "plain": [0.5, 1e-4],  # γ and λ of the control without formulas
     "scaffolds": False,  # whether folds are formed by scaffolds
 }

@@ -75,10 +75,15 @@ class TrueMolecules:
 
     @classmethod
     def of(cls, log_p: list[Array], is_known: list[Mask], truth: list[int]) -> TrueMolecules:
-        """Take them from the probabilities and the kinds of all candidates, and the indices of the true ones."""
-        scores = [set_scores(p, known)[true] for p, known, true in zip(log_p, is_known, truth, strict=True)]
-        kinds = [known[true] for known, true in zip(is_known, truth, strict=True)]
-        groups = [group_of(known) for known in is_known]
+        """Take them from the probabilities and the kinds of all candidates, and the indices of the true ones.
+
+        Spectra with a single candidate are left out: it is always in the set, so they would make the others' sets
+        smaller.
+        """
+        rows = [row for row in zip(log_p, is_known, truth, strict=True) if len(row[0]) > 1]
+        scores = [set_scores(p, known)[true] for p, known, true in rows]
+        kinds = [known[true] for _, known, true in rows]
+        groups = [group_of(known) for _, known, _ in rows]
         return cls(np.array(scores), np.array(groups, dtype=np.intp), np.array(kinds, dtype=bool))
 
 
