@@ -35,6 +35,7 @@ PARTS = (
     "search_scale",
     "label_sets",
     "metabolites",
+    "metabolite_training",
     "smi2mol",
     "rank_stream",
     "baselines",

@@ -11,7 +11,7 @@ from scipy import sparse
 pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 
 from psilearn import IOKR, load_model, save_model
-from psilearn.chem import Spectrum, SubformulaFeatures, SubformulaKernel, subformula_rows
+from psilearn.chem import Spectrum, SubformulaFeatures, SubformulaKernel, spectrum_memory, subformula_rows
 from psilearn.chem.molecules import Adduct, Formula
 from psilearn.chem.molecules.subformulas import annotate_peaks, formula_text
 from psilearn.kernels import Gaussian, Linear, Tanimoto
@@ -74,16 +74,16 @@ def test_annotations_are_kept_as_long_as_their_spectra(monkeypatch):
     annotate = subformula_rows.annotate_peaks
     monkeypatch.setattr(subformula_rows, "annotate_peaks", lambda *a, **k: calls.append(1) or annotate(*a, **k))
     A = fragment_spectra(5)
-    before = len(subformula_rows._annotations)
+    before = len(spectrum_memory._values)
     K = SubformulaKernel()(A)
     assert len(calls) == 5
     assert np.array_equal(SubformulaKernel()(A), K) and SubformulaKernel("losses")(A).shape == (5, 5)
     assert len(calls) == 5
     SubformulaKernel(ppm=3.0)(A)
-    assert len(calls) == 10 and len(subformula_rows._annotations) == before + 5
+    assert len(calls) == 10 and len(spectrum_memory._values) == before + 5
     del A
     gc.collect()
-    assert len(subformula_rows._annotations) == before
+    assert len(spectrum_memory._values) == before
 
 
 def test_a_spectrum_without_explained_peaks_is_similar_to_nothing():

@@ -1,6 +1,7 @@
 """The experiment on reference evidence, on small molecules with artificial spectra."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,11 +11,15 @@ pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 
 from psilearn import IOKR
+from psilearn.chem import spectrum_kernel
+from psilearn.chem.metabolites.second_stage_fit import hit
+from psilearn.chem.metabolites.similarity import SpectrumSimilarity
 from psilearn.chem.molecules import MoleculeList
 from psilearn.decoding import PerExampleCandidates
 from psilearn.experiments import metabolite_references
 from psilearn.experiments.experiment import Context
 from psilearn.experiments.metabolite_evidence import EVIDENCE_CONFIG, EvidenceFolds, run_evidence
+from psilearn.experiments.metabolite_second_stage import choose_first_stage
 from psilearn.experiments.metabolite_splits import inner_splits, mixed_split, new_split, scaffold_folds
 from psilearn.kernels import Gaussian, GaussianTanimoto, Precomputed, uniform
 from tests.chem.chemistry import different_smiles, spectra_of
@@ -71,12 +76,13 @@ def test_folds_of_scaffolds_share_no_scaffold(context):
 def test_the_first_stage_is_input_output_kernel_regression(context):
     folds = EvidenceFolds(context)
     task, split = folds.task, folds.splits[0][-2]
-    kernel = Gaussian(gamma=0.5, base=uniform([Precomputed(matrix) for matrix in task.kernels.values()]))
+    matrices = SpectrumSimilarity.of(task.spectra, formulas=True).matrices
+    kernel = Gaussian(gamma=0.5, base=uniform([Precomputed(matrix) for matrix in matrices]))
     model = IOKR(kernel, GaussianTanimoto(packed=True), alpha=1e-4).fit(split.train, task.bits[split.train])
     for query in folds.queries[split.name][:5]:
         candidates = PerExampleCandidates([task.candidate_bits(query.molecule)])
         ranked = next(model.rank_candidates(np.array([query.molecule]), candidates))
-        distances = query.candidates.distances[ranked.indices]
+        distances = -2 * query.embeddings[0.5, 1e-4][ranked.indices]
         np.testing.assert_allclose(distances - distances[0], ranked.distances - ranked.distances[0], atol=1e-4)
 
 
@@ -95,3 +101,43 @@ def test_all_methods_and_protocols_have_rows(context):
     assert any("Conformal sets, all molecules new" in note for note in outcome.notes)
     again = run_evidence(replace(context, log=pytest.fail))  # finished folds are read from the scratch folder
     assert [row.value for row in again.rows] == [row.value for row in outcome.rows]
+
+
+def test_pairs_are_those_of_the_records_of_query_and_reference(context):
+    """A known molecule has one record per instrument: one is the query, the other one its reference."""
+    folds = EvidenceFolds(context)
+    task, split = folds.task, folds.splits[0][-1]
+    for query in folds.queries[split.name]:
+        if query.is_known:
+            spectra = [task.spectra[i] for i in (task.query[query.molecule], task.reference[query.molecule])]
+            expected = spectrum_kernel(gamma=None)(spectra[:1], spectra[1:])
+            assert np.abs(query.pairs[query.truth].similarity - expected).min() < 0.01  # merging moves peaks a little
+        else:  # without records, merged spectra are compared
+            assert {pairs.relation.max() for pairs in query.pairs.values()} <= {7}
+
+
+def test_parameters_of_the_first_stage_are_chosen_on_inner_splits(context):
+    folds = EvidenceFolds(context)
+    inner = [query for split in folds.splits[0] if not split.is_test for query in folds.queries[split.name]]
+    chosen = choose_first_stage(inner)
+    found = {
+        stage: sum(hit(query.embeddings[stage], query.truth) for query in inner if not query.is_known)
+        for stage in product(EVIDENCE_CONFIG["gammas"], EVIDENCE_CONFIG["alphas"])
+    }
+    assert found[chosen] == max(found.values())
+    inner[0].choose(chosen)
+    np.testing.assert_array_equal(inner[0].features["embedding"], inner[0].embeddings[chosen])
+
+
+def test_other_ions_have_the_same_tables(context, monkeypatch):
+    """Records of another adduct are merged; the rest of the experiment is the same."""
+    merged = metabolite_references.load_metabolites()
+    records = metabolite_references.load_metabolite_records()
+    monkeypatch.setattr(metabolite_references, "load_merged_records", lambda adduct: merged)
+    monkeypatch.setattr(metabolite_references, "load_metabolites", pytest.fail)
+    negative = [replace(spectrum, adduct="[M-H]-") for spectrum in records.spectra]
+    other = Bunch(spectra=[*records.spectra, *negative[:60]], inchikeys=[*records.inchikeys, *records.inchikeys[:60]])
+    monkeypatch.setattr(metabolite_references, "load_metabolite_records", lambda: other)
+    task = EvidenceFolds(replace(context, config={**context.config, "adduct": "[M-H]-"})).task
+    assert len(task.records.place) == 60
+    assert not task.has_reference.any()

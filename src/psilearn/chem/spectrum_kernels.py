@@ -12,6 +12,7 @@ from psilearn._utils import validation
 from psilearn._utils.samples import Index, Samples, n_samples, take
 from psilearn.chem.base_spectrum_kernel import SpectrumKernel
 from psilearn.chem.spectra.spectrum import Spectrum
+from psilearn.chem.spectrum_memory import remember
 from psilearn.kernels import Gaussian, Kernel, uniform
 from psilearn.kernels.inner_products import each_thread, n_threads
 
@@ -111,8 +112,13 @@ class ProbabilityProduct(SpectrumKernel):
         return K
 
     def _diag(self, A: Any) -> Array:
-        """Return the squared length of each spectrum: only peaks that are close to each other in it are multiplied."""
+        """Return the squared length of each spectrum; it is kept as long as the spectrum."""
         self._check_parameters()
+        key = ("squared length", self.of, self.width, self.unit, self.power)
+        return np.array(remember(list(A), key, self._squared_lengths_of), dtype=np.float64)
+
+    def _squared_lengths_of(self, A: list[Spectrum]) -> Array:
+        """Return the squared length of each spectrum: only peaks that are close to each other in it are multiplied."""
         peaks = self._peaks(A)
         by_owner = np.argsort(peaks.owner, kind="stable")  # within a spectrum, positions ascend
         owner = peaks.owner[by_owner]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from psilearn.chem.molecules.formulas import Adduct, Formula
 from psilearn.chem.subformula_rows import FormulaEntries, FormulaOptions
 
 Array = NDArray[np.float64]
+
+MAX_CHECKED = 2**16  # pairs of formula and adduct that are remembered
 
 
 class SubformulaKernel(SpectrumKernel):
@@ -81,9 +84,7 @@ class SubformulaKernel(SpectrumKernel):
         A = super()._check(A, name, allow_1d)
         for i, spectrum in enumerate(A):
             try:
-                Formula.parse(spectrum.formula)
-                if spectrum.adduct is not None:
-                    Adduct.parse(spectrum.adduct)
+                _check_ion(spectrum.formula, spectrum.adduct)
             except ValueError as error:
                 raise ValueError(f"{name}[{i}] ({spectrum.name!r}) cannot be explained: {error}.") from error
         return A
@@ -102,3 +103,11 @@ class SubformulaKernel(SpectrumKernel):
     def _entries(self, spectra: Samples) -> FormulaEntries:
         options = FormulaOptions(self.of, self.power, self.ppm, self.floor)
         return options.check("SubformulaKernel").entries(spectra)
+
+
+@lru_cache(maxsize=MAX_CHECKED)
+def _check_ion(formula: Any, adduct: Any) -> None:
+    """Raise a ValueError if a formula or an adduct cannot be read; those that can be are remembered."""
+    Formula.parse(formula)
+    if adduct is not None:
+        Adduct.parse(adduct)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from psilearn._utils import validation
-from psilearn._utils.samples import Index, Samples, n_samples
+from psilearn._utils.samples import Index, Samples
 from psilearn.chem.molecules.subformulas import PeakAnnotation, annotate_peaks
 from psilearn.chem.spectra.spectrum import Spectrum
+from psilearn.chem.spectrum_memory import remember
 
 FORMULAS = ("fragments", "losses")
-
-_annotations: WeakKeyDictionary[Spectrum, dict[tuple[float, float], PeakAnnotation]] = WeakKeyDictionary()
 
 
 class FormulaEntries(NamedTuple):
@@ -56,23 +55,27 @@ class FormulaOptions(NamedTuple):
 
     def annotate(self, spectrum: Spectrum) -> PeakAnnotation:
         """Return the explained peaks of a spectrum with a formula; they are kept as long as the spectrum."""
-        known = _annotations.setdefault(spectrum, {})
-        tolerance = (self.ppm, self.floor)
-        if tolerance not in known:
-            known[tolerance] = annotate_peaks(
-                spectrum.mz, str(spectrum.formula), spectrum.adduct, ppm=self.ppm, floor=self.floor
-            )
-        return known[tolerance]
+        annotation: PeakAnnotation = remember([spectrum], ("peaks", self.ppm, self.floor), self._annotate)[0]
+        return annotation
+
+    def _annotate(self, spectra: Sequence[Spectrum]) -> list[PeakAnnotation]:
+        return [annotate_peaks(s.mz, str(s.formula), s.adduct, ppm=self.ppm, floor=self.floor) for s in spectra]
 
     def atoms(self, annotation: PeakAnnotation) -> Index:
         """Return the numbers of atoms of the fragments or losses of all explained peaks."""
         return annotation.fragments if self.of == "fragments" else annotation.losses
 
     def entries(self, spectra: Samples) -> FormulaEntries:
-        """Return the sums of intensities of each formula of each spectrum, to the power."""
+        """Return the sums of intensities of each formula of each spectrum, to the power; they are kept, too."""
+        parts = remember(list(spectra), ("formulas", *self), self._compute_entries)
+        owner = np.repeat(np.arange(len(parts)), [len(key) for key, _ in parts])
+        return FormulaEntries(owner, *(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def _compute_entries(self, spectra: Sequence[Spectrum]) -> list[tuple[NDArray[np.uint64], NDArray[np.float64]]]:
+        """Return the formulas and the weights of each spectrum."""
         annotations = [self.annotate(spectrum) for spectrum in spectra]
         sizes = [len(annotation.peaks) for annotation in annotations]
-        owner = np.repeat(np.arange(n_samples(spectra)), sizes)
+        owner = np.repeat(np.arange(len(spectra)), sizes)
         key = np.concatenate([formula_keys(a.symbols, self.atoms(a)) for a in annotations])
         intensity = np.concatenate([s.intensity[a.peaks] for s, a in zip(spectra, annotations, strict=True)])
         positive = intensity > 0
@@ -81,7 +84,8 @@ class FormulaOptions(NamedTuple):
         owner, key = owner[order], key[order]
         starts = np.flatnonzero((np.diff(owner, prepend=-1) != 0) | np.append(True, key[1:] != key[:-1])[: len(key)])
         totals = np.add.reduceat(intensity[order], starts) if len(starts) else intensity
-        return FormulaEntries(owner[starts], key[starts], totals**self.power)
+        places = np.searchsorted(owner[starts], np.arange(1, len(spectra)))
+        return list(zip(np.split(key[starts], places), np.split(totals**self.power, places), strict=True))
 
 
 def formula_keys(symbols: tuple[str, ...], counts: Index) -> NDArray[np.uint64]:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from psilearn.chem.metabolites.record_evidence import fit_record_evidence
 from psilearn.experiments.experiment import Context, Outcome
 from psilearn.experiments.metabolite_evidence_tables import EvidenceResults
 from psilearn.experiments.metabolite_rankings import RankedQuery, RankingPass
 from psilearn.experiments.metabolite_references import ReferenceTask, load_references
-from psilearn.experiments.metabolite_second_stage import learn_fold
+from psilearn.experiments.metabolite_second_stage import SECOND_STAGE, learn_fold
 from psilearn.experiments.metabolite_splits import Split, inner_splits, mixed_split, new_split, scaffold_folds
 
 EVIDENCE_CONFIG: dict[str, Any] = {
@@ -21,8 +22,10 @@ EVIDENCE_CONFIG: dict[str, Any] = {
     "fingerprints": ["morgan", "maccs"],
     "output_gamma": 0.5,
     "width": 0.005,  # Da
-    "gamma": 0.5,
-    "alpha": 1e-4,
+    "adduct": "[M+H]+",
+    "gammas": [0.1, 0.25, 0.5],
+    "alphas": [1e-5, 3e-5, 1e-4],
+    "plain": [0.5, 1e-4],  # γ and λ of the control without formulas
     "scaffolds": False,  # whether folds are formed by scaffolds
 }
 
@@ -58,11 +61,16 @@ class EvidenceFolds:
     def run(self, outer: int) -> Mapping[str, Any]:
         """Learn on the inner splits of an outer fold, and return the results of its tests."""
         inner = [split for split in self.splits[outer] if not split.is_test]
-        learned = learn_fold([query for split in inner for query in self.queries[split.name]])
-        self.context.log(f"fold {outer}: {dict(learned.weights['second stage'])}")
+        queries = [query for split in inner for query in self.queries[split.name]]
+        train = np.unique(np.concatenate([split.molecules for split in inner]))
+        learned = learn_fold(queries, fit_record_evidence(self.task.records.of_molecules(train)))
+        weights = learned.methods[SECOND_STAGE].model.weights
+        self.context.log(f"fold {outer}: {learned.first_stage}, {learned.found}, {dict(weights)}")
         results = dict(self._tests(outer, learned))
-        results["weights"] = np.array(list(learned.weights["second stage"].values()))
-        results["names"] = np.array(list(learned.weights["second stage"]))
+        results["first_stage"] = np.array(learned.first_stage)
+        results["fits"], results["found"] = np.array(list(learned.found)), np.array(list(learned.found.values()))
+        results["weights"] = np.array(list(weights.values()))
+        results["names"] = np.array(list(weights))
         results["log_ratios"] = np.array(learned.evidence.log_ratios)
         return results
 

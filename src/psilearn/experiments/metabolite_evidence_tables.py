@@ -20,7 +20,7 @@ Mask = npt.NDArray[np.bool_]
 
 TOP_K = {k: Metric(f"top-{k}, %", "higher", 1) for k in (1, 5, 10, 20)}
 MRR = Metric("MRR@25, %", "higher", 1)
-MIN_CANDIDATES = 20
+MIN_CANDIDATES, MANY_CANDIDATES = 20, 100
 LIBRARY_SEARCH = "weighted library search"
 N_BINS = 10
 
@@ -41,6 +41,8 @@ class EvidenceResults:
             if separator:
                 joined = np.concatenate([np.asarray(fold[key], dtype=np.float64) for fold in folds])
                 values.setdefault(protocol, {})[name] = joined
+        sizes = [len(fold["new: candidates"]) for fold in folds]
+        values["new"]["fold"] = np.repeat(np.arange(float(len(folds))), sizes)
         return cls(values, folds)
 
     @property
@@ -55,11 +57,15 @@ class EvidenceResults:
 
     def subsets(self) -> dict[str, tuple[str, Mask]]:
         """Return the subsets of at least two queries: protocol and mask by label."""
-        new = self.values["new"]
+        new, n = self.values["new"], self.values["new"]["candidates"]
         found = {
-            "all molecules new": ("new", new["candidates"] > 0),
-            f"all new, at least {MIN_CANDIDATES} candidates": ("new", new["candidates"] >= MIN_CANDIDATES),
+            "all molecules new": ("new", n > 0),
+            "all new, without the first fold": ("new", new["fold"] > 0),
+            f"all new, 2 to {MIN_CANDIDATES - 1} candidates": ("new", (n > 1) & (n < MIN_CANDIDATES)),
+            f"all new, at least {MIN_CANDIDATES} candidates": ("new", n >= MIN_CANDIDATES),
+            f"all new, at least {MANY_CANDIDATES} candidates": ("new", n >= MANY_CANDIDATES),
             "all new, formula of a training molecule": ("new", new["shares"] > 0),
+            "all new, formula of no training molecule": ("new", new["shares"] == 0),
         }
         if "mixed" in self.values:
             mixed = self.values["mixed"]
@@ -147,9 +153,12 @@ class EvidenceResults:
         notes = []
         for number, fold in zip(fold_numbers, self.folds, strict=True):
             weights = ", ".join(f"{n} {w:.3g}" for n, w in zip(fold["names"], fold["weights"], strict=True))
+            found = ", ".join(f"{name} {share:.1%}" for name, share in zip(fold["fits"], fold["found"], strict=True))
             ratios = ", ".join(f"{value:.2f}" for value in fold["log_ratios"])
+            first_stage = "γ = {:g}, λ = {:g}".format(*fold["first_stage"])
             notes.append(
-                f"Fold {number}: weights {weights}; evidence at similarities 0.025, 0.075, …, 0.975: {ratios}."
+                f"Fold {number}: {first_stage}; true molecule first on inner splits: {found}; weights {weights}; "
+                f"evidence at similarities 0.025, 0.075, …, 0.975: {ratios}."
             )
         return notes
 

@@ -103,9 +103,9 @@ EXPERIMENT = Experiment(
     "formulas of fragments and losses, counted and weighted by square roots of intensities: the formula of the "
     "molecule explains peaks within 10 ppm or 0.002 Da. A fourth part has spectra of [M-H]- ions: the records of each "
     "molecule are merged, molecules that are not candidates are left out, and those that are in no fold are dealt to "
-    "the folds in the order of their InChIKeys. The last two parts are without SPEN. Two more parts learn a second "
-    "stage on inner splits, with reference spectra as evidence, where molecules may be known or new, and with folds "
-    "by scaffolds.",
+    "the folds in the order of their InChIKeys. The last two parts are without SPEN. Three more parts learn a "
+    "second stage on inner splits, with reference spectra as evidence: where molecules may be known or new, with folds "
+    "by scaffolds, and for [M-H]- ions.",
     parts=(
         Part("massbank", "MassBank", run, CONFIG, QUICK, trial=False),
         Part("massbank-evidence", "MassBank, second stage", run_evidence, EVIDENCE_CONFIG, QUICK, trial=False),
@@ -114,6 +114,14 @@ EXPERIMENT = Experiment(
             "MassBank, second stage, folds by scaffolds",
             run_evidence,
             {**EVIDENCE_CONFIG, "scaffolds": True},
+            QUICK,
+            trial=False,
+        ),
+        Part(
+            "massbank-negative-evidence",
+            "MassBank, second stage, negative ions",
+            run_evidence,
+            {**EVIDENCE_CONFIG, "adduct": "[M-H]-"},
             QUICK,
             trial=False,
         ),

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 from psilearn._utils.samples import Index
 from psilearn.chem.metabolites.candidate_features import References
+from psilearn.chem.metabolites.labeled_spectra import Bits
 from psilearn.chem.metabolites.molecule_prior import MoleculePrior
+from psilearn.chem.metabolites.record_evidence import Pairs
 from psilearn.chem.metabolites.second_stage import Candidates, FeatureMaker, SmilesOf
 from psilearn.chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, Query
-from psilearn.chem.metabolites.similarity import Mixture
+from psilearn.chem.metabolites.spectrum_conditions import N_RELATIONS
 from psilearn.experiments.experiment import Array, Config, Log
+from psilearn.experiments.metabolite_record_pairs import ComparedRecords
 from psilearn.experiments.metabolite_references import ReferenceTask
 from psilearn.experiments.metabolite_splits import Split
 from psilearn.experiments.modified_cosine import modified_cosine
-from psilearn.kernels import GaussianTanimoto, Precomputed, Tanimoto
+from psilearn.kernels import Gaussian, Precomputed, Tanimoto
 from psilearn.regression import KernelRidge
 
-PLAIN_KERNELS = ("peaks", "losses")  # without formulas
+PLAIN = "without formulas of fragments"  # the control with fixed parameters
+BLIND = "spectrum-blind"
 N_NEIGHBORS = 10
+MIN_COMPARED = 2048  # candidates of several formulas that are compared with all molecules at once
 MAX_COMPARED = 50  # training spectra that a library search compares, by the mean cosine of peaks and losses
+
+
+class FirstStage(NamedTuple):
+    """The parameters of IOKR: γ of the Gaussian over the mean of the kernels on spectra, and λ."""
+
+    gamma: float
+    alpha: float
 
 
 @dataclass(frozen=True)
@@ -31,6 +45,9 @@ class CachedCandidates(Candidates):
 
     explained: dict[tuple[int, int], Array] = field(default_factory=dict)  # spectrum and row → explained intensity
     number: int = -1  # of the spectrum
+    tanimoto: Array = field(default_factory=lambda: np.empty((0, 0)))  # (c, n)  with the training molecules
+    training: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))  # (n,)  the training spectra
+    records: ComparedRecords | None = None
 
     def explain(self, indices: Index) -> Array:
         """Return how well fragments of some candidates explain the spectrum, of shape (candidates, 2)."""
@@ -41,6 +58,17 @@ class CachedCandidates(Candidates):
                 self.explained[self.number, start + i] = values
         return np.stack([self.explained[self.number, start + i] for i in indices])
 
+    def compare_with(self, references: References, rows: Index) -> Array:
+        """Return the Tanimoto similarity with the molecules of some training spectra, of shape (candidates, rows)."""
+        return self.tanimoto[:, rows]
+
+    def pairs_with(self, references: References, rows: list[int]) -> Pairs:
+        """Return the pairs of records of the query and of training spectra; merged spectra if there are none."""
+        pairs = None if self.records is None else self.records.pairs(self.number, self.training[rows].tolist())
+        if pairs is not None:
+            return pairs
+        return Pairs(self.similarity[None, rows], np.full((1, len(rows)), N_RELATIONS - 1))
+
 
 @dataclass(frozen=True)
 class RankedQuery(Query):
@@ -48,6 +76,21 @@ class RankedQuery(Query):
 
     molecule: int = -1
     controls: dict[str, Array] = field(default_factory=dict)
+    embeddings: dict[FirstStage, Array] = field(default_factory=dict)  # parameters → scores of IOKR
+
+    def choose(self, parameters: FirstStage) -> None:
+        """Use the scores of IOKR with these parameters."""
+        self.features["embedding"] = self.controls["IOKR"] = self.embeddings[parameters]
+
+
+@dataclass(frozen=True)
+class FormulaCandidates:
+    """The candidates of one formula, compared with all n molecules."""
+
+    start: int  # row of the first one in the library
+    bits: Bits  # (c, b)
+    tanimoto: Array  # (c, n)
+    kernel: Array  # (c, n)  output kernel
 
 
 @dataclass(frozen=True)
@@ -56,28 +99,56 @@ class FittedSplit:
 
     split: Split
     number: int
-    weights: dict[str, Array]  # set of kernels → (queries, training spectra), α(x)
+    weights: dict[FirstStage | str, Array]  # parameters, or PLAIN → (queries, training spectra), α(x)
     maker: FeatureMaker
     similarity: Array  # (queries, training spectra)
+    training: Index  # the training spectra
+    asked: Index  # the spectra of the queries
+
+    def weights_of(self, position: int, n_molecules: int) -> Array:
+        """Return the weights α(x) of all molecules for a query, one column per fit, and those without the query."""
+        columns = np.zeros((n_molecules, len(self.weights) + 1))
+        columns[self.split.train, -1] = 1 / len(self.split.train)
+        for number, weights in enumerate(self.weights.values()):
+            columns[self.split.train, number] = weights[position]
+        return columns
 
     def rank(
-        self, task: ReferenceTask, position: int, candidates: Candidates, tanimoto: Array, gamma: float
+        self, task: ReferenceTask, position: int, candidates: CachedCandidates, found: FormulaCandidates, scores: Array
     ) -> RankedQuery:
-        """Return the features of the candidates of a query; ``tanimoto`` compares them with all molecules."""
-        near = tanimoto[:, self.split.train]
-        kernel = np.exp(-2 * gamma * (1 - near))  # GaussianTanimoto
-        scores = {name: kernel @ weights[position] for name, weights in self.weights.items()}
-        distances = -2 * scores["all"]  # squared, up to a constant
-        candidates = replace(candidates, distances=distances, similarity=self.similarity[position])
+        """Return the features of the candidates of a query; ``scores`` are products with :meth:`weights_of`."""
+        near = found.tanimoto[:, self.split.train]
+        named = dict(zip((*self.weights, BLIND), scores.T.copy(), strict=True))
+        embeddings = {name: values for name, values in named.items() if isinstance(name, FirstStage)}
+        candidates = replace(
+            candidates,
+            distances=-2 * next(iter(embeddings.values())),  # squared, up to a constant
+            similarity=self.similarity[position],
+            tanimoto=near,
+            training=self.training,
+            records=task.records,
+        )
         features = self.maker.cheap_features(candidates)
+        features["plain embedding"] = named[PLAIN]
         molecule = int(self.split.molecules[position])
         controls = {
-            "IOKR, without formulas of fragments": scores["plain"],
-            "IOKR": scores["all"],
+            BLIND: named[BLIND],
             **library_search(near, self._library_similarity(task, position)),
+            f"IOKR, {PLAIN}": named[PLAIN],
         }
         is_known = bool(self.split.is_known[position])
-        return RankedQuery(candidates, features, int(task.truth[molecule]), self.number, is_known, molecule, controls)
+        return RankedQuery(
+            replace(candidates, tanimoto=np.empty((0, 0))),
+            features,
+            int(task.truth[molecule]),
+            self.number,
+            is_known,
+            self.maker.pairs(candidates),
+            is_known or not task.has_reference[molecule],
+            molecule,
+            controls,
+            embeddings,
+        )
 
     def _library_similarity(self, task: ReferenceTask, position: int) -> Array:
         """Return the modified cosine with the training spectra of highest similarity, and 0 for the others.
@@ -87,10 +158,9 @@ class FittedSplit:
         similarity = self.similarity[position]
         if not self.split.is_test:
             return similarity
-        query = task.spectra[self.split.query_spectra(task)[position]]
-        train, found = self.split.training_spectra(task), np.zeros(len(similarity))
+        query, found = task.spectra[self.asked[position]], np.zeros(len(similarity))
         for i in np.argsort(-similarity, kind="stable")[:MAX_COMPARED]:
-            found[i] = modified_cosine(query, task.spectra[train[i]])
+            found[i] = modified_cosine(query, task.spectra[self.training[i]])
         return found
 
 
@@ -118,56 +188,66 @@ class RankingPass:
         """Return the queries of each split by its name."""
         fitted = [self._fit(split, number) for number, split in enumerate(splits)]
         queries: dict[str, list[RankedQuery]] = {split.name: [] for split in splits}
-        places: dict[int, list[tuple[int, int]]] = {}  # first candidate → number of a split and position of a query
-        for number, split in enumerate(splits):
-            for position, molecule in enumerate(split.molecules):
-                places.setdefault(self.task.rows[molecule].start, []).append((number, position))
+        places: dict[int, list[tuple[FittedSplit, int]]] = {}  # first candidate → splits and positions of queries
+        rows: dict[int, slice] = {}  # first candidate → all candidates
+        for part in fitted:
+            for position, molecule in enumerate(part.split.molecules):
+                candidates = self.task.rows[molecule]
+                rows[candidates.start] = candidates
+                places.setdefault(candidates.start, []).append((part, position))
         self.log(f"ranking {sum(map(len, places.values()))} queries with {len(places)} formulas")
-        for start, found in places.items():
-            self._rank_formula(start, found, fitted, queries)
+        for found in self._compare([rows[start] for start in sorted(rows)]):
+            self._rank_formula(found, places[found.start], queries)
         return queries
+
+    def _compare(self, formulas: Sequence[slice]) -> Iterator[FormulaCandidates]:
+        """Yield the candidates of each formula; those of several formulas are compared with molecules at once."""
+        sizes = np.array([rows.stop - rows.start for rows in formulas])
+        batch = np.cumsum(sizes) // MIN_COMPARED
+        for number in np.unique(batch):
+            chosen = [rows for rows, place in zip(formulas, batch, strict=True) if place == number]
+            bits = np.concatenate([self.task.library.bits[rows] for rows in chosen])
+            tanimoto = np.asarray(Tanimoto(packed=True)(bits, self.task.bits))
+            kernel = np.exp(-2 * self.config["output_gamma"] * (1 - tanimoto))  # GaussianTanimoto
+            ends = np.cumsum([rows.stop - rows.start for rows in chosen])
+            for rows, end in zip(chosen, ends, strict=True):
+                part = slice(end - (rows.stop - rows.start), end)
+                yield FormulaCandidates(rows.start, bits[part].copy(), tanimoto[part], kernel[part])
 
     def _rank_formula(
         self,
-        start: int,
-        found: list[tuple[int, int]],
-        fitted: list[FittedSplit],
+        found: FormulaCandidates,
+        places: Sequence[tuple[FittedSplit, int]],
         queries: dict[str, list[RankedQuery]],
     ) -> None:
         task = self.task
-        bits = task.candidate_bits(fitted[found[0][0]].split.molecules[found[0][1]])
-        tanimoto = np.asarray(Tanimoto(packed=True)(bits, task.bits))
-        for number, position in found:
-            part = fitted[number]
-            spectrum = int(part.split.query_spectra(task)[position])
+        smiles = SmilesOf(task.library, found.start)
+        weights = [part.weights_of(position, len(task)) for part, position in places]
+        scores = np.split(found.kernel @ np.concatenate(weights, axis=1), len(places), axis=1)
+        for (part, position), values in zip(places, scores, strict=True):
+            spectrum = int(part.asked[position])
             candidates = CachedCandidates(
-                task.spectra[spectrum],
-                bits,
-                np.empty(0),
-                np.empty(0),
-                SmilesOf(task.library, start),
-                self.explained,
-                spectrum,
+                task.spectra[spectrum], found.bits, np.empty(0), np.empty(0), smiles, self.explained, spectrum
             )
-            ranked = part.rank(task, position, candidates, tanimoto, self.config["output_gamma"])
-            queries[part.split.name].append(ranked)
+            queries[part.split.name].append(part.rank(task, position, candidates, found, values))
 
     def _fit(self, split: Split, number: int) -> FittedSplit:
         self.log(f"fitting the split {split.name} of {len(split.train)} molecules")
         task = self.task
         train, asked = split.training_spectra(task), split.query_spectra(task)
         maker = FeatureMaker(References(task.bits[split.train]), MASSBANK_EVIDENCE, self._fit_prior(split))
-        weights = {
-            "all": self._regress(tuple(task.kernels), train, asked),
-            "plain": self._regress(PLAIN_KERNELS, train, asked),
+        parameters = [FirstStage(*pair) for pair in product(self.config["gammas"], self.config["alphas"])]
+        weights: dict[FirstStage | str, Array] = {
+            stage: self._regress("all", stage, train, asked) for stage in parameters
         }
-        return FittedSplit(split, number, weights, maker, task.similarity[np.ix_(asked, train)])
+        weights[PLAIN] = self._regress("plain", FirstStage(*self.config["plain"]), train, asked)
+        similarity = task.similarity[np.ix_(asked, train)]
+        return FittedSplit(split, number, weights, maker, similarity, train, asked)
 
-    def _regress(self, names: Sequence[str], train: Index, asked: Index) -> Array:
+    def _regress(self, kernel: str, stage: FirstStage, train: Index, asked: Index) -> Array:
         """Return the weights α(x) of kernel ridge regression, of shape (queries, training spectra)."""
-        kernels = [Precomputed(self.task.kernels[name]) for name in names]
-        mixture = Mixture("uniform", self.config["gamma"]).combine(kernels, GaussianTanimoto(packed=True))
-        ridge = KernelRidge(mixture, self.config["alpha"]).fit(train)
+        mixture = Gaussian(gamma=stage.gamma, base=Precomputed(self.task.kernels[kernel]))
+        ridge = KernelRidge(mixture, stage.alpha).fit(train)
         return np.asarray(ridge.weights(asked), dtype=np.float32)
 
     def _fit_prior(self, split: Split) -> MoleculePrior:

@@ -1,6 +1,6 @@
 """The data of the experiment on reference spectra: merged spectra, and two separate spectra of some molecules.
 
-Molecules whose [M+H]+ records come from several instruments have a second measurement. One instrument, drawn at random,
+Molecules whose records come from several instruments have a second measurement. One instrument, drawn at random,
 gives the query, and the records of the others give the reference spectrum. As queries of known molecules, they are
 searched for among candidates whose references are in the training set; as queries of new molecules, no spectrum of the
 molecule is there.
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import Bunch
 
 from psilearn._utils.samples import Index
 from psilearn.chem import (
@@ -28,10 +29,13 @@ from psilearn.chem import (
 )
 from psilearn.chem.metabolites.labeled_spectra import Bits
 from psilearn.chem.metabolites.similarity import SpectrumSimilarity
+from psilearn.chem.spectrum_kernels import FEATURES
 from psilearn.experiments.experiment import Array, Context
+from psilearn.experiments.metabolite_record_pairs import ComparedRecords, RecordPairs
+from psilearn.experiments.metabolite_records import load_merged_records
 from psilearn.experiments.metabolite_task import open_library
 
-ADDUCT = "[M+H]+"
+PROTONATED = "[M+H]+"
 NO_SPECTRUM = -1
 
 
@@ -40,7 +44,7 @@ class ReferenceTask:
     """n molecules with merged spectra, numbered from 0; further spectra follow the merged ones."""
 
     spectra: list[Spectrum]
-    kernels: Mapping[str, Array]  # name → matrix over all spectra
+    kernels: Mapping[str, Array]  # means over all kernels ("all") and over those without formulas ("plain")
     bits: Bits  # (n, b)  of the molecules
     fold: Index  # (n,)
     rows: list[slice]  # the candidates of each molecule in the library
@@ -49,6 +53,7 @@ class ReferenceTask:
     query: Index  # (n,)  number of the spectrum of the other instrument
     scaffold: npt.NDArray[np.str_]  # (n,)  Murcko scaffold
     library: CandidateLibrary
+    records: ComparedRecords
 
     def __len__(self) -> int:
         return len(self.bits)
@@ -58,10 +63,10 @@ class ReferenceTask:
         """Whether a molecule has a second measurement."""
         return self.reference != NO_SPECTRUM
 
-    @cached_property
+    @property
     def similarity(self) -> Array:
         """The mean of the kernels on peaks and on neutral losses."""
-        return np.asarray((self.kernels["peaks"] + self.kernels["losses"]) / 2)
+        return self.kernels["plain"]
 
     @property
     def n_candidates(self) -> Index:
@@ -75,23 +80,18 @@ class ReferenceTask:
 
 def load_references(context: Context) -> ReferenceTask:
     """Read spectra and records, and compare all spectra."""
-    data, records = load_metabolites(), load_metabolite_records()
+    adduct = context.config["adduct"]
+    data = load_metabolites() if adduct == PROTONATED else load_merged_records(adduct)
     n = len(data.spectra[: context.config["spectra"]])
-    keys = data.inchikeys[:n]
+    keys, merged = data.inchikeys[:n], data.spectra[:n]
     library = open_library(data.candidates, Fingerprints(tuple(context.config["fingerprints"])), context)
-    found = {spectrum.formula: library.find_formula(spectrum.formula) for spectrum in data.spectra[:n]}
+    found = {spectrum.formula: library.find_formula(spectrum.formula) for spectrum in merged}
     names = {formula: library.get_names(rows) for formula, rows in found.items()}
-    rows = [found[spectrum.formula] for spectrum in data.spectra[:n]]
-    truth = [names[spectrum.formula].index(key) for spectrum, key in zip(data.spectra[:n], keys, strict=True)]
-    spectra, reference, query = [*data.spectra[:n]], np.full(n, NO_SPECTRUM), np.full(n, NO_SPECTRUM)
-    rng = np.random.default_rng(context.seed)
-    by_molecule = _group_records(records.spectra, records.inchikeys)
-    for i, key in enumerate(keys):
-        parts = _split_by_instrument(by_molecule.get(key, []), rng)
-        if parts is not None:
-            reference[i], query[i] = len(spectra), len(spectra) + 1
-            spectra += [_merge(part) for part in parts]
-    context.log(f"kernels of {len(spectra)} spectra")
+    rows = [found[spectrum.formula] for spectrum in merged]
+    truth = [names[spectrum.formula].index(key) for spectrum, key in zip(merged, keys, strict=True)]
+    by_molecule = _group_records(load_metabolite_records(), adduct)
+    spectra, reference, query, records = _add_measurements(merged, [by_molecule.get(key, []) for key in keys], context)
+    context.log(f"kernels of {len(spectra)} spectra and {len(records.records)} records")
     bits = np.stack([library.bits[part.start + index] for part, index in zip(rows, truth, strict=True)])
     return ReferenceTask(
         spectra,
@@ -102,36 +102,54 @@ def load_references(context: Context) -> ReferenceTask:
         np.array(truth),
         reference,
         query,
-        np.array([find_scaffold(spectrum.smiles) for spectrum in data.spectra[:n]]),
+        np.array([find_scaffold(spectrum.smiles) for spectrum in merged]),
         library,
+        records.compare(),
     )
 
 
+def _add_measurements(
+    merged: Sequence[Spectrum], by_molecule: Sequence[Sequence[Spectrum]], context: Context
+) -> tuple[list[Spectrum], Index, Index, RecordPairs]:
+    """Return the merged spectra, followed by two spectra of each molecule with several instruments, and the records.
+
+    The arrays have the numbers of the reference spectra and of the spectra of queries.
+    """
+    n = len(merged)
+    spectra, reference, query = [*merged], np.full(n, NO_SPECTRUM), np.full(n, NO_SPECTRUM)
+    rng, records = np.random.default_rng(context.seed), RecordPairs()
+    for i, found in enumerate(by_molecule):
+        numbers = records.add(i, str(merged[i].formula), found)
+        records.of_spectrum[i] = numbers
+        is_query = _draw_instrument(found, rng)
+        if is_query is not None:
+            reference[i], query[i] = len(spectra), len(spectra) + 1
+            for part in (np.flatnonzero(~is_query), np.flatnonzero(is_query)):
+                records.of_spectrum[len(spectra)] = numbers[part]
+                spectra.append(_merge([found[int(k)] for k in part]))
+    return spectra, reference, query, records
+
+
 def _compare(spectra: list[Spectrum], width: float) -> dict[str, Array]:
-    """Return the matrices of normalized kernels: peaks, losses, and formulas of both."""
+    """Return the means of the matrices of normalized kernels: peaks and losses, and formulas of both, too."""
     matrices = SpectrumSimilarity.of(spectra, width, formulas=True).matrices
-    names = ["peaks", "losses", *(f"formulas {number}" for number in range(1, len(matrices) - 1))]
-    return {name: matrix.astype(np.float32) for name, matrix in zip(names, matrices, strict=True)}
+    plain = matrices[: len(FEATURES)]
+    return {name: np.mean(part, axis=0, dtype=np.float32) for name, part in (("all", matrices), ("plain", plain))}
 
 
-def _group_records(spectra: Sequence[Spectrum], keys: Sequence[str]) -> dict[str, list[Spectrum]]:
+def _group_records(records: Bunch, adduct: str) -> dict[str, list[Spectrum]]:
     groups: dict[str, list[Spectrum]] = {}
-    for spectrum, key in zip(spectra, keys, strict=True):
-        if spectrum.adduct == ADDUCT:
+    for spectrum, key in zip(records.spectra, records.inchikeys, strict=True):
+        if spectrum.adduct == adduct:
             groups.setdefault(str(key), []).append(spectrum)
     return groups
 
 
-def _split_by_instrument(
-    records: Sequence[Spectrum], rng: np.random.Generator
-) -> tuple[list[Spectrum], list[Spectrum]] | None:
-    """Return the records of all instruments but one, and those of this one; None for a single instrument."""
-    instruments = sorted({record.metadata.get("instrument", "") for record in records})
-    if len(instruments) < 2:
-        return None
-    chosen = instruments[rng.integers(len(instruments))]
-    others = [record for record in records if record.metadata.get("instrument", "") != chosen]
-    return others, [record for record in records if record.metadata.get("instrument", "") == chosen]
+def _draw_instrument(records: Sequence[Spectrum], rng: np.random.Generator) -> npt.NDArray[np.bool_] | None:
+    """Return which records are of an instrument that is drawn at random; None for a single instrument."""
+    names = np.array([record.metadata.get("instrument", "") for record in records])
+    instruments = np.unique(names)
+    return None if len(instruments) < 2 else names == instruments[rng.integers(len(instruments))]
 
 
 def _merge(records: Sequence[Spectrum]) -> Spectrum:

@@ -19,6 +19,7 @@ class Split:
     """Training molecules, and queries: new molecules, and known ones whose reference spectrum trains."""
 
     name: str
+    outer: int  # the outer fold
     train: Index  # molecules, the known ones among them
     known: Index  # molecules whose query is the spectrum of another instrument
     new: Index  # molecules without a training spectrum
@@ -57,13 +58,13 @@ def inner_splits(task: ReferenceTask, fold: Index, outer: int) -> Iterator[Split
         following = others[(i + 1) % len(others)]
         train = np.flatnonzero(np.isin(fold, [number for number in others if number != held]))
         known = np.flatnonzero((fold == following) & task.has_reference)
-        yield Split(f"{outer}-{held}", train, known, np.flatnonzero(fold == held))
+        yield Split(f"{outer}-{held}", outer, train, known, np.flatnonzero(fold == held))
 
 
 def new_split(fold: Index, outer: int) -> Split:
     """Return the split in which all molecules of the outer fold are new."""
     train, new = np.flatnonzero(fold != outer), np.flatnonzero(fold == outer)
-    return Split(f"{outer}-{NEW}", train, np.empty(0, dtype=np.intp), new)
+    return Split(f"{outer}-{NEW}", outer, train, np.empty(0, dtype=np.intp), new)
 
 
 def mixed_split(task: ReferenceTask, fold: Index, outer: int) -> Split:
@@ -72,6 +73,7 @@ def mixed_split(task: ReferenceTask, fold: Index, outer: int) -> Split:
     known = np.flatnonzero(is_test & task.has_reference)
     return Split(
         f"{outer}-{MIXED}",
+        outer,
         np.flatnonzero(~is_test | task.has_reference),
         known,
         np.flatnonzero(is_test & ~task.has_reference),

@@ -9,13 +9,17 @@ from scipy.special import softmax
 pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 
-from psilearn.chem import spectrum_kernel
+from psilearn.chem import merge_spectra, spectrum_kernel
 from psilearn.chem.metabolites import MetaboliteIdentifier, rank_spectra, train
 from psilearn.chem.metabolites.candidate_features import explained_intensity
+from psilearn.chem.metabolites.candidate_model import FEATURES
 from psilearn.chem.metabolites.csv_table import to_rows
+from psilearn.chem.metabolites.labeled_spectra import find_labeled
 from psilearn.chem.metabolites.saved_identifier import encode_identifier
-from psilearn.chem.metabolites.second_stage import FEATURES, MAX_FRAGMENTED, Candidates
+from psilearn.chem.metabolites.second_stage import MAX_FRAGMENTED, Candidates
 from psilearn.chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, MASSBANK_WEIGHTS, Fit, Query
+from psilearn.chem.metabolites.second_stage_training import make_references
+from psilearn.chem.metabolites.spectrum_conditions import N_RELATIONS
 from psilearn.io import save_model
 from psilearn.kernels import Tanimoto
 from tests.chem.chemistry import smiles_list, spectra_of
@@ -56,7 +60,7 @@ def test_probabilities_are_a_softmax_of_the_features(identifier, library, spectr
         assert ranking.n_candidates <= MAX_FRAGMENTED
         explained = explained_intensity(ranking.spectrum, library.get_smiles(np.sort(ranking.rows)))
         features["explained"], features["explained_cheaply"] = explained.T
-        scores = sum(stage.weights[name] * values for name, values in features.items())
+        scores = sum(stage.model.weights[name] * values for name, values in features.items())
         expected = 0.7 * softmax(scores) + 0.3 * softmax(0.2 * scores)
         np.testing.assert_allclose(ranking.probabilities[order], expected, atol=1e-8)
 
@@ -66,7 +70,8 @@ def test_rankings_are_in_the_order_of_probabilities(identifier, library, spectra
         assert ranking.probabilities.sum() == pytest.approx(1)
         assert (np.diff(ranking.probabilities) <= 1e-12).all()
         assert (np.diff(ranking.ranks) >= 0).all()
-        assert ranking.in_set.tolist() == sorted(ranking.in_set, reverse=True)  # a prefix of the ranking
+        for is_kind in (ranking.trained_on, ~ranking.trained_on):  # a prefix of the candidates of each kind
+            assert ranking.in_set[is_kind].tolist() == sorted(ranking.in_set[is_kind], reverse=True)
         assert ranking.set_size == ranking.in_set.sum()
         assert (ranking.in_set == (ranking.p_values > 0.1)).all()
 
@@ -99,6 +104,41 @@ def test_evidence_is_learned_from_several_spectra_per_molecule(several, library)
 
 def test_one_spectrum_per_molecule_uses_the_evidence_of_massbank(identifier):
     assert identifier.second_stage_.maker.evidence == MASSBANK_EVIDENCE
+    assert identifier.second_stage_.maker.records is None
+    assert identifier.second_stage_.model.known is None
+
+
+def test_evidence_adds_up_over_the_spectra_of_query_and_candidate(several, library, tmp_path):
+    """A merged query is compared with each reference spectrum by each of its parts, also by a loaded model."""
+    identifier, third = several
+    stage, anchors = identifier.second_stage_, list(identifier.model_.regression_.anchors)
+    identifier.save(tmp_path / "model")
+    fourth = spectra_of([spectrum.smiles for spectrum in third], seed=3)
+    merged = [merge_spectra(pair) for pair in zip(third, fourth, strict=True)][:12]
+    outputs, kernel, n_checked = stage.maker.references.bits, spectrum_kernel(gamma=None), 0
+    for model in (identifier, MetaboliteIdentifier.load(tmp_path / "model")):
+        for query, ranking in zip(merged, rank_spectra(model, merged, library, k=None), strict=True):
+            for row, evidence in zip(ranking.rows, ranking.evidence, strict=True):
+                references = [a for a, o in zip(anchors, outputs, strict=True) if (o == library.bits[row]).all()]
+                if not references:
+                    assert np.isnan(evidence)
+                    continue
+                values = np.asarray(kernel(list(query.parts), references))
+                ratios = stage.maker.records.ratios[N_RELATIONS - 1](values.ravel())  # instruments are not stated
+                assert evidence == pytest.approx(ratios.sum() / np.sqrt(ratios.size))
+                n_checked += values.shape == (2, 2)
+    assert n_checked > 20
+
+
+def test_training_on_merged_spectra_compares_merged_queries(library):
+    chosen = [smiles_list()[i] for i in np.random.default_rng(1).permutation(len(smiles_list()))[:8]]
+    parts = zip(*(spectra_of(chosen, seed=seed) for seed in (0, 1)), strict=True)
+    merged = [merge_spectra(pair) for pair in parts]
+    references = make_references(find_labeled(merged, library)[0])
+    assert references.is_merged
+    candidates = Candidates(merged[0], references.bits[:1], None, np.linspace(0, 1, len(references.bits)), None)
+    pairs = candidates.pairs_with(references, [3, 5])
+    np.testing.assert_array_equal(pairs.similarity, candidates.similarity[None, [3, 5]])
 
 
 def test_candidates_with_references_do_not_change_weights_where_all_molecules_are_new():
@@ -117,9 +157,9 @@ def test_candidates_with_references_do_not_change_weights_where_all_molecules_ar
         features = {name: values[:4] for name, values in query.features.items()}
         shorter.append(replace(query, candidates=replace(query.candidates, bits=np.zeros((4, 1))), features=features))
     fit = Fit(("embedding", "prior"), MASSBANK_WEIGHTS)
-    assert fit.weights(queries) == pytest.approx(fit.weights(shorter))
-    assert {name: fit.weights(queries)[name] for name in MASSBANK_WEIGHTS} == MASSBANK_WEIGHTS
-    assert Fit(fit.names, {}).weights(queries) != pytest.approx(Fit(fit.names, {}).weights(shorter))
+    assert fit.model(queries).weights == pytest.approx(fit.model(shorter).weights)
+    assert {name: fit.model(queries).weights[name] for name in MASSBANK_WEIGHTS} == MASSBANK_WEIGHTS
+    assert Fit(fit.names).model(queries).weights != pytest.approx(Fit(fit.names).model(shorter).weights)
 
 
 def test_the_second_stage_is_saved(identifier, library, spectra, tmp_path):
@@ -153,7 +193,9 @@ def test_the_second_stage_can_be_left_out(library, spectra):
 
 def test_a_damaged_second_stage_is_rejected(identifier, tmp_path):
     notes = encode_identifier(identifier).notes
-    for change, message in (({"outputs": [0, 1, 2]}, "3 references"), ({"prior": [1.0]}, "prior")):
+    sets = {**notes["second_stage"]["sets"], "known_quantiles": [[0.0]]}
+    changes = (({"outputs": [0, 1, 2]}, "3 references"), ({"prior": [1.0]}, "prior"), ({"sets": sets}, "quantiles"))
+    for change, message in changes:
         damaged = {**notes, "second_stage": {**notes["second_stage"], **change}}
         save_model(identifier.model_, tmp_path / message.split()[-1], notes=damaged)
         with pytest.raises(ValueError, match=message):

@@ -14,7 +14,10 @@ from psilearn.chem.molecules.fragmentation import (
     HYDROGEN_COST,
     HYDROGEN_MASS,
     PROTON_MASS,
+    RING_COST,
     Fragments,
+    _Bond,
+    _find_parts,
     explanation_costs,
     fragment_molecule,
 )
@@ -63,6 +66,30 @@ def test_a_ring_opens_at_two_bonds():
     assert found.costs[whole].tolist() == [0.0]
     one_cut = found.costs == 1.5
     assert sorted(np.round(found.masses[one_cut] / unit).astype(int)) == sorted([1, 2, 3, 4] * 5)
+
+
+@pytest.mark.parametrize(
+    "smiles",
+    ["c1ccc2ccccc2c1", "C1CC2CCC1C2", "C1CCC2(C1)CCCC2", "CC1CCC2C1CCC1C2CC=C2CC(O)CCC21C", "c1ccccc1-c1cc[nH]c1"],
+)
+def test_rings_that_share_atoms_are_cut_where_two_bonds_separate_them(smiles):
+    """Fused, bridged and spiro rings, against the connected parts that are left when two bonds of a ring are broken."""
+    molecule = Chem.MolFromSmiles(smiles)
+    bonds = [molecule.GetBondWithIdx(i) for i in range(molecule.GetNumBonds())]
+    cuts = [((bond.GetIdx(),), bond.GetBondTypeAsDouble()) for bond in bonds if not bond.IsInRing()]
+    for ring in molecule.GetRingInfo().BondRings():
+        for pair in itertools.combinations(ring, 2):
+            cuts.append((pair, sum(bonds[i].GetBondTypeAsDouble() for i in pair) / 2 + RING_COST))
+    expected = {(1 << molecule.GetNumAtoms()) - 1: 0.0}
+    for broken, cost in cuts:
+        labels = Chem.rdmolops.GetMolFrags(Chem.FragmentOnBonds(molecule, broken, addDummies=False))
+        assert len(labels) <= 2
+        for part in labels:
+            atoms = sum(1 << atom for atom in part)
+            expected[atoms] = min(cost, expected.get(atoms, np.inf)) if len(labels) == 2 else 0.0
+    described = [_Bond(b.GetBeginAtomIdx(), b.GetEndAtomIdx(), b.GetBondTypeAsDouble(), b.IsInRing()) for b in bonds]
+    rings = [tuple(ring) for ring in molecule.GetRingInfo().BondRings()]
+    assert _find_parts(molecule.GetNumAtoms(), described, rings) == pytest.approx(expected)
 
 
 def test_the_whole_molecule_has_the_mass_of_its_formula():

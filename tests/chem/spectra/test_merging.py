@@ -84,3 +84,14 @@ def test_groups_are_merged_and_cleaned():
     merged = merge_groups([many, alone, many], "name")
     assert [len(item) for item in merged] == [200, 2]
     assert merged[1] is alone
+
+
+def test_merged_spectra_keep_their_parts():
+    low, high, other = (Spectrum([50.0, 60.0 + i], [1.0, 2.0], precursor_mz=80.0, name="a") for i in range(3))
+    merged = merge_spectra([low, high])
+    assert merged.parts == (low, high)
+    assert merge_spectra([merged, other]).parts == (low, high, other)
+    assert merge_spectra([low]).parts == ()
+    assert merge_groups([low, high], "name")[0].parts == (low, high)
+    with pytest.raises(TypeError, match="parts"):
+        Spectrum([50.0], [1.0], parts=[low])

@@ -3,6 +3,8 @@
 - ``embedding``: minus half the squared distance in the output space.
 - ``reference``: 1 if the candidate has reference spectra, that is, training spectra of its fingerprint; else 0.
 - ``evidence``: the log-likelihood ratio of the best similarity with its reference spectra; 0 without them.
+- ``records``: the log-likelihood ratios of all pairs of a spectrum of the query and a reference spectrum, by their
+  instruments and energies (:class:`RecordEvidence`), added up; 0 without reference spectra.
 - ``pull``: the similarity with the best reference spectrum; 0 without them. Training molecules attract predictions the
   more, the more similar the spectra are, and the second stage can subtract it.
 - ``prior``: the score of the molecule without the spectrum (:class:`MoleculePrior`).
@@ -15,7 +17,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn import computing
+from psilearn._utils.samples import Index
 from psilearn.chem.metabolites.labeled_spectra import Bits
+from psilearn.chem.metabolites.record_evidence import Pairs, RecordEvidence
 from psilearn.chem.metabolites.reference_evidence import ReferenceEvidence
+from psilearn.chem.metabolites.spectrum_conditions import Conditions
 from psilearn.chem.molecules.fragmentation import explanation_costs, fragment_molecule
 from psilearn.chem.spectra import Spectrum
 from psilearn.chem.spectrum_kernels import spectrum_kernel
-from psilearn.kernels import Kernel, Tanimoto
+from psilearn.kernels import Kernel
 
 Array = NDArray[np.float64]
 
@@ -38,9 +43,12 @@ MAX_NEIGHBORS = 50  # training spectra among which the largest product is found
 
 @dataclass(frozen=True)
 class References:
-    """The fingerprints of the molecules of n training spectra, by which candidates find their reference spectra."""
+    """The molecules of n training spectra, by whose fingerprints candidates find their reference spectra."""
 
     bits: Bits  # (n, b)
+    conditions: Conditions | None = None  # of the training spectra; None if they are unknown
+    spectra: Sequence[Spectrum] = ()  # the training spectra, for queries of several spectra
+    is_merged: bool = False  # whether they are merged; queries are then compared as a whole, too
 
     def __post_init__(self) -> None:
         rows: dict[bytes, list[int]] = {}
@@ -66,22 +74,37 @@ def spectral_similarity(spectra: Sequence[Spectrum], references: Sequence[Spectr
     return compare(spectrum_kernel(gamma=None), list(spectra), list(references))
 
 
-def reference_features(
-    candidates: Bits, similarity: Array, references: References, evidence: ReferenceEvidence
-) -> dict[str, Array]:
-    """Return the features of reference spectra, given the similarity of the query with all training spectra."""
-    has_reference, best = np.zeros(len(candidates)), np.zeros(len(candidates))
-    for candidate, spectra in references.find(candidates).items():
+def reference_features(n_candidates: int, found: Mapping[int, list[int]], similarity: Array) -> dict[str, Array]:
+    """Return which candidates have reference spectra, and the best similarity, given that with all training spectra."""
+    has_reference, best = np.zeros(n_candidates), np.zeros(n_candidates)
+    for candidate, spectra in found.items():
         has_reference[candidate] = 1
         best[candidate] = similarity[spectra].max()
-    return {"reference": has_reference, "evidence": has_reference * evidence(best), "pull": best}
+    return {"reference": has_reference, "pull": best}
 
 
-def neighbor_features(candidates: Bits, similarity: Array, references: References) -> dict[str, Array]:
-    """Return the similarity of candidates with the molecules of the most similar training spectra."""
+def evidence_features(
+    features: Mapping[str, Array],
+    pairs: Mapping[int, Pairs],
+    evidence: ReferenceEvidence,
+    records: RecordEvidence | None,
+) -> dict[str, Array]:
+    """Return the evidence of the best similarity, and that of all pairs of spectra."""
+    total = np.zeros(len(features["pull"]))
+    if records is not None:
+        for candidate, each in pairs.items():
+            total[candidate] = records(each)
+    return {"evidence": features["reference"] * evidence(features["pull"]), "records": total}
+
+
+def neighbor_features(similarity: Array, compare_with: Callable[[Index], Array]) -> dict[str, Array]:
+    """Return the similarity of candidates with the molecules of the most similar training spectra.
+
+    ``compare_with`` returns the Tanimoto similarity of candidates and the molecules of some training spectra.
+    """
     nearest = np.argsort(-similarity, kind="stable")[:MAX_NEIGHBORS]
     weights = np.maximum(similarity[nearest], 0)
-    tanimoto = compare(Tanimoto(packed=True), candidates, references.bits[nearest])
+    tanimoto = compare_with(nearest)
     products = np.where(tanimoto >= 1, 0.0, tanimoto) * weights  # 1: references of the candidate itself
     total = max(float(weights[:N_NEIGHBORS].sum()), np.finfo(float).tiny)
     return {"neighbors": products[:, :N_NEIGHBORS].sum(axis=1) / total, "neighbor": products.max(axis=1)}

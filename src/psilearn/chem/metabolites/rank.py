@@ -100,10 +100,13 @@ class Ranking:
 
     @property
     def confidence(self) -> float | None:
-        """One minus the p-value of the second molecule; None if the model is not calibrated or it is not listed."""
+        """One minus the largest p-value of the other listed molecules than the first.
+
+        None if the model is not calibrated, or if only one of several candidates is listed.
+        """
         if self.p_values is not None and self.n_candidates == 1:
             return 1.0
-        return None if self.p_values is None or len(self.p_values) < 2 else 1.0 - float(self.p_values[1])
+        return None if self.p_values is None or len(self.p_values) < 2 else 1.0 - float(self.p_values[1:].max())
 
 
 def rank_spectra(
@@ -273,7 +276,7 @@ class Ranker:
         self, spectrum: Spectrum, rows: slice, how: str, reranked: RerankedCandidates, training_bits: set[bytes]
     ) -> Ranking:
         ranked = reranked.ranked
-        shown = slice(None if self.k is None else max(self.k, (ranked.set_size or 0) if self.whole_set else 0))
+        shown = self._select_shown(ranked)
         in_library = ranked.indices[shown] + rows.start
         is_calibrated = ranked.in_set is not None
         return Ranking(
@@ -287,15 +290,21 @@ class Ranker:
             in_set=ranked.in_set[shown] if is_calibrated else np.zeros(len(in_library), dtype=bool),
             trained_on=np.array([self.library.bits[row].tobytes() in training_bits for row in in_library], dtype=bool),
             set_size=ranked.set_size,
-            p_values=p_values(ranked.scores[shown], self._calibration_scores()) if is_calibrated else None,
+            p_values=self._p_values(reranked)[shown] if is_calibrated else None,
             probabilities=None if reranked.probabilities is None else reranked.probabilities[shown],
             evidence=None if reranked.evidence is None else reranked.evidence[shown],
         )
 
-    def _calibration_scores(self) -> NDArray[np.float64]:
-        """Return the conformal scores of the true molecules of the calibration spectra, ascending."""
-        stage = self.second_stage
-        return np.asarray(self.model.calibration_scores_ if stage is None else stage.calibration)
+    def _select_shown(self, ranked: RankedCandidates) -> NDArray[np.bool_]:
+        """Return which molecules are in the ranking: the first k and, if requested, the whole conformal set."""
+        shown = np.arange(len(ranked.indices)) < (np.inf if self.k is None else self.k)
+        return shown | ranked.in_set if self.whole_set and ranked.in_set is not None else shown
+
+    def _p_values(self, reranked: RerankedCandidates) -> NDArray[np.float64]:
+        """Return the conformal p-values of ranked molecules of a calibrated model."""
+        if reranked.p_values is not None:
+            return reranked.p_values
+        return p_values(reranked.ranked.scores, np.asarray(self.model.calibration_scores_))
 
 
 def _check_spectra(spectra: Sequence[Spectrum]) -> Sequence[Spectrum]:

@@ -13,6 +13,7 @@ from psilearn._utils import validation
 Array = NDArray[np.float64]
 
 N_BINS = 20  # of similarities in [0, 1]
+EDGES = np.linspace(0, 1, N_BINS + 1)
 PSEUDO_COUNT = 0.5  # pairs that are added to each bin
 
 
@@ -89,12 +90,15 @@ class ReferenceEvidence:
         >>> bool(evidence([0.9])[0] > 0 > evidence([0.2])[0])
         True
         """
-        edges = np.linspace(0, 1, N_BINS + 1)
-        counts = [_count(values, name, edges) for values, name in ((same, "same"), (other, "other"))]
-        smooth = [count + PSEUDO_COUNT for count in counts]
+        return cls._of_counts(*(_count(values, name) for values, name in ((same, "same"), (other, "other"))))
+
+    @classmethod
+    def _of_counts(cls, same: Array, other: Array) -> ReferenceEvidence:
+        """Learn the ratio from the numbers of pairs in each bin."""
+        smooth = [count + PSEUDO_COUNT for count in (same, other)]
         ratios = np.log(smooth[0] / smooth[0].sum()) - np.log(smooth[1] / smooth[1].sum())
         precision = 1 / (1 / smooth[0] + 1 / smooth[1])  # inverse variance of the logarithm of a ratio of counts
-        centers = (edges[:-1] + edges[1:]) / 2
+        centers = (EDGES[:-1] + EDGES[1:]) / 2
         monotone = IsotonicRegression().fit(centers, ratios, precision).predict(centers)
         return cls(tuple(map(float, centers)), tuple(map(float, np.maximum.accumulate(monotone))))
 
@@ -125,7 +129,7 @@ class ReferenceEvidence:
         return np.asarray(np.interp(values, self.similarities, self.log_ratios))
 
 
-def _count(values: ArrayLike, name: str, edges: Array) -> Array:
+def _count(values: ArrayLike, name: str) -> Array:
     """Return the number of similarities in each bin."""
     numbers = validation.check_array_of_numbers(values, name, ndim=1)
-    return np.histogram(np.clip(numbers, 0, 1), edges)[0].astype(np.float64)
+    return np.histogram(np.clip(numbers, 0, 1), EDGES)[0].astype(np.float64)

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psilearn.chem.metabolites.adaptive_sets import members
 from psilearn.chem.metabolites.candidate_features import spectral_similarity
 from psilearn.chem.metabolites.second_stage import Candidates, Reranked, SecondStage, SmilesOf
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Spectrum
-from psilearn.conformal import threshold
 from psilearn.decoding import RankedCandidates
-from psilearn.decoding.ranked import is_within
 
 Array = NDArray[np.float64]
 
@@ -29,6 +28,7 @@ class RerankedCandidates:
     ranked: RankedCandidates
     probabilities: Array | None = None  # (k,)  None if they are ranked by their distances
     evidence: Array | None = None  # (k,)  log-likelihood ratio of reference spectra; NaN without them
+    p_values: Array | None = None  # (k,)  conformal; None if they follow from the scores of distances, or are unknown
 
 
 @dataclass(frozen=True)
@@ -54,23 +54,19 @@ class Reranker:
                 spectrum, np.asarray(self.library.bits[part]), distances, similar, SmilesOf(self.library, part.start)
             )
             yield order_by_probability(
-                self.stage.rerank(candidates), ranked, distances, self.k, self.ties, self._limit()
+                self.stage.rerank(candidates), ranked, distances, self.k, self.ties, self.coverage
             )
-
-    def _limit(self) -> float | None:
-        """Return the largest level in a set; None if the second stage is not calibrated."""
-        scores = self.stage.calibration
-        return threshold(scores, self.coverage) if len(scores) else None
 
 
 def order_by_probability(
-    reranked: Reranked, ranked: RankedCandidates, distances: Array, k: int | None, ties: str, limit: float | None
+    reranked: Reranked, ranked: RankedCandidates, distances: Array, k: int | None, ties: str, coverage: float
 ) -> RerankedCandidates:
     """Return the k most probable candidates; margins are differences of log-probabilities."""
     log_p = reranked.log_probabilities
     order = np.lexsort((distances, -log_p))
     sorted_p = log_p[order]
-    in_set = None if limit is None else is_within(reranked.levels[order], limit)
+    p_values = None if reranked.p_values is None else reranked.p_values[order]
+    in_set = None if p_values is None else members(p_values, coverage)
     top = slice(0, k)
     margins = np.append(-np.diff(sorted_p), np.inf)
     return RerankedCandidates(
@@ -80,12 +76,13 @@ def order_by_probability(
             distances=distances[order][top],
             margins=np.where(margins < TIE, 0.0, margins)[top],
             positions=_positions(sorted_p, ties)[top],
-            scores=reranked.levels[order][top],
+            scores=np.zeros(len(order))[top] if p_values is None else (1 - p_values)[top],
             in_set=None if in_set is None else in_set[top],
             set_size=None if in_set is None else int(in_set.sum()),
         ),
         np.exp(sorted_p)[top],
         reranked.evidence[order][top],
+        None if p_values is None else p_values[top],
     )
 
 

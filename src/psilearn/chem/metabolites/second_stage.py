@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psilearn._utils.samples import Index
-from psilearn.chem.metabolites.adaptive_sets import ScoreLevels, cumulated_probabilities, group_of
+from psilearn.chem.metabolites.adaptive_sets import AdaptiveSets
 from psilearn.chem.metabolites.candidate_features import (
     References,
+    compare,
+    evidence_features,
     explained_intensity,
     neighbor_features,
     reference_features,
+    spectral_similarity,
 )
+from psilearn.chem.metabolites.candidate_model import FRAGMENT_FEATURES, CandidateModel, score_with
 from psilearn.chem.metabolites.labeled_spectra import Bits
-from psilearn.chem.metabolites.listwise import mixture_log_probabilities
 from psilearn.chem.metabolites.molecule_prior import MoleculePrior
+from psilearn.chem.metabolites.record_evidence import Pairs, RecordEvidence
 from psilearn.chem.metabolites.reference_evidence import ReferenceEvidence
+from psilearn.chem.metabolites.spectrum_conditions import N_RELATIONS, Conditions
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Spectrum
+from psilearn.kernels import Tanimoto
 
 Array = NDArray[np.float64]
 
-REFERENCE_FEATURES = ("reference", "evidence", "pull")
-FRAGMENT_FEATURES = ("explained", "explained_cheaply")
-FEATURES = ("embedding", *REFERENCE_FEATURES, "prior", "neighbors", "neighbor", *FRAGMENT_FEATURES)
 MAX_FRAGMENTED = 10  # candidates that are fragmented: the most probable ones without this feature
 
 
@@ -58,6 +62,23 @@ class Candidates:
         """Return how well fragments of some candidates explain the spectrum, of shape (candidates, 2)."""
         return explained_intensity(self.spectrum, self.get_smiles(indices))
 
+    def compare_with(self, references: References, rows: Index) -> Array:
+        """Return the Tanimoto similarity with the molecules of some training spectra, of shape (candidates, rows)."""
+        return compare(Tanimoto(packed=True), self.bits, references.bits[rows])
+
+    def pairs_with(self, references: References, rows: list[int]) -> Pairs:
+        """Return the pairs of the spectra that the query was merged from, and some of the training spectra."""
+        if references.conditions is None:
+            raise ValueError("references must have conditions; got None.")
+        parts = [] if references.is_merged else [part for part in self.spectrum.parts if part.precursor_mz is not None]
+        similarity = (
+            spectral_similarity(parts, [references.spectra[row] for row in rows])
+            if parts
+            else self.similarity[None, rows]
+        )
+        relation = Conditions.of(parts or [self.spectrum]).relate(references.conditions.take(rows))
+        return Pairs(similarity, relation)
+
 
 @dataclass(frozen=True)
 class FeatureMaker:
@@ -66,24 +87,27 @@ class FeatureMaker:
     references: References
     evidence: ReferenceEvidence
     prior: MoleculePrior
+    records: RecordEvidence | None = None  # None if there are too few pairs of spectra of one molecule
+
+    def pairs(self, candidates: Candidates) -> dict[int, Pairs]:
+        """Return the pairs of spectra of each candidate that has reference spectra."""
+        found = self.references.find(candidates.bits)
+        return {candidate: candidates.pairs_with(self.references, rows) for candidate, rows in found.items()}
 
     def cheap_features(self, candidates: Candidates) -> dict[str, Array]:
-        """Return all features but the fragments."""
+        """Return all features but the evidence and the fragments."""
+        found = self.references.find(candidates.bits)
         return {
             "embedding": -0.5 * candidates.distances,
-            **reference_features(candidates.bits, candidates.similarity, self.references, self.evidence),
+            **reference_features(len(candidates.bits), found, candidates.similarity),
             "prior": self.prior(candidates.bits),
-            **neighbor_features(candidates.bits, candidates.similarity, self.references),
+            **neighbor_features(candidates.similarity, partial(candidates.compare_with, self.references)),
         }
 
-
-def score_with(weights: Mapping[str, float], features: Mapping[str, Array]) -> Array:
-    """Return the sum of features times their weights; features without a weight count 0."""
-    total = np.zeros(len(features["embedding"]))
-    for name, weight in weights.items():
-        if name in features:
-            total += weight * features[name]
-    return total
+    def evidence_of(self, candidates: Candidates, features: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the features of evidence."""
+        pairs = {} if self.records is None else self.pairs(candidates)
+        return evidence_features(features, pairs, self.evidence, self.records)
 
 
 def fragment_features(scores: Array, candidates: Candidates) -> dict[str, Array]:
@@ -101,54 +125,75 @@ class Reranked:
 
     log_probabilities: Array  # (c,)
     evidence: Array  # (c,)  log-likelihood ratio of reference spectra; NaN without them
-    levels: Array  # (c,)  the conformal scores
+    p_values: Array | None  # (c,)  conformal; None if the second stage is not calibrated
 
 
 @dataclass(frozen=True)
 class SecondStage:
-    """A conditional logit on features of candidates, with calibrated sets."""
+    """A model of the probabilities of candidates from their features, with calibrated sets."""
 
     maker: FeatureMaker
-    weights: Mapping[str, float]
-    levels: ScoreLevels
-    calibration: Array = field(default_factory=lambda: np.empty(0))  # ascending levels of true molecules
+    model: CandidateModel
+    sets: AdaptiveSets
 
     def rerank(self, candidates: Candidates) -> Reranked:
         """Return the probabilities of the candidates of a spectrum."""
         features = self.maker.cheap_features(candidates)
-        if any(name in self.weights for name in FRAGMENT_FEATURES):
-            features |= fragment_features(score_with(self.weights, features), candidates)
-        scores = score_with(self.weights, features)
-        log_p = mixture_log_probabilities(scores, np.array([len(scores)]))
+        features |= self.maker.evidence_of(candidates, features)
+        if any(name in self.model.weights for name in FRAGMENT_FEATURES):
+            features |= fragment_features(score_with(self.model.weights, features), candidates)
+        log_p = self.model.log_probabilities(features)
         has_reference = features["reference"] > 0
-        group = group_of(len(scores), bool(has_reference.any()))
+        evidence = features["evidence" if self.maker.records is None else "records"]
         return Reranked(
             log_p,
-            np.where(has_reference, features["evidence"], np.nan),
-            self.levels.level(cumulated_probabilities(log_p), group),
+            np.where(has_reference, evidence, np.nan),
+            self.sets.p_values(log_p, has_reference) if self.sets.is_calibrated else None,
         )
 
     def to_notes(self, outputs: Index) -> dict[str, Any]:
         """Return the second stage as JSON data; ``outputs`` numbers the fingerprint of each training spectrum."""
+        references, records = self.maker.references, self.maker.records
         return {
-            "weights": dict(self.weights),
+            **self.model.to_notes(),
             "prior": self.maker.prior.weights.tolist(),
-            "similarities": list(self.maker.evidence.similarities),
-            "log_ratios": list(self.maker.evidence.log_ratios),
-            "quantiles": [part.tolist() for part in self.levels.quantiles],
-            "calibration": self.calibration.tolist(),
+            "evidence": _encode_ratio(self.maker.evidence),
+            "records": None if records is None else [_encode_ratio(ratio) for ratio in records.ratios],
+            "conditions": None if references.conditions is None else references.conditions.to_notes(),
+            "is_merged": references.is_merged,
+            "sets": self.sets.to_notes(),
             "outputs": outputs.tolist(),
         }
 
     @classmethod
-    def from_notes(cls, notes: Mapping[str, Any], outputs: Bits) -> SecondStage:
-        """Return the second stage of JSON data; ``outputs`` are the different fingerprints of the training."""
+    def from_notes(cls, notes: Mapping[str, Any], outputs: Bits, spectra: Sequence[Spectrum]) -> SecondStage:
+        """Return the second stage of JSON data.
+
+        ``outputs`` are the different fingerprints of the training, and ``spectra`` are the training spectra.
+        """
         numbers = np.asarray(notes["outputs"], dtype=np.intp)
         prior = np.asarray(notes["prior"], dtype=np.float64)
         if prior.shape != (8 * outputs.shape[1],):
             raise ValueError(f"its prior has shape {prior.shape}, unlike its fingerprints")
-        evidence = ReferenceEvidence(tuple(notes["similarities"]), tuple(notes["log_ratios"]))
-        maker = FeatureMaker(References(outputs[numbers]), evidence, MoleculePrior(prior))
-        weights = {name: float(notes["weights"][name]) for name in FEATURES if name in notes["weights"]}
-        quantiles = tuple(np.asarray(part, dtype=np.float64) for part in notes["quantiles"])
-        return cls(maker, weights, ScoreLevels(quantiles), np.asarray(notes["calibration"], dtype=np.float64))
+        conditions = None if notes["conditions"] is None else Conditions.from_notes(notes["conditions"])
+        if len(numbers) != len(spectra) or len(spectra if conditions is None else conditions) != len(spectra):
+            raise ValueError(f"its second stage has {len(numbers)} references for {len(spectra)} spectra")
+        references = References(outputs[numbers], conditions, spectra, bool(notes["is_merged"]))
+        maker = FeatureMaker(
+            references, _decode_ratio(notes["evidence"]), MoleculePrior(prior), _decode_records(notes["records"])
+        )
+        return cls(maker, CandidateModel.from_notes(notes), AdaptiveSets.from_notes(notes["sets"]))
+
+
+def _encode_ratio(ratio: ReferenceEvidence) -> dict[str, list[float]]:
+    return {"similarities": list(ratio.similarities), "log_ratios": list(ratio.log_ratios)}
+
+
+def _decode_ratio(notes: Mapping[str, Any]) -> ReferenceEvidence:
+    return ReferenceEvidence(tuple(notes["similarities"]), tuple(notes["log_ratios"]))
+
+
+def _decode_records(notes: Any) -> RecordEvidence | None:
+    if notes is not None and len(notes) != N_RELATIONS:
+        raise ValueError(f"its evidence of spectra has {len(notes)} relations instead of {N_RELATIONS}")
+    return None if notes is None else RecordEvidence(tuple(_decode_ratio(part) for part in notes))

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psilearn.chem.metabolites.adaptive_sets import ScoreLevels, cumulated_probabilities, group_of
-from psilearn.chem.metabolites.listwise import FLAT_SHARE, Lists, fit_logit, mixture_log_probabilities
-from psilearn.chem.metabolites.reference_evidence import ReferenceEvidence
-from psilearn.chem.metabolites.second_stage import (
+from psilearn.chem.metabolites.adaptive_sets import TrueMolecules
+from psilearn.chem.metabolites.candidate_features import evidence_features
+from psilearn.chem.metabolites.candidate_model import (
+    FEATURES,
     FRAGMENT_FEATURES,
-    Candidates,
-    fragment_features,
+    NEW_FEATURES,
+    CandidateModel,
     score_with,
 )
+from psilearn.chem.metabolites.known_molecules import KnownMolecules, known_inputs
+from psilearn.chem.metabolites.listwise import FLAT_SHARE, Lists, fit_logit
+from psilearn.chem.metabolites.record_evidence import Pairs, RecordEvidence
+from psilearn.chem.metabolites.reference_evidence import ReferenceEvidence
+from psilearn.chem.metabolites.second_stage import Candidates, fragment_features
 
 Array = NDArray[np.float64]
 
@@ -26,6 +31,7 @@ MASSBANK_EVIDENCE = ReferenceEvidence(  # 1079 molecules measured on two instrum
     (0.125, 0.175, 0.225, 0.325, 0.375, 0.425, 0.475, 0.525, 0.575, 0.625, 0.675, 0.725),
     (-2.76, -2.57, -1.69, -1.69, -1.54, -0.99, -0.04, 0.4, 0.93, 0.93, 1.23, 1.37),
 )
+SEPARATE, ONE_LOGIT = "known molecules apart", "one logit for known and new"
 MASSBANK_WEIGHTS = {"reference": 7.24, "evidence": 2.53, "pull": -10.58}
 
 
@@ -38,15 +44,27 @@ class Query:
     truth: int
     split: int
     is_known: bool  # whether the molecule has reference spectra
+    pairs: Mapping[int, Pairs] = field(default_factory=dict)  # of the candidates with reference spectra
+    is_single: bool = True  # whether its spectrum is like those of known molecules, which it is then compared with
+
+    @property
+    def has_reference(self) -> NDArray[np.bool_]:
+        """Which candidates have reference spectra."""
+        return np.asarray(self.features["reference"] > 0)
 
 
-def learn_evidence(queries: Sequence[Query]) -> tuple[ReferenceEvidence, Mapping[str, float]]:
-    """Return the evidence and the weights of its features that are known, and set the feature of all queries."""
+def learn_evidence(queries: Sequence[Query], records: RecordEvidence) -> tuple[ReferenceEvidence, bool]:
+    """Return the evidence of the best similarity, and whether it was learned; set the features of all queries."""
     learned = fit_evidence(queries)
     evidence = MASSBANK_EVIDENCE if learned is None else learned
+    set_evidence(queries, evidence, None if learned is None else records)
+    return evidence, learned is not None
+
+
+def set_evidence(queries: Sequence[Query], evidence: ReferenceEvidence, records: RecordEvidence | None) -> None:
+    """Set the features of evidence of all queries."""
     for query in queries:
-        query.features["evidence"] = query.features["reference"] * evidence(query.features["pull"])
-    return evidence, MASSBANK_WEIGHTS if learned is None else {}
+        query.features.update(evidence_features(query.features, query.pairs, evidence, records))
 
 
 def fit_evidence(queries: Sequence[Query]) -> ReferenceEvidence | None:
@@ -64,16 +82,30 @@ def fit_evidence(queries: Sequence[Query]) -> ReferenceEvidence | None:
 
 @dataclass(frozen=True)
 class Fit:
-    """The weights of features that are fitted to queries, and those that are known.
+    """A fit of a model to queries: one logit over all candidates, or one over new ones with a model of known ones.
 
-    Where weights of reference spectra are known because all queries are of new molecules, candidates with reference
+    Where the weights of reference spectra are given because all queries are of new molecules, candidates with reference
     spectra are left out of the fit: they are never the truth there, which the other weights must not learn.
     """
 
     names: tuple[str, ...]
-    known: Mapping[str, float]
+    given: Mapping[str, float] = field(default_factory=dict)  # weights that are not fitted
+    is_separate: bool = False  # whether known molecules have a model, and the logit is over new ones
 
-    def weights(self, queries: Sequence[Query]) -> dict[str, float]:
+    def model(self, queries: Sequence[Query]) -> CandidateModel:
+        """Fit the model."""
+        if not self.is_separate:
+            return CandidateModel(self._weights(queries))
+        weights = self._weights([query for query in queries if not query.has_reference[query.truth]])
+        inputs, is_true = [], []
+        for query in queries:
+            known = query.has_reference
+            if query.is_single and known.any() and not known.all():
+                inputs.append(known_inputs(query.features, score_with(weights, query.features), known))
+                is_true.append(np.flatnonzero(known) == query.truth)
+        return CandidateModel(weights, KnownMolecules.fit(np.concatenate(inputs), np.concatenate(is_true)))
+
+    def _weights(self, queries: Sequence[Query]) -> dict[str, float]:
         """Return the weight of each feature."""
         kept = [self._keep(query) for query in queries]
         columns = [
@@ -85,21 +117,51 @@ class Fit:
         means, scales = np.mean(columns, axis=1), np.maximum(np.std(columns, axis=1), 1e-12)
         standard = np.stack([(c - m) / s for c, m, s in zip(columns, means, scales, strict=True)], axis=1)
         fitted = fit_logit(Lists(standard, sizes, truth), RIDGE, FLAT_SHARE) / scales
-        return {**self.known, **dict(zip(self.names, map(float, fitted), strict=True))}
+        return {**self.given, **dict(zip(self.names, map(float, fitted), strict=True))}
 
     def _keep(self, query: Query) -> NDArray[np.bool_]:
         """Return the candidates to which weights are fitted, the true one among them."""
-        if not self.known:
-            return np.ones(len(query.candidates.bits), dtype=bool)
-        kept: NDArray[np.bool_] = query.features["reference"] == 0
+        kept = ~query.has_reference if self.given or self.is_separate else np.ones(len(query.has_reference), dtype=bool)
         kept[query.truth] = True
         return kept
 
 
-def add_fragments(queries: Sequence[Query], fit: Fit) -> None:
-    """Add the explained intensity to the features of queries, by the order without this feature."""
+def list_fits(is_learned: bool) -> dict[str, Fit]:
+    """Return the fits that are compared: with a model of known molecules, and one logit for all candidates.
+
+    Without queries of known molecules, the weights of reference spectra are those of MassBank.
+    """
+    if not is_learned:
+        return {ONE_LOGIT: Fit(NEW_FEATURES, MASSBANK_WEIGHTS)}
+    return {SEPARATE: Fit(NEW_FEATURES, is_separate=True), ONE_LOGIT: Fit(FEATURES)}
+
+
+@dataclass(frozen=True)
+class CrossFitted:
+    """A fit, and what it gives for queries of splits that it was not fitted to."""
+
+    fit: Fit
+    log_p: list[Array]  # log-probabilities of the candidates of each query
+    found: float  # share of the queries whose truth is first
+
+
+def choose_fit(queries: Sequence[Query], fits: Mapping[str, Fit]) -> tuple[CrossFitted, dict[str, float]]:
+    """Return the fit that puts most of the true molecules first, and how many each one puts first."""
+    results = {}
+    for name, fit in fits.items():
+        log_p = cross_fit(queries, fit)
+        found = float(np.mean([hit(scores, query.truth) for query, scores in zip(queries, log_p, strict=True)]))
+        results[name] = CrossFitted(fit, log_p, found)
+    best = max(results.values(), key=lambda result: result.found)
+    return best, {name: result.found for name, result in results.items()}
+
+
+def add_fragments(queries: Sequence[Query], fit: Fit) -> Mapping[str, float]:
+    """Add the explained intensity to the features of queries; return the weights of the order without this feature."""
     cheap = replace(fit, names=tuple(name for name in fit.names if name not in FRAGMENT_FEATURES))
-    add_fragments_with(cheap.weights(queries), queries)
+    weights = cheap.model(queries).weights
+    add_fragments_with(weights, queries)
+    return weights
 
 
 def add_fragments_with(cheap: Mapping[str, float], queries: Sequence[Query]) -> None:
@@ -109,20 +171,18 @@ def add_fragments_with(cheap: Mapping[str, float], queries: Sequence[Query]) -> 
 
 
 def cross_fit(queries: Sequence[Query], fit: Fit) -> list[Array]:
-    """Return the log-probabilities of the candidates of each query, with weights from the other splits."""
-    weights = {
-        split: fit.weights([query for query in queries if query.split != split])
+    """Return the log-probabilities of the candidates of each query, with a model of the other splits."""
+    models = {
+        split: fit.model([query for query in queries if query.split != split])
         for split in {query.split for query in queries}
     }
-    scores = (score_with(weights[query.split], query.features) for query in queries)
-    return [mixture_log_probabilities(score, np.array([len(score)])) for score in scores]
+    return [models[query.split].log_probabilities(query.features) for query in queries]
 
 
-def fit_levels(queries: Sequence[Query], log_p: Sequence[Array]) -> ScoreLevels:
-    """Learn the distribution of the conformal scores of true molecules in each group."""
-    scores = [cumulated_probabilities(p)[query.truth] for query, p in zip(queries, log_p, strict=True)]
-    groups = [group_of(len(p), bool(q.features["reference"].any())) for q, p in zip(queries, log_p, strict=True)]
-    return ScoreLevels.fit(np.array(scores), np.array(groups))
+def true_molecules(queries: Sequence[Query], log_p: Sequence[Array]) -> TrueMolecules:
+    """Return the conformal scores, groups and kinds of the true molecules."""
+    is_known = [query.features["reference"] > 0 for query in queries]
+    return TrueMolecules.of(list(log_p), is_known, [query.truth for query in queries])
 
 
 def hit(scores: Array, truth: int) -> float:

@@ -16,26 +16,23 @@ from numpy.typing import NDArray
 
 from psilearn import IOKR, OEL
 from psilearn._utils.samples import Index
+from psilearn.chem.metabolites.adaptive_sets import AdaptiveSets, TrueMolecules
 from psilearn.chem.metabolites.candidate_features import References, spectral_similarity
 from psilearn.chem.metabolites.labeled_spectra import LabeledSpectra
 from psilearn.chem.metabolites.molecule_prior import MoleculePrior
-from psilearn.chem.metabolites.second_stage import (
-    FEATURES,
-    Candidates,
-    FeatureMaker,
-    SecondStage,
-    SmilesOf,
-)
+from psilearn.chem.metabolites.record_evidence import FormulaRecords, RecordEvidence, fit_record_evidence
+from psilearn.chem.metabolites.second_stage import Candidates, FeatureMaker, SecondStage, SmilesOf
 from psilearn.chem.metabolites.second_stage_fit import (
     MASSBANK_EVIDENCE,
-    Fit,
     Query,
     add_fragments,
-    cross_fit,
-    fit_levels,
+    choose_fit,
     hit,
     learn_evidence,
+    list_fits,
+    true_molecules,
 )
+from psilearn.chem.metabolites.spectrum_conditions import Conditions
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Spectrum
 from psilearn.decoding import PerExampleCandidates
@@ -66,7 +63,7 @@ class OutOfFold:
         train = np.setdiff1d(train, known)
         model = self.fit_model(train)
         maker = FeatureMaker(
-            References(self.labeled.bits[train]),
+            make_references(self.labeled.take(train)),
             MASSBANK_EVIDENCE,
             fit_prior(self.labeled.take(train), self.groups[train], self.seed),
         )
@@ -79,7 +76,8 @@ class OutOfFold:
                 distances[ranked.indices] = ranked.distances
                 candidates = self._as_candidates(int(row), distances, train)
                 features = maker.cheap_features(candidates)
-                yield Query(candidates, features, int(self.labeled.truth[row]), number, is_known)
+                pairs = maker.pairs(candidates)
+                yield Query(candidates, features, int(self.labeled.truth[row]), number, is_known, pairs)
 
     def _known_queries(self, number: int) -> Index:
         """Return one spectrum of each molecule with several spectra in the next split."""
@@ -111,16 +109,41 @@ def calibrate(
     anchors: Sequence[Spectrum],
     library: CandidateLibrary,
 ) -> SecondStage:
-    """Return the second stage with the levels of the true molecules of spectra that the fit has not used."""
+    """Return the second stage with new molecules calibrated by spectra that the fit has not used.
+
+    Their molecules are new to the model. Known molecules stay calibrated by out-of-fold spectra.
+    """
     similarity = spectral_similarity(chosen.spectra, anchors)
-    levels = []
+    log_p, is_known = [], []
     for i, ranked in enumerate(model.rank_candidates(chosen.spectra, PerExampleCandidates(chosen.sets))):
         distances = np.empty(ranked.n_candidates)
         distances[ranked.indices] = ranked.distances
         smiles = smiles_of_candidates(chosen.spectra[i], library)
         candidates = Candidates(chosen.spectra[i], chosen.sets[i], distances, similarity[i], smiles)
-        levels.append(stage.rerank(candidates).levels[chosen.truth[i]])
-    return replace(stage, calibration=np.sort(levels))
+        reranked = stage.rerank(candidates)
+        log_p.append(reranked.log_probabilities)
+        is_known.append(np.isfinite(reranked.evidence))
+    truth = TrueMolecules.of(log_p, is_known, chosen.truth.tolist())
+    return replace(stage, sets=stage.sets.recalibrate(truth))
+
+
+def make_references(labeled: LabeledSpectra) -> References:
+    """Return the training spectra as references of candidates."""
+    spectra = labeled.spectra
+    is_merged = any(spectrum.parts for spectrum in spectra)
+    return References(labeled.bits, Conditions.of(spectra), spectra, is_merged)
+
+
+def fit_records(labeled: LabeledSpectra, similarity: Array, groups: Index) -> RecordEvidence:
+    """Learn the evidence of pairs of training spectra with the same formula."""
+    conditions = Conditions.of(labeled.spectra)
+    rows: dict[str, list[int]] = {}
+    for i, spectrum in enumerate(labeled.spectra):
+        rows.setdefault(spectrum.formula or "", []).append(i)
+    parts = (np.array(part) for part in rows.values())
+    return fit_record_evidence(
+        FormulaRecords(groups[part], similarity[np.ix_(part, part)], conditions.take(part)) for part in parts
+    )
 
 
 def fit_prior(labeled: LabeledSpectra, groups: Index, seed: int) -> MoleculePrior:
@@ -133,15 +156,18 @@ def fit_second_stage(out_of_fold: OutOfFold, report: Callable[[str], object]) ->
     """Return the second stage, or None if it does not find more true molecules out of fold than distances do."""
     queries = out_of_fold.queries()
     report(f"second stage on {len(queries)} out-of-fold rankings")
-    evidence, known = learn_evidence(queries)
-    fit = Fit(tuple(name for name in FEATURES if name not in known), known)
-    add_fragments(queries, fit)
-    log_p = cross_fit(queries, fit)
-    found = np.mean([hit(scores, query.truth) for query, scores in zip(queries, log_p, strict=True)])
+    records = fit_records(out_of_fold.labeled, out_of_fold.similarity, out_of_fold.groups)
+    evidence, is_learned = learn_evidence(queries, records)
+    fits = list_fits(is_learned)
+    add_fragments(queries, next(iter(fits.values())))
+    best, found = choose_fit(queries, fits)
     nearest = np.mean([hit(query.features["embedding"], query.truth) for query in queries])
-    report(f"true molecule first, out of fold: {found:.1%} with the second stage, {nearest:.1%} without")
-    if found <= nearest:
+    shares = ", ".join(f"{share:.1%} with {name}" for name, share in found.items())
+    report(f"true molecule first, out of fold: {shares}; {nearest:.1%} by distances")
+    if best.found <= nearest:
         return None
     labeled, groups, seed = out_of_fold.labeled, out_of_fold.groups, out_of_fold.seed
-    maker = FeatureMaker(References(labeled.bits), evidence, fit_prior(labeled, groups, seed))
-    return SecondStage(maker, fit.weights(queries), fit_levels(queries, log_p))
+    prior = fit_prior(labeled, groups, seed)
+    maker = FeatureMaker(make_references(labeled), evidence, prior, records if is_learned else None)
+    sets = AdaptiveSets.fit(true_molecules(queries, best.log_p))
+    return SecondStage(maker, best.fit.model(queries), replace(sets, new=np.empty(0)))  # spectra held back calibrate it

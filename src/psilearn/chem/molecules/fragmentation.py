@@ -7,7 +7,9 @@ fragment is the sum over its cuts. A fragment may also lose or gain hydrogen.
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Iterator
+from itertools import accumulate, chain, pairwise
+from operator import or_
 from typing import NamedTuple
 
 import numpy as np
@@ -53,20 +55,18 @@ def fragment_molecule(smiles: str) -> Fragments:
     if molecule is None or not 0 < molecule.GetNumAtoms() <= MAX_ATOMS:
         return Fragments(np.empty(0), np.empty(0))
     table = Chem.GetPeriodicTable()
+    atoms = map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))  # faster than GetAtoms
     masses = np.array(
-        [
-            table.GetMostCommonIsotopeMass(atom.GetAtomicNum()) + HYDROGEN_MASS * atom.GetTotalNumHs()
-            for atom in molecule.GetAtoms()
-        ]
+        [table.GetMostCommonIsotopeMass(atom.GetAtomicNum()) + HYDROGEN_MASS * atom.GetTotalNumHs() for atom in atoms]
     )
     bonds = [
         _Bond(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), bond.GetBondTypeAsDouble(), bond.IsInRing())
-        for bond in molecule.GetBonds()
+        for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))
     ]
     rings = [tuple(ring) for ring in molecule.GetRingInfo().BondRings()]
     parts, costs = _intersect(_find_parts(len(masses), bonds, rings))
     members = np.unpackbits(parts.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")[:, : len(masses)]
-    fragment_masses = members @ masses
+    fragment_masses = members.astype(np.float64) @ masses
     order = np.argsort(fragment_masses, kind="stable")
     return Fragments(fragment_masses[order], costs[order])
 
@@ -77,27 +77,72 @@ def _find_parts(n_atoms: int, bonds: list[_Bond], rings: list[tuple[int, ...]]) 
     for bond in bonds:
         neighbors[bond.first] |= 1 << bond.second
         neighbors[bond.second] |= 1 << bond.first
-    cuts = [([bond], bond.order) for bond in bonds if not bond.in_ring and bond.order < TRIPLE]
-    for ring in rings:
-        for i, j in combinations(ring, 2):
-            cuts.append(([bonds[i], bonds[j]], (bonds[i].order + bonds[j].order) / 2 + RING_COST))
     whole = (1 << n_atoms) - 1
     parts = {whole: 0.0}
-    for broken, cost in cuts:
-        part = _grow(neighbors, broken)
-        for atoms in (part, whole & ~part) if part != whole else ():
+    cuts = chain(_cut_bonds(neighbors, bonds), *(_cut_ring(neighbors, [bonds[i] for i in ring]) for ring in rings))
+    for part, cost in cuts:
+        for atoms in (part, whole & ~part):
             parts[atoms] = min(cost, parts.get(atoms, np.inf))
     return parts
 
 
-def _grow(neighbors: list[int], broken: list[_Bond]) -> int:
-    """Return the atoms that are connected with the first one when bonds are broken."""
-    reduced = dict.fromkeys(atom for bond in broken for atom in bond[:2])
-    links = {atom: neighbors[atom] for atom in reduced}
-    for bond in broken:
+def _cut_bonds(neighbors: list[int], bonds: list[_Bond]) -> Iterator[tuple[int, float]]:
+    """Yield one side of each bond outside of rings, and the cost: the subtree below it in a spanning tree."""
+    parents, order = _span(neighbors)
+    below = [1 << atom for atom in range(len(neighbors))]
+    for atom in reversed(order):
+        if parents[atom] >= 0:
+            below[parents[atom]] |= below[atom]
+    for bond in bonds:
+        if not bond.in_ring and bond.order < TRIPLE:
+            yield below[bond.second if parents[bond.second] == bond.first else bond.first], bond.order
+
+
+def _span(neighbors: list[int]) -> tuple[list[int], list[int]]:
+    """Return the parent of each atom in spanning trees, −1 for roots, and all atoms with parents before children."""
+    parents, order, remaining = [-1] * len(neighbors), [], (1 << len(neighbors)) - 1
+    while remaining:
+        root = (remaining & -remaining).bit_length() - 1
+        stack = [root]
+        remaining &= ~(1 << root)
+        while stack:
+            atom = stack.pop()
+            order.append(atom)
+            new = neighbors[atom] & remaining
+            remaining &= ~new
+            while new:
+                lowest = new & -new
+                child = lowest.bit_length() - 1
+                parents[child] = atom
+                stack.append(child)
+                new ^= lowest
+    return parents, order
+
+
+def _cut_ring(neighbors: list[int], ring: list[_Bond]) -> Iterator[tuple[int, float]]:
+    """Yield one side of each pair of bonds of a ring that separates its atoms, and the cost.
+
+    ``ring`` has the bonds in their order around the ring.
+    """
+    atoms = [next(iter({a.first, a.second} & {b.first, b.second})) for a, b in pairwise([*ring, ring[0]])]
+    links = {atom: neighbors[atom] for atom in atoms}
+    for bond in ring:
         links[bond.first] &= ~(1 << bond.second)
         links[bond.second] &= ~(1 << bond.first)
-    reached = frontier = 1
+    groups = [_grow(neighbors, links, atom) for atom in atoms]  # what remains at each atom without the ring
+    before = [0, *accumulate(groups, or_)]
+    after = [*reversed([*accumulate(reversed(groups), or_)]), 0]
+    for i, first in enumerate(ring):
+        side = 0
+        for j in range(i + 1, len(ring)):
+            side |= groups[j - 1]
+            if not side & (before[i] | after[j]):  # else another ring connects both sides
+                yield side, (first.order + ring[j].order) / 2 + RING_COST
+
+
+def _grow(neighbors: list[int], links: dict[int, int], atom: int) -> int:
+    """Return the atoms that are connected with an atom; ``links`` has the neighbors of atoms that lost a bond."""
+    reached = frontier = 1 << atom
     while frontier:
         lowest = frontier & -frontier
         atom = lowest.bit_length() - 1
@@ -114,10 +159,11 @@ def _intersect(parts: dict[int, float]) -> tuple[NDArray[np.uint64], Array]:
     atoms, costs = atoms[cheapest], costs[cheapest]
     i, j = np.triu_indices(len(atoms))
     both, sums = atoms[i] & atoms[j], costs[i] + np.where(i == j, 0.0, costs[j])
-    order = np.lexsort((sums, both))
+    order = np.argsort(both)
     both, sums = both[order], sums[order]
-    first = np.flatnonzero((both > 0) & np.append(True, both[1:] != both[:-1]))
-    return both[first], sums[first]
+    first = np.flatnonzero(np.append(True, both[1:] != both[:-1]))
+    different, smallest = both[first], np.minimum.reduceat(sums, first)
+    return different[different > 0], smallest[different > 0]
 
 
 def explanation_costs(mz: Array, fragments: Fragments, *, negative: bool, ppm: float = 10.0) -> Array:
@@ -130,12 +176,15 @@ def explanation_costs(mz: Array, fragments: Fragments, *, negative: bool, ppm: f
         return best
     neutral = mz + PROTON_MASS if negative else mz - PROTON_MASS
     tolerance = np.maximum(1e-6 * ppm * mz, 0.002)
+    costs = np.append(fragments.costs, np.inf)  # a range may end behind the last fragment
     for n_hydrogens in range(-MAX_HYDROGENS, MAX_HYDROGENS + 1):
         target = neutral - n_hydrogens * HYDROGEN_MASS
         first = np.searchsorted(fragments.masses, target - tolerance)
         last = np.searchsorted(fragments.masses, target + tolerance, side="right")
         extra = HYDROGEN_COST * abs(n_hydrogens)
-        for peak in np.flatnonzero(last > first):
-            cost = fragments.costs[first[peak] : last[peak]].min() + extra
-            best[peak] = min(best[peak], cost)
+        peaks = np.flatnonzero(last > first)
+        if len(peaks):
+            ranges = np.stack([first[peaks], last[peaks]], axis=1).ravel()
+            found = np.minimum.reduceat(costs, ranges)[::2] + extra  # every other range is between two peaks
+            best[peaks] = np.minimum(best[peaks], found)
     return best

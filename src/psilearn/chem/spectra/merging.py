@@ -32,7 +32,7 @@ def merge_spectra(spectra: Sequence[Spectrum], *, tolerance: float = 0.005) -> S
     Returns
     -------
     Spectrum
-        The merged spectrum, with the fields of the first spectrum.
+        The merged spectrum, with the fields of the first spectrum; ``parts`` has the spectra themselves.
 
     Raises
     ------
@@ -63,7 +63,8 @@ def merge_spectra(spectra: Sequence[Spectrum], *, tolerance: float = 0.005) -> S
     positive = total > 0
     position = np.bincount(peak, intensity * mz)[positive] / total[positive]
     height: FloatArray = total[positive] / total.max()
-    return replace(spectra[0], mz=position, intensity=height)
+    parts = tuple(part for spectrum in spectra for part in (spectrum.parts or (spectrum,)))
+    return replace(spectra[0], mz=position, intensity=height, parts=parts if len(spectra) > 1 else spectra[0].parts)
 
 
 def group_spectra(spectra: Sequence[Spectrum], by: str = "feature") -> list[list[int]]:

@@ -39,7 +39,10 @@ class Spectrum:
         Identifier of the spectrum in messages and tables.
     metadata : dict of str to str, default={}
         Further fields of the file from which the spectrum was read. They are kept, but not used; only
-        :class:`Cleaning` reads ``"charge"`` where there is no adduct.
+        :class:`Cleaning` reads ``"charge"`` where there is no adduct, and the evidence of reference spectra depends on
+        ``"instrument"`` and ``"collision_energy"``.
+    parts : tuple of Spectrum, default=()
+        The spectra that were merged into this one (:func:`merge_spectra`). They are not saved with models.
 
     Raises
     ------
@@ -72,6 +75,7 @@ class Spectrum:
     smiles: str | None = None
     name: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
+    parts: tuple[Spectrum, ...] = ()
 
     def __post_init__(self) -> None:
         _check_texts(self)
@@ -112,6 +116,8 @@ def _check_texts(spectrum: Spectrum) -> None:
         raise TypeError(f"name of a spectrum must be text; got {spectrum.name!r:.80}.")
     if not isinstance(spectrum.metadata, dict):
         raise TypeError(f"metadata of a spectrum must be a dict; got {spectrum.metadata!r:.80}.")
+    if not isinstance(spectrum.parts, tuple) or not all(isinstance(part, Spectrum) for part in spectrum.parts):
+        raise TypeError(f"parts of a spectrum must be a tuple of Spectrum objects; got {spectrum.parts!r:.80}.")
 
 
 def _as_peak_values(values: ArrayLike, name: str) -> FloatArray:

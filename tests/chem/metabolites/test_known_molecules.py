@@ -1,0 +1,62 @@
+"""The model of known molecules: probabilities, interactions, and what it learns."""
+
+import numpy as np
+import pytest
+
+from psilearn.chem.metabolites.candidate_model import CandidateModel
+from psilearn.chem.metabolites.known_molecules import INPUTS, OWN_INPUTS, KnownMolecules, known_inputs
+from psilearn.chem.metabolites.listwise import mixture_log_probabilities
+
+
+def draw_features(rng, n):
+    return {name: rng.normal(size=n) for name in (*OWN_INPUTS, "reference")}
+
+
+@pytest.fixture
+def model():
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(4000, len(INPUTS)))
+    odds = inputs[:, 0] * inputs[:, 1] - 0.5 + inputs[:, 2]  # an interaction, which no linear model finds
+    return KnownMolecules.fit(inputs, rng.random(4000) < 1 / (1 + np.exp(-odds))), inputs, odds
+
+
+def test_interactions_are_learned(model):
+    fitted, inputs, odds = model
+    assert np.corrcoef(fitted(inputs), odds)[0, 1] > 0.97
+
+
+def test_odds_of_known_candidates_and_probabilities_of_new_ones_are_combined(model):
+    fitted, rng = model[0], np.random.default_rng(1)
+    features, scores = draw_features(rng, 7), rng.normal(size=7)
+    is_known = np.array([False, True, False, True, False, False, False])
+    odds = np.exp(fitted(known_inputs(features, scores, is_known)))
+    new = np.exp(mixture_log_probabilities(scores[~is_known], np.array([5])))
+    p = np.exp(fitted.log_probabilities(features, scores, is_known))
+    np.testing.assert_allclose(p[is_known], odds / (1 + odds.sum()))
+    np.testing.assert_allclose(p[~is_known], new / (1 + odds.sum()))
+    assert p.sum() == pytest.approx(1)
+    for same in (np.zeros(7, dtype=bool), np.ones(7, dtype=bool)):
+        expected = mixture_log_probabilities(scores, np.array([7]))
+        np.testing.assert_allclose(fitted.log_probabilities(features, scores, same), expected)
+
+
+def test_leads_compare_with_new_candidates():
+    rng = np.random.default_rng(2)
+    features, scores = draw_features(rng, 5), rng.normal(size=5)
+    is_known = np.array([True, False, False, True, False])
+    inputs = dict(zip(INPUTS, known_inputs(features, scores, is_known).T, strict=True))
+    np.testing.assert_array_equal(inputs["pull"], features["pull"][is_known])
+    np.testing.assert_allclose(inputs["lead"], scores[is_known] - scores[~is_known].max())
+    np.testing.assert_allclose(inputs["lead_over_all"], scores[is_known] - np.log(np.exp(scores[~is_known]).sum()))
+    np.testing.assert_allclose(inputs["candidates"], np.log(5))
+
+
+def test_models_are_saved(model):
+    fitted, inputs, _ = model
+    saved = CandidateModel({"embedding": 2.0, "prior": -1.0}, fitted).to_notes()
+    loaded = CandidateModel.from_notes(saved)
+    np.testing.assert_array_equal(loaded.known(inputs), fitted(inputs))
+    assert loaded.weights == {"embedding": 2.0, "prior": -1.0}
+    for change in ({"means": [1.0]}, {"inputs": ["pull"]}):
+        with pytest.raises(ValueError, match="known molecules"):
+            CandidateModel.from_notes({**saved, "known": {**saved["known"], **change}})
