@@ -152,3 +152,12 @@ def test_spectra_of_one_molecule_stay_together(library, spectra, monkeypatch):
         for fitting, held in splits:
             rows = {row.tobytes() for row in outputs[fitting]}
             assert not any(row.tobytes() in rows for row in outputs[held])
+
+
+def test_mixtures_are_compared_on_as_many_splits_as_hold_out_enough(monkeypatch):
+    choice = ParameterChoice(None, None, np.repeat(np.arange(20), 2), 0, print)  # 40 spectra in 4 splits of 10
+    sizes = {}
+    for enough in (1, 10, 11, 25, 40, 1500):
+        monkeypatch.setattr(parameter_choice, "MAX_MIXTURE_HELD_OUT", enough)
+        sizes[enough] = len(choice.mixture_splits())
+    assert sizes == {1: 1, 10: 1, 11: 2, 25: 3, 40: 4, 1500: 4}

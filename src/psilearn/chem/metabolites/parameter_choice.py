@@ -23,6 +23,7 @@ from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import GaussianTanimoto, Kernel
 
 N_SPLITS = 4
+MAX_MIXTURE_HELD_OUT = 1500  # held-out spectra that suffice to compare mixtures, the longest part of a training
 MAX_VALIDATION_CANDIDATES = 300  # candidates of a held-out spectrum, drawn at random
 OUTPUT_KERNEL = GaussianTanimoto(packed=True)  # on fingerprints
 
@@ -122,7 +123,7 @@ class ParameterChoice:
     def _choose_mixture(self, candidates: PerExampleCandidates) -> tuple[Setting, Kernel]:
         """Compare mixtures and λ of IOKR."""
         kernels = [self.similarity.on_rows(mixture, OUTPUT_KERNEL) for mixture in self.grid.mixtures]
-        search = IOKRCV(kernels, OUTPUT_KERNEL, alphas=self.grid.alphas, **self._options())
+        search = IOKRCV(kernels, OUTPUT_KERNEL, alphas=self.grid.alphas, **self._options(self.mixture_splits()))
         self._fit(search, candidates, None)
         best = search.best_params_
         searched = zip(self.grid.mixtures, search.grid_["input_kernel"], strict=True)
@@ -143,7 +144,7 @@ class ParameterChoice:
             n_components=[p for p in self.grid.sizes if p <= n_molecules] or n_molecules,
             supervisions=1.0 if unlabeled is None else self.grid.supervisions,
             output_landmarks=None if unlabeled is None else labeled_landmarks(n_training, self.grid),
-            **self._options(),
+            **self._options(splits),
         )
         self._fit(search, candidates, unlabeled)
         best = search.best_params_
@@ -155,8 +156,14 @@ class ParameterChoice:
             n_components=best["n_components"],
         )
 
-    def _options(self) -> dict[str, Any]:
-        return {"cv": self.splits(), "scoring": "loss", "refit": False, "dtype": "float32", "device": self.device}
+    def _options(self, splits: list[tuple[Index, Index]]) -> dict[str, Any]:
+        return {"cv": splits, "scoring": "loss", "refit": False, "dtype": "float32", "device": self.device}
+
+    def mixture_splits(self) -> list[tuple[Index, Index]]:
+        """Return the splits that compare mixtures: the first ones that hold out enough spectra, or all of them."""
+        splits = self.splits()
+        held_out = np.cumsum([len(held) for _, held in splits])
+        return splits[: 1 + int(np.searchsorted(held_out, MAX_MIXTURE_HELD_OUT))]
 
     def splits(self) -> list[tuple[Index, Index]]:
         """Return the training and the held-out spectra of each split."""
@@ -164,7 +171,7 @@ class ParameterChoice:
         return list(splitter.split(self.groups, groups=self.groups))
 
     def _fit(self, search: IOKRCV | OELCV, candidates: PerExampleCandidates, unlabeled: Bits | None) -> None:
-        self.report(f"{type(search).__name__} on {N_SPLITS} splits of {len(self.labeled)} spectra")
+        self.report(f"{type(search).__name__} on {len(search.cv)} splits of {len(self.labeled)} spectra")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The best .* of its grid", UserWarning)  # reported below
             search.fit(np.arange(len(self.labeled)), self.labeled.bits, unlabeled, candidates)
