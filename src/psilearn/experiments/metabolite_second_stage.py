@@ -126,7 +126,7 @@ def learn_fold(queries: Sequence[RankedQuery], records: RecordEvidence) -> Learn
     for query in queries:
         query.choose(first_stage)
     evidence, is_learned = learn_evidence(queries, records)
-    fits = list_fits(is_learned)
+    fits = list_fits(queries, is_learned)
     cheap = add_fragments(queries, next(iter(fits.values())))
     best, found = choose_fit(queries, fits)
     methods = {SECOND_STAGE: Method(best.fit.model(queries), {})}

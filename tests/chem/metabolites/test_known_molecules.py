@@ -6,6 +6,7 @@ import pytest
 from psilearn.chem.metabolites.candidate_model import CandidateModel
 from psilearn.chem.metabolites.known_molecules import INPUTS, OWN_INPUTS, KnownMolecules, known_inputs
 from psilearn.chem.metabolites.listwise import mixture_log_probabilities
+from psilearn.chem.metabolites.second_stage_fit import SEPARATE, Query, fit_evidence, list_fits
 
 
 def draw_features(rng, n):
@@ -60,3 +61,36 @@ def test_models_are_saved(model):
     for change in ({"means": [1.0]}, {"inputs": ["pull"]}):
         with pytest.raises(ValueError, match="known molecules"):
             CandidateModel.from_notes({**saved, "known": {**saved["known"], **change}})
+
+
+def test_inputs_beyond_those_of_the_fit_count_as_the_most_extreme_ones(model):
+    fitted, inputs, _ = model
+    beyond = np.tile(np.median(inputs, axis=0), (2, 1))
+    beyond[0, 3], beyond[1, 3] = inputs[:, 3].min(), -1000.0
+    odds = fitted(beyond)
+    assert odds[0] == pytest.approx(odds[1])
+
+
+def query_of(references, truth, split, pull=0.5):
+    reference = np.array(references, dtype=float)
+    features = {"reference": reference, "pull": np.full(len(reference), pull)}
+    return Query(None, features, truth, split, bool(reference[truth]))
+
+
+@pytest.mark.parametrize(
+    ("references", "suffices"),
+    [
+        ([([1, 0], 0), ([1, 0], 1)], True),  # a known truth, and a new one with a wrong known candidate
+        ([([1, 1], 0), ([0, 0], 1)], False),  # no query has candidates of both kinds
+        ([([1, 0], 0), ([1, 0], 0)], False),  # no truth is new
+        ([([0, 0], 0), ([1, 0], 1)], False),  # no truth is known
+    ],
+)
+def test_known_molecules_have_a_model_only_if_all_splits_suffice_for_it(references, suffices):
+    queries = [query_of(*query, split) for split in range(3) for query in references]
+    assert (SEPARATE in list_fits(queries, True)) == suffices
+    assert len(list_fits(queries, True)) == (2 if suffices else 1)
+
+
+def test_without_isomers_no_evidence_is_learned():
+    assert fit_evidence([query_of([1], 0, 0) for _ in range(60)]) is None

@@ -158,6 +158,6 @@ def test_mixtures_are_compared_on_as_many_splits_as_hold_out_enough(monkeypatch)
     choice = ParameterChoice(None, None, np.repeat(np.arange(20), 2), 0, print)  # 40 spectra in 4 splits of 10
     sizes = {}
     for enough in (1, 10, 11, 25, 40, 1500):
-        monkeypatch.setattr(parameter_choice, "MAX_MIXTURE_HELD_OUT", enough)
+        monkeypatch.setattr(parameter_choice, "MIN_MIXTURE_HELD_OUT", enough)
         sizes[enough] = len(choice.mixture_splits())
     assert sizes == {1: 1, 10: 1, 11: 2, 25: 3, 40: 4, 1500: 4}

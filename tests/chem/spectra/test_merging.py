@@ -95,3 +95,16 @@ def test_merged_spectra_keep_their_parts():
     assert merge_groups([low, high], "name")[0].parts == (low, high)
     with pytest.raises(TypeError, match="parts"):
         Spectrum([50.0], [1.0], parts=[low])
+
+
+def test_conditions_in_which_spectra_differ_are_unknown():
+    def spectrum(energy):
+        metadata = {"instrument": "Q Exactive", "collision_energy": energy, "license": "CC0"}
+        return Spectrum([50.0], [1.0], metadata=metadata)
+
+    same = merge_spectra([spectrum("10 eV"), spectrum("10 eV")]).metadata
+    assert same == {"instrument": "Q Exactive", "collision_energy": "10 eV", "license": "CC0"}
+    assert merge_spectra([spectrum("10 eV"), spectrum("60 eV")]).metadata == {
+        "instrument": "Q Exactive",
+        "license": "CC0",
+    }

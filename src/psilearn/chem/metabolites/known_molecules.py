@@ -58,27 +58,31 @@ class KnownMolecules:
 
     means: Array  # (d,)
     scales: Array  # (d,)
+    limits: Array  # (2, d)  smallest and largest standardized inputs of the fit, beyond which they are cut off
     coefficients: Array  # (1 + d + d(d+1)/2,)  of 1, of the standardized inputs, and of their products
 
     def __post_init__(self) -> None:
         d = len(INPUTS)
-        shapes = self.means.shape, self.scales.shape, self.coefficients.shape
-        if shapes != ((d,), (d,), (1 + d + d * (d + 1) // 2,)):
+        shapes = self.means.shape, self.scales.shape, self.limits.shape, self.coefficients.shape
+        if shapes != ((d,), (d,), (2, d), (1 + d + d * (d + 1) // 2,)):
             raise ValueError(f"its model of known molecules has shapes {shapes}")
 
     @classmethod
     def fit(cls, inputs: Array, is_true: Mask) -> KnownMolecules:
         """Learn from known candidates of out-of-fold queries, and whether each is the truth."""
         means, scales = inputs.mean(axis=0), np.maximum(inputs.std(axis=0), 1e-12)
-        terms = _expand((inputs - means) / scales)[:, 1:]
+        standard = (inputs - means) / scales
+        terms = _expand(standard)[:, 1:]
         center, spread = terms.mean(axis=0), np.maximum(terms.std(axis=0), 1e-12)
         model = LogisticRegression(C=INVERSE_RIDGE, max_iter=MAX_ITERATIONS).fit((terms - center) / spread, is_true)
         weights = model.coef_[0] / spread
-        return cls(means, scales, np.append(model.intercept_[0] - weights @ center, weights))
+        limits = np.stack([standard.min(axis=0), standard.max(axis=0)])
+        return cls(means, scales, limits, np.append(model.intercept_[0] - weights @ center, weights))
 
     def __call__(self, inputs: Array) -> Array:
         """Return the logarithm of the odds that each candidate is the truth."""
-        return np.asarray(_expand((inputs - self.means) / self.scales) @ self.coefficients)
+        standard = np.clip((inputs - self.means) / self.scales, *self.limits)  # squares grow without bounds
+        return np.asarray(_expand(standard) @ self.coefficients)
 
     def log_probabilities(self, features: Mapping[str, Array], scores: Array, is_known: Mask) -> Array:
         """Return the log-probabilities of all candidates of a query, given the scores of the logit for new ones."""
@@ -94,7 +98,7 @@ class KnownMolecules:
 
     def to_notes(self) -> dict[str, Any]:
         """Return JSON data."""
-        names = ("means", "scales", "coefficients")
+        names = ("means", "scales", "limits", "coefficients")
         return {"inputs": list(INPUTS), **{name: getattr(self, name).tolist() for name in names}}
 
     @classmethod
@@ -102,7 +106,8 @@ class KnownMolecules:
         """Return the model of JSON data."""
         if tuple(notes["inputs"]) != INPUTS:
             raise ValueError(f"its model of known molecules has the inputs {notes['inputs']}")
-        return cls(*(np.asarray(notes[name], dtype=np.float64) for name in ("means", "scales", "coefficients")))
+        names = ("means", "scales", "limits", "coefficients")
+        return cls(*(np.asarray(notes[name], dtype=np.float64) for name in names))
 
 
 def _expand(inputs: Array) -> Array:

@@ -23,7 +23,7 @@ from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import GaussianTanimoto, Kernel
 
 N_SPLITS = 4
-MAX_MIXTURE_HELD_OUT = 1500  # held-out spectra that suffice to compare mixtures, the longest part of a training
+MIN_MIXTURE_HELD_OUT = 1500  # held-out spectra that suffice to compare mixtures, the longest part of a training
 MAX_VALIDATION_CANDIDATES = 300  # candidates of a held-out spectrum, drawn at random
 OUTPUT_KERNEL = GaussianTanimoto(packed=True)  # on fingerprints
 
@@ -163,7 +163,7 @@ class ParameterChoice:
         """Return the splits that compare mixtures: the first ones that hold out enough spectra, or all of them."""
         splits = self.splits()
         held_out = np.cumsum([len(held) for _, held in splits])
-        return splits[: 1 + int(np.searchsorted(held_out, MAX_MIXTURE_HELD_OUT))]
+        return splits[: 1 + int(np.searchsorted(held_out, MIN_MIXTURE_HELD_OUT))]
 
     def splits(self) -> list[tuple[Index, Index]]:
         """Return the training and the held-out spectra of each split."""

@@ -68,7 +68,7 @@ def set_evidence(queries: Sequence[Query], evidence: ReferenceEvidence, records:
 
 
 def fit_evidence(queries: Sequence[Query]) -> ReferenceEvidence | None:
-    """Learn the evidence of reference spectra; None if there are too few queries of known molecules."""
+    """Learn the evidence of reference spectra; None if too few queries are of known molecules, or have isomers."""
     same = [query.features["pull"][query.truth] for query in queries if query.is_known]
     if len(same) < MIN_SAME_PAIRS:
         return None
@@ -77,7 +77,8 @@ def fit_evidence(queries: Sequence[Query]) -> ReferenceEvidence | None:
         is_other = query.features["reference"] > 0
         is_other[query.truth] = False
         other.append(query.features["pull"][is_other])
-    return ReferenceEvidence.fit(same, np.concatenate(other))
+    others = np.concatenate(other)
+    return ReferenceEvidence.fit(same, others) if len(others) else None
 
 
 @dataclass(frozen=True)
@@ -98,12 +99,21 @@ class Fit:
             return CandidateModel(self._weights(queries))
         weights = self._weights([query for query in queries if not query.has_reference[query.truth]])
         inputs, is_true = [], []
-        for query in queries:
+        for query in _with_both_kinds(queries):
             known = query.has_reference
-            if query.is_single and known.any() and not known.all():
-                inputs.append(known_inputs(query.features, score_with(weights, query.features), known))
-                is_true.append(np.flatnonzero(known) == query.truth)
+            inputs.append(known_inputs(query.features, score_with(weights, query.features), known))
+            is_true.append(np.flatnonzero(known) == query.truth)
         return CandidateModel(weights, KnownMolecules.fit(np.concatenate(inputs), np.concatenate(is_true)))
+
+    def can_fit(self, queries: Sequence[Query]) -> bool:
+        """Return whether the queries suffice: a model of known molecules needs right and wrong ones, and new truths."""
+        if not self.is_separate:
+            return True
+        is_right = [query.has_reference[query.truth] for query in _with_both_kinds(queries)]
+        has_wrong = any(
+            query.has_reference.sum() > query.has_reference[query.truth] for query in _with_both_kinds(queries)
+        )
+        return any(is_right) and has_wrong and any(not query.has_reference[query.truth] for query in queries)
 
     def _weights(self, queries: Sequence[Query]) -> dict[str, float]:
         """Return the weight of each feature."""
@@ -126,14 +136,22 @@ class Fit:
         return kept
 
 
-def list_fits(is_learned: bool) -> dict[str, Fit]:
+def _with_both_kinds(queries: Sequence[Query]) -> list[Query]:
+    """Return the queries of one instrument that have candidates with and without reference spectra."""
+    return [query for query in queries if query.is_single and len(set(query.has_reference.tolist())) == 2]
+
+
+def list_fits(queries: Sequence[Query], is_learned: bool) -> dict[str, Fit]:
     """Return the fits that are compared: with a model of known molecules, and one logit for all candidates.
 
-    Without queries of known molecules, the weights of reference spectra are those of MassBank.
+    Without queries of known molecules, the weights of reference spectra are those of MassBank. Known molecules have no
+    model of their own if the queries without those of some split do not suffice for it.
     """
     if not is_learned:
         return {ONE_LOGIT: Fit(NEW_FEATURES, MASSBANK_WEIGHTS)}
-    return {SEPARATE: Fit(NEW_FEATURES, is_separate=True), ONE_LOGIT: Fit(FEATURES)}
+    separate, one_logit = Fit(NEW_FEATURES, is_separate=True), {ONE_LOGIT: Fit(FEATURES)}
+    parts = [[query for query in queries if query.split != split] for split in {query.split for query in queries}]
+    return {SEPARATE: separate, **one_logit} if all(map(separate.can_fit, parts)) else one_logit
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ def fit_second_stage(out_of_fold: OutOfFold, report: Callable[[str], object]) ->
     report(f"second stage on {len(queries)} out-of-fold rankings")
     records = fit_records(out_of_fold.labeled, out_of_fold.similarity, out_of_fold.groups)
     evidence, is_learned = learn_evidence(queries, records)
-    fits = list_fits(is_learned)
+    fits = list_fits(queries, is_learned)
     add_fragments(queries, next(iter(fits.values())))
     best, found = choose_fit(queries, fits)
     nearest = np.mean([hit(query.features["embedding"], query.truth) for query in queries])

@@ -23,7 +23,7 @@ N_ENERGY_RELATIONS = 4
 N_RELATIONS = 2 * N_ENERGY_RELATIONS
 INSTRUMENT_FIELDS = ("instrument_family", "instrument", "instrument_type")
 KINDS = {"orbitrap": r"orbitrap|exactive|exploris|ft-?ms|\bft\b|velos", "tof": r"tof"}
-NUMBER = re.compile(r"\d+(?:\.\d+)?")
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 RELATIVE = re.compile(r"%|nce", re.IGNORECASE)  # energies in percent of a normalized scale
 
 

@@ -14,6 +14,8 @@ FIELDS = {
     "LICENSE": "license",
     "MS$FOCUSED_ION: PRECURSOR_M/Z": "precursor_mz",
     "MS$FOCUSED_ION: PRECURSOR_TYPE": "adduct",
+    "AC$INSTRUMENT": "instrument",
+    "AC$INSTRUMENT_TYPE": "instrument_type",
     "AC$MASS_SPECTROMETRY: MS_TYPE": "ms_level",
     "AC$MASS_SPECTROMETRY: ION_MODE": "ionmode",
     "AC$MASS_SPECTROMETRY: COLLISION_ENERGY": "collision_energy",

@@ -11,6 +11,7 @@ from psilearn._utils import validation
 from psilearn.chem.spectra.cleaning import Cleaning
 from psilearn.chem.spectra.spectrum import FloatArray, Spectrum
 
+CONDITIONS = ("collision_energy", "instrument", "instrument_type", "instrument_family")
 GROUPINGS = ("feature", "name", "molecule")
 MAX_PRECURSOR_GAP = 0.01  # Da between the precursors of spectra that are merged
 
@@ -64,7 +65,17 @@ def merge_spectra(spectra: Sequence[Spectrum], *, tolerance: float = 0.005) -> S
     position = np.bincount(peak, intensity * mz)[positive] / total[positive]
     height: FloatArray = total[positive] / total.max()
     parts = tuple(part for spectrum in spectra for part in (spectrum.parts or (spectrum,)))
-    return replace(spectra[0], mz=position, intensity=height, parts=parts if len(spectra) > 1 else spectra[0].parts)
+    merged_parts = parts if len(spectra) > 1 else spectra[0].parts
+    return replace(spectra[0], mz=position, intensity=height, metadata=_common_metadata(spectra), parts=merged_parts)
+
+
+def _common_metadata(spectra: Sequence[Spectrum]) -> dict[str, str]:
+    """Return the metadata of the first spectrum, without conditions of the measurement in which others differ."""
+    first = spectra[0].metadata
+    differ = [
+        name for name in CONDITIONS if any(spectrum.metadata.get(name) != first.get(name) for spectrum in spectra)
+    ]
+    return {name: value for name, value in first.items() if name not in differ}
 
 
 def group_spectra(spectra: Sequence[Spectrum], by: str = "feature") -> list[list[int]]:
