@@ -27,9 +27,10 @@ BLOCK_COLUMNS = 1024  # candidates in a block of bounds
 MAX_BLOCK_BOUNDS = 2**19  # bounds in a block: 2 MB of float32
 WIDE_COLUMNS = 8192  # candidates in a block from which only the nearest is selected: two passes that read it once
 MAX_WIDE_BOUNDS = 2**21  # bounds in such a block: few blocks, so that threads rarely wait for the interpreter lock
+LONE_BLOCKS = 3  # times as many bounds in a block if one thread visits all: its products use the threads of BLAS
 MAX_DEVICE_BOUNDS = 2**27  # bounds in a block of a GPU
 BYTES_PER_BOUND = 128  # of the block and what selection makes of it if every pair is in doubt
-PRODUCTS_PER_THREAD = 2**26  # multiplications that are worth a thread
+PRODUCTS_PER_THREAD = 2**30  # multiplications that are worth a thread: those of BLAS stay busy for 30 ms after use
 DENSE_SHARE = 1 / 16  # of the pairs of a block: if more are in doubt, a matrix product computes them
 MANY_HITS = 32  # pairs of a row in doubt, besides 4k, from which on the k smallest bounds are searched for first
 MAX_PAIRS = 2**22  # pairs of a device in doubt that are processed together
@@ -126,8 +127,10 @@ def _scan(
 ) -> None:
     """Call ``visit`` on every block of queries × candidates, with ascending candidates for each query.
 
-    ``size`` is the number of candidates and the largest number of bounds of a block. As many threads as BLAS may use
-    process blocks of queries, each with BLAS limited to one thread: no query is visited by two threads at once.
+    ``size`` is the number of candidates and the largest number of bounds of a block. In long searches, as many threads
+    as BLAS may use process blocks of queries, each with BLAS limited to one thread: no query is visited by two threads
+    at once. In short ones, one thread processes all blocks and BLAS uses its threads, which still wait actively for
+    work after the product that made the queries and would take the cores of other threads.
 
     Cost: 2·q·c·(p + 2) flops in float32 (float64 if float32 would overflow); memory: ``working_memory``.
     """
@@ -139,7 +142,8 @@ def _scan(
     n_threads = max((library["num_threads"] for library in blas.info()), default=1)
     n_threads = min(n_threads, max(1, n), 1 + n_products // PRODUCTS_PER_THREAD)
     bytes_per_thread = working_bytes() // n_threads
-    area = max(1, min(size[1], bytes_per_thread // BYTES_PER_BOUND))
+    max_bounds = size[1] if n_threads > 1 else LONE_BLOCKS * size[1]
+    area = max(1, min(max_bounds, bytes_per_thread // BYTES_PER_BOUND))
     width = max(1, min(size[0], area, n_candidates))
     share = max(1, -(-n // n_threads))  # queries of a thread, in equal steps
     height = max(1, min(area // width, bytes_per_thread // (20 * (p + 2)), share))
@@ -147,23 +151,29 @@ def _scan(
     is_short = n_products < PRODUCTS_PER_THREAD
     for rows, g in blocks if is_short else track(blocks, "search of candidates"):
         bounds = Bounds(queries, g, squared_norms[rows], rows.start, compute)
-        with _BLAS_LIMIT, blas.limit(limits=1):
-            _scan_in_threads(visit, bounds, n_threads, height, width)
+        if n_threads == 1:
+            _scan_queries(visit, bounds, _row_starts(n, height), height, width)
+        else:
+            with _BLAS_LIMIT, blas.limit(limits=1):
+                _scan_in_threads(visit, bounds, n_threads, height, width)
 
 
 def _scan_in_threads(visit: Visit, bounds: Bounds, n_threads: int, height: int, width: int) -> None:
     """Visit the blocks of all queries; this thread and others take the next ``height`` queries when they are free."""
-    tops: SimpleQueue[int] = SimpleQueue()
-    for top in range(0, len(bounds.queries.Z), height):
-        tops.put(top)
-    if n_threads <= 1:
-        _scan_queries(visit, bounds, tops, height, width)
-        return
+    tops = _row_starts(len(bounds.queries.Z), height)
     with ThreadPoolExecutor(n_threads - 1) as pool:
         pending = [pool.submit(_scan_queries, visit, bounds, tops, height, width) for _ in range(n_threads - 1)]
         _scan_queries(visit, bounds, tops, height, width)
         for result in pending:
             result.result()
+
+
+def _row_starts(n: int, height: int) -> SimpleQueue[int]:
+    """Return a queue of the first rows of blocks of ``height`` queries."""
+    tops: SimpleQueue[int] = SimpleQueue()
+    for top in range(0, n, height):
+        tops.put(top)
+    return tops
 
 
 def _scan_queries(visit: Visit, bounds: Bounds, tops: SimpleQueue[int], height: int, width: int) -> None:
