@@ -6,6 +6,7 @@ import sklearn
 from sklearn.base import clone
 
 from psilearn import IOKR, IOKRCV, KDE, KDECV, OEL, OELCV, Landmarks
+from psilearn._backend import to_numpy
 from psilearn.kernels import Dice, Gaussian
 from psilearn.model_selection import regression_routes
 from psilearn.regression import RidgePath
@@ -86,12 +87,12 @@ def test_leave_one_out_is_leaving_each_example_out_with_the_same_landmarks(monke
     monkeypatch.setattr(Landmarks, "choose", lambda self, kernel, A, **_: S)
     kernel = Gaussian(0.2)
     search = IOKRCV(kernel, Gaussian(0.7), alphas=alpha, cv="loo", input_landmarks=len(S), refit=False).fit(X, Y)
-    L = np.linalg.cholesky(np.asarray(kernel(X[S])))
-    phi, errors = np.linalg.solve(L, np.asarray(kernel(X[S], X))).T, []
+    L = np.linalg.cholesky(to_numpy(kernel(X[S])))
+    phi, errors = np.linalg.solve(L, to_numpy(kernel(X[S], X))).T, []
     for i in range(n):
         rest = np.delete(np.arange(n), i)
         weights = phi[rest] @ np.linalg.solve(phi[rest].T @ phi[rest] + n * alpha * np.eye(len(S)), phi[i])
-        K = np.asarray(Gaussian(0.7)(Y))
+        K = to_numpy(Gaussian(0.7)(Y))
         errors.append(K[i, i] - 2 * K[i, rest] @ weights + weights @ K[np.ix_(rest, rest)] @ weights)
     assert search.best_score_ == pytest.approx(-np.mean(errors), rel=1e-9)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import cache
 from typing import Any, TypeVar
 
 from psilearn._backend.torch_precision import join_team
@@ -23,6 +24,7 @@ def map_in_streams(work: Callable[[Item], Result], items: Iterable[Item], device
     """
     import torch
 
+    _load_solvers(device)
     ready = torch.cuda.current_stream(device).record_event()
 
     def run(item: Item) -> Result:
@@ -41,3 +43,11 @@ def map_in_streams(work: Callable[[Item], Result], items: Iterable[Item], device
         finally:
             for result in pending:
                 result.cancel()
+
+
+@cache
+def _load_solvers(device: Any) -> None:
+    """Let torch load its solvers, which fails if several threads call the first of them at the same time."""
+    import torch
+
+    torch.linalg.cholesky(torch.ones((1, 1), device=device))

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.metrics.pairwise import manhattan_distances
 
-from psilearn._backend import NUMPY, Compute, iter_slices, to_numpy
+from psilearn._backend import NUMPY, Compute, array_namespace, iter_slices, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples, check_not_empty, n_samples, take
@@ -154,7 +154,8 @@ class Gaussian(_WidthFromData):
         return np.ones(n_samples(A))
 
     def _paired(self, A: Any, B: Any) -> Any:
-        return np.exp(-self._width() * self._base()._paired_squared_distances(A, B))
+        distances = self._base()._paired_squared_distances(A, B)
+        return array_namespace(distances).exp(-self._width() * distances)
 
     def _place(self, A: Samples, compute: Compute) -> Any:
         return self._base()._place(A, compute)
