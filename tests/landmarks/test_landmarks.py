@@ -12,6 +12,7 @@ from psilearn._linalg import NotPositiveSemidefiniteError
 from psilearn._linalg.moments import GramSum
 from psilearn._utils.samples import n_samples
 from psilearn.kernels import Gaussian, Linear
+from psilearn.landmarks import selection
 from psilearn.landmarks.features import LandmarkFeatures
 from psilearn.landmarks.selection import METHODS
 from psilearn.regression import KernelRidge, NystromRidge
@@ -340,3 +341,40 @@ def test_labeled_landmarks_are_at_least_the_labeled_outputs():
         OEL(output_landmarks=Landmarks(200, "labeled")).fit(X, Y)
     with pytest.raises(ValueError, match="method of input_landmarks must be one of uniform"):
         OEL(input_landmarks=Landmarks(200, "labeled")).fit(X, Y)
+
+
+def test_pivots_do_not_depend_on_how_kernel_values_are_computed(monkeypatch):
+    chosen = Landmarks(150, "pivoted").choose(Gaussian(0.2), X)
+    monkeypatch.setattr("psilearn._backend.compute.Compute.block_rows", lambda self, bytes_per_row, n_rows: 1)
+    assert np.array_equal(Landmarks(150, "pivoted").choose(Gaussian(0.2), X), chosen)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 40))
+def test_proposals_are_accepted_as_by_elimination(seed, size, rank):
+    rng = np.random.default_rng(seed)
+    factor = rng.standard_normal((size, rank))
+    remaining = factor @ factor.T
+    found = selection._accept_pivots(remaining, np.random.RandomState(seed % 2**31))
+    thresholds = np.random.RandomState(seed % 2**31).random_sample(size) * np.diagonal(remaining)
+    left, expected, margins = remaining.copy(), [], []
+    for j, threshold in enumerate(np.maximum(thresholds, selection.PIVOT_FLOOR)):
+        margins.append(abs(left[j, j] - threshold))
+        if left[j, j] > threshold:
+            expected.append(j)
+            left -= np.outer(left[:, j], left[:, j]) / left[j, j]
+    if min(margins) > 1e-8:  # else rounding decides
+        assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("supervision", [0.5, 1.0])
+def test_the_moment_of_the_outputs_is_kept_only_where_directions_depend_on_it(supervision):
+    model = OEL(KERNEL_X, Gaussian(0.2), n_components=3, supervision=supervision, output_landmarks=30)
+    model.fit(X[:100], Y[:100], unlabeled=Y[100:150])
+    outputs = model._continuation[0]
+    moment = outputs.labeled_moment
+    assert moment.sum.lower.shape == ((30, 30) if supervision < 1 else (0, 0))
+    phi = np.linalg.solve(outputs.features.triangle, to_numpy(Gaussian(0.2)(outputs.features.landmarks, Y[:100])))
+    assert moment.captured == pytest.approx(np.sum(phi**2))
+    error = model.approximation_error_
+    model.partial_fit(Y[150:])
+    assert 0 < model.approximation_error_ < 1 and model.approximation_error_ != error

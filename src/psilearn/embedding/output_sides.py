@@ -156,9 +156,9 @@ class LandmarkOutputs(CoordinateOutputs):
         chosen = landmarks.choose(kernel, pool, alpha=alpha, n_labeled=n_labeled, compute=compute)
         self.features = LandmarkFeatures.of(kernel, take(pool, chosen), "output", compute)
         self._labeled: LandmarkTargets | None = LandmarkTargets.make(self.features, Y, compute)
-        self.labeled_moment = RunningMoment(self.features, compute)
+        self.labeled_moment = RunningMoment(self.features, compute, spans_unlabeled)
         self.labeled_moment.add(OutputStream(Y, kernel, Y, "y"))
-        self.unlabeled_moment = RunningMoment(self.features, compute)
+        self.unlabeled_moment = RunningMoment(self.features, compute, spans_unlabeled)
         if unlabeled is not None and spans_unlabeled:
             self.unlabeled_moment.add(unlabeled)
 
@@ -215,7 +215,7 @@ class LandmarkOutputs(CoordinateOutputs):
         """
         extended = copy(self)
         extended.compute = compute
-        extended.unlabeled_moment = RunningMoment(self.features, compute)
+        extended.unlabeled_moment = RunningMoment(self.features, compute, self.unlabeled_moment.has_sum)
         extended.unlabeled_moment.add(unlabeled)
         extended.unlabeled_moment.merge(self.unlabeled_moment)
         if unlabeled.in_memory is not None:
@@ -265,12 +265,16 @@ class ChunkedLandmarkTargets(LandmarkTargets):
 
 
 class RunningMoment:
-    """Σ φ(y)φ(y)ᵀ over batches of outputs, r² numbers, with the part of Σ k(y, y) that the landmarks capture."""
+    """Σ φ(y)φ(y)ᵀ over batches of outputs, r² numbers, with the part of Σ k(y, y) that the landmarks capture.
 
-    def __init__(self, features: LandmarkFeatures, compute: Compute) -> None:
+    Without ``has_sum`` only that part: directions that depend on the inputs alone need no moment of the outputs.
+    """
+
+    def __init__(self, features: LandmarkFeatures, compute: Compute, has_sum: bool = True) -> None:
         self.features = features
         self.compute = compute
-        self.sum = GramSum(features.rank, compute)
+        self.has_sum = has_sum
+        self.sum = GramSum(features.rank if has_sum else 0, compute)
         self.count = 0
         self.captured = 0.0
         self.total = 0.0
@@ -278,7 +282,7 @@ class RunningMoment:
     def add(self, outputs: OutputStream) -> None:
         """Add every output of a stream: m·r kernel values and 2m·r² flops."""
         if outputs.chunks is not None:
-            common = self.features.to_numpy(), self.compute
+            common = self.features.to_numpy(), self.compute, self.has_sum
             self._add_sums(*sum_chunks(_moment_of_chunk, outputs.chunks, common=common))
             return
         features, compute = self.features.to_device(self.compute), self.compute
@@ -291,8 +295,9 @@ class RunningMoment:
         )
         numbered = number_batches(batches)
         for rows, (phi, lengths) in stream(numbered, features_and_lengths, compute, features.kernel.supports_torch):
-            with step("moment of the outputs"):
-                self.sum.add(split_if_faster(phi, compute))
+            if self.has_sum:
+                with step("moment of the outputs"):
+                    self.sum.add(split_if_faster(phi, compute))
             self.count += rows.stop - rows.start
             self.captured += squared_norm(phi)
             self.total += lengths
@@ -318,15 +323,17 @@ class RunningMoment:
         """Return the same moment with NumPy arrays and these features."""
         converted = copy(self)
         converted.features = features
-        converted.sum = self.sum.to_numpy() if self.count else GramSum(features.rank)
+        converted.sum = self.sum.to_numpy() if self.count else GramSum(len(self.sum.lower))
         converted.compute = self.compute.on_numpy()
         return converted
 
 
-def _moment_of_chunk(Y: Samples, features: LandmarkFeatures, compute: Compute) -> tuple[Any, int, float, float]:
+def _moment_of_chunk(
+    Y: Samples, features: LandmarkFeatures, compute: Compute, has_sum: bool
+) -> tuple[Any, int, float, float]:
     """Return the sums of a moment over one chunk of outputs."""
     with compute.active():
-        moment = RunningMoment(features, compute)
+        moment = RunningMoment(features, compute, has_sum)
         moment.add(OutputStream(Y, features.kernel, Y))
         return moment.sum.to_numpy().lower, moment.count, moment.captured, moment.total
 

@@ -140,7 +140,7 @@ def landmark_outputs(sizes: FitSizes) -> tuple[int, int]:
     choosing = 0
     if landmarks.method == "pivoted" and landmarks.n < pool:
         choosing = 4 * pool * r + 24 * pool * MAX_PROPOSALS
-    n_moments = 1 + (sizes.has_unlabeled and sizes.uses_unlabeled)
+    n_moments = sizes.uses_unlabeled * (1 + sizes.has_unlabeled)
     kept = (8 + 8 * n_moments + (4 + 4 * n_moments) * sizes.is_single) * r * r
     block = s * r * block_rows(3 * s * r, min(max(sizes.n, sizes.d), MAX_BATCH_ROWS))
     return max(choosing, gram_bytes(r, s), kept + block), kept

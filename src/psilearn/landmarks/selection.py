@@ -239,6 +239,7 @@ def _sample_pivots(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomStat
         return np.zeros(1, dtype=np.intp)  # every object has length zero: one represents all
     with np.errstate(over="ignore"):  # NumPy 1.26 reports an overflow for a tiny scale, although rest ≤ scale
         rest = rest / scale
+    pool = _PoolKernel(kernel, A, compute)
     F = compute.zeros((n_samples(A), n), np.float32)
     chosen: list[int] = []
     while len(chosen) < n and np.any(rest > PIVOT_FLOOR):
@@ -246,14 +247,14 @@ def _sample_pivots(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomStat
         proposed = _weighted_sample(rest, min(MAX_PROPOSALS, int(np.sum(rest > 0))), rng)
         known = F[:, : len(chosen)]
         rows = take_rows(known, proposed)
-        remaining = to_numpy(kernel(take(A, proposed), compute=compute)) / scale - to_numpy(rows @ rows.T)
+        remaining = to_numpy(pool.among(proposed) / scale - rows @ rows.T)
         accepted = _accept_pivots(remaining, rng)[: n - len(chosen)]
         new = proposed[accepted]
         if not len(new):  # the remainder of all proposals was rounding
             rest[proposed] = 0
             continue
         L = np.linalg.cholesky(remaining[np.ix_(accepted, accepted)] + PIVOT_FLOOR * np.eye(len(new)))
-        columns = compute.asarray(kernel(A, take(A, new), compute=compute) / scale, np.float32)
+        columns = compute.asarray(pool.columns(new) / scale, np.float32)
         columns -= known @ take_rows(known, new).T
         columns = solve_lower(compute.asarray(np.asfortranarray(L), np.float32), columns.T).T
         F[:, len(chosen) : len(chosen) + len(new)] = columns
@@ -263,14 +264,45 @@ def _sample_pivots(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomStat
     return np.array(chosen, dtype=np.intp)
 
 
+class _PoolKernel:
+    """Kernel values of the objects that pivots are chosen from.
+
+    On a device all of them are computed at once if they fit: many small blocks take longer.
+    """
+
+    def __init__(self, kernel: Kernel, A: Samples, compute: Compute) -> None:
+        self.kernel, self.A, self.compute = kernel, A, compute
+        size = n_samples(A)
+        fits = compute.device is not None and compute.block_rows(4 * 8 * size, size) == size
+        self.gram = kernel(A, compute=compute) if fits and kernel.supports_torch else None  # (N, N)
+
+    def among(self, index: Index) -> Any:
+        """Return the kernel values of some objects with each other, (b, b)."""
+        if self.gram is None:
+            return self.kernel(take(self.A, index), compute=self.compute)
+        return take_rows(take_rows(self.gram, index).T, index)
+
+    def columns(self, index: Index) -> Any:
+        """Return the kernel values of all objects with some, (N, b)."""
+        if self.gram is None:
+            return self.kernel(self.A, take(self.A, index), compute=self.compute)
+        return take_rows(self.gram, index).T
+
+
 def _accept_pivots(remaining: Array, rng: np.random.RandomState) -> Index:
-    """Return which proposals to accept, from the (b, b) Gram matrix of their remainders."""
-    remaining = remaining.copy()
-    thresholds = np.maximum(rng.random_sample(len(remaining)) * np.diagonal(remaining), PIVOT_FLOOR)
-    accepted = []
+    """Return which proposals to accept, from the (b, b) Gram matrix of their remainders.
+
+    It is factored as FᵀF over the accepted ones, row by row of F; ``rest`` is the diagonal of what is left.
+    """
+    rest = np.diagonal(remaining).copy()
+    thresholds = np.maximum(rng.random_sample(len(rest)) * rest, PIVOT_FLOOR).tolist()
+    F = np.empty_like(remaining)
+    accepted: list[int] = []
     for j, threshold in enumerate(thresholds):
-        if remaining[j, j] > threshold:
+        if rest[j] > threshold:
+            known = F[: len(accepted)]
+            row = (remaining[j] - known[:, j] @ known) / np.sqrt(rest[j])
+            F[len(accepted)] = row
+            rest -= row * row
             accepted.append(j)
-            column = remaining[j + 1 :, j] / np.sqrt(remaining[j, j])
-            remaining[j + 1 :, j + 1 :] -= np.outer(column, column)
     return np.array(accepted, dtype=np.intp)
