@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 torch = pytest.importorskip("torch")
 
@@ -130,3 +131,15 @@ def test_a_search_goes_on_where_memory_runs_out(when, device, monkeypatch):
     assert left == [0]
     monkeypatch.undo()
     assert np.array_equal(found.indices, expected.predict_topk(problem.X_test, 5).indices)
+
+
+@pytest.mark.parametrize("canonical", [True, False])
+def test_blocks_of_csr_rows_share_their_entries(canonical):
+    A = sparse.random(9, 5, 0.5, "csr", random_state=0)
+    if not canonical:
+        indptr = np.r_[A.indptr[:-1], A.nnz + 2]
+        A = sparse.csr_matrix((np.r_[A.data, 1.0, 2.0], np.r_[A.indices, 3, 3], indptr), A.shape)
+    for rows, block in row_blocks(A, blocks(9, 4)):
+        assert np.array_equal(block.toarray(), A[rows].toarray())
+        assert block.has_canonical_format == A[rows].has_canonical_format
+        assert np.shares_memory(block.data, A.data)

@@ -18,6 +18,7 @@ from psilearn._linalg import (  # noqa: E402
     SplitMatrix,
     is_split_faster,
     multiply_halves,
+    row_inner_products,
     split_products,
 )
 
@@ -147,3 +148,21 @@ def test_matrices_without_columns_have_products():
 def test_scales_far_apart_do_not_overflow():
     A, B = matrix((4, 5), 0, exponent=120), matrix((5, 3), 1, exponent=-100)
     torch.testing.assert_close(SplitMatrix.of(A) @ SplitMatrix.of(B), A @ B, rtol=1e-4, atol=1.0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("d", [8, 37])
+def test_inner_products_of_rows_are_within_the_bound(device, d, monkeypatch):
+    monkeypatch.setattr(split_products, "is_split_faster", lambda shape, compute: True)
+    A, B = matrix((30, d), 0, device=device), matrix((20, d), 1, device=device)
+    found = row_inner_products(A, B, Compute(np.float32, torch.device(device)))
+    error = found.double() - A.double() @ B.double().T
+    assert bool((error.abs() <= allowed_error(A, B.T)).all())
+    assert bool((error != 0).any())  # split, not in a higher precision
+
+
+def test_a_product_is_written_where_asked():
+    A, B = SplitMatrix.of(matrix((5, 9), 0)), SplitMatrix.of(matrix((9, 4), 1))
+    out = torch.empty((8, 4))
+    A.multiply(B, out=out[2:7])
+    assert torch.equal(out[2:7], A @ B)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy import sparse
 
 from psilearn._backend.compute import Compute
 from psilearn._backend.device_arrays import has_torch_dtype, to_device
@@ -18,7 +19,19 @@ Result = TypeVar("Result")
 def row_blocks(A: Any, rows: Iterable[slice]) -> Iterator[Block]:
     """Yield slices of a collection together with the objects there."""
     for part in rows:
-        yield part, A[part]
+        yield part, _slice_csr(A, part) if sparse.issparse(A) and A.format == "csr" else A[part]
+
+
+def _slice_csr(A: Any, rows: slice) -> Any:
+    """Return consecutive CSR rows that share their entries with A; SciPy would copy them."""
+    start, stop, _ = rows.indices(A.shape[0])
+    entries = slice(A.indptr[start], A.indptr[stop])
+    part = type(A)((stop - start, A.shape[1]), dtype=A.dtype)  # the constructor copies entries of larger arrays
+    part.data, part.indices = A.data[entries], A.indices[entries]
+    part.indptr = A.indptr[start : stop + 1] - A.indptr[start]
+    if A.has_canonical_format:
+        part.has_canonical_format = True
+    return part
 
 
 def stream(

@@ -43,6 +43,7 @@ from psilearn._linalg.split_products import (
     has_half_units,
     is_split_faster,
     multiply_halves,
+    row_inner_products,
     split_if_faster,
 )
 
@@ -82,6 +83,7 @@ __all__ = [
     "multiply_halves",
     "nonzero_pairs",
     "pivoted_cholesky",
+    "row_inner_products",
     "row_products",
     "shifted_factor",
     "solve_lower",

@@ -120,14 +120,18 @@ class SplitMatrix:
 
     def __matmul__(self, other: Any) -> Any:
         """Return the product with another matrix, split or a float32 tensor, in float32, (a, c)."""
-        other = other if isinstance(other, SplitMatrix) else SplitMatrix.of(other)
+        return self.multiply(other if isinstance(other, SplitMatrix) else SplitMatrix.of(other))
+
+    def multiply(self, other: SplitMatrix, out: Any = None) -> Any:
+        """Return the product with another split matrix in float32, (a, c), written into ``out`` unless that is None."""
+        import torch
+
         total = multiply_halves(self.high, other.low)
         multiply_halves(self.low, other.high, total)
         for start in range(0, self.shape[1], CHUNK):
             terms = slice(start, start + CHUNK)
             multiply_halves(self.high[:, terms], other.high[terms], total)
-        total /= self.scale * other.scale
-        return total
+        return torch.div(total, self.scale * other.scale, out=total if out is None else out)
 
 
 def _empty_halves(shape: tuple[int, int], device: Any) -> Any:
@@ -178,7 +182,7 @@ class SplitInverse:
         solution = torch.empty(B.shape, dtype=torch.float32, device=B.device)
         for start in range(0, len(B), PANEL):
             rows, before = slice(start, start + PANEL), slice(0, start + PANEL)
-            solution[rows] = self.inverse[rows, before] @ right[before]
+            self.inverse[rows, before].multiply(right[before], out=solution[rows])
         return solution
 
 
@@ -204,6 +208,16 @@ def is_split_faster(shape: tuple[int, ...], compute: Compute) -> bool:
 def block_copies(compute: Compute) -> int:
     """Return how many blocks of the size of the features are in memory while one block is processed."""
     return 6 if compute.dtype == np.float32 and has_half_units(compute.device) else 3
+
+
+def row_inner_products(A: Any, B: Any, compute: Compute) -> Any:
+    """Return A Bᵀ for float32 tensors (a, d) and (b, d), in split precision where that is faster."""
+    from torch.nn.functional import pad
+
+    if not all(is_split_faster(rows.shape, compute) for rows in (A, B)):
+        return A @ B.T
+    left, right = (SplitMatrix.of(pad(rows, (0, -rows.shape[1] % ALIGNMENT))) for rows in (A, B))
+    return left @ right.T
 
 
 def split_if_faster(A: Any, compute: Compute) -> Any:

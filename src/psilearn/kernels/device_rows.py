@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from psilearn._backend import Compute, iter_slices, to_device
-from psilearn._linalg import has_half_units, multiply_halves, row_products
+from psilearn._linalg import has_half_units, multiply_halves, row_inner_products, row_products
 from psilearn.kernels.csr_columns import column_counts, keep_columns
 
 _WARNING_LOCK = Lock()
@@ -50,7 +50,8 @@ class DeviceRows:
         if not rows.has_canonical_format:
             rows = rows.copy()
             rows.sum_duplicates()
-        indptr, indices = (to_device(part, device, np.int64) for part in (rows.indptr, rows.indices))
+        # converted on the device: the host would convert before the copy
+        indptr, indices = (to_device(part, device).to(torch.int64) for part in (rows.indptr, rows.indices))
         _silence_beta_warning()
         tensor = torch.sparse_csr_tensor(
             indptr, indices, to_device(rows.data, device), rows.shape, check_invariants=False
@@ -107,8 +108,10 @@ def squared_lengths(rows: Any) -> Any:
     return rows.squared_lengths() if isinstance(rows, DeviceRows) else row_products(rows, rows)
 
 
-def inner_products(A: Any, B: Any, compute: Compute) -> Any:
+def inner_products(A: Any, B: Any, compute: Compute, split: bool = False) -> Any:
     """Return A Bᵀ for dense or CSR rows on a device, dense, in the requested precision.
+
+    With ``split``, large float32 products of dense rows may have the error of split precision.
 
     CSR rows are converted to dense ones, which pays off from half a percent of nonzeros on. Below that, and if memory
     does not suffice for dense rows, CSR rows are multiplied with dense panels of the other side. Columns in which one
@@ -119,12 +122,12 @@ def inner_products(A: Any, B: Any, compute: Compute) -> Any:
     dtype = getattr(torch, compute.dtype.name)
     A, B = _drop_columns(A, B)
     if not isinstance(A, DeviceRows) and not isinstance(B, DeviceRows):
-        return A.to(dtype) @ B.to(dtype).T
+        return _dense_products(A, B, compute, split)
     (a, d), b = A.shape, B.shape[0]
     max_dense_rows = compute.block_rows(d * compute.itemsize, a + b)
     density = max(rows.density for rows in (A, B) if isinstance(rows, DeviceRows))
     if a + b <= max_dense_rows and density > SPARSE_DENSITY:
-        return _dense(A, dtype) @ _dense(B, dtype).T
+        return _dense_products(A, B, compute, split)
     if not isinstance(A, DeviceRows):
         return inner_products(B, A, compute).T
     if b <= max_dense_rows:
@@ -145,6 +148,13 @@ def _drop_columns(A: Any, B: Any) -> tuple[Any, Any]:
         return A, B
     left = DeviceRows.of(keep_columns(A.host, shared), A.tensor.device)
     return left, left if B is A else DeviceRows.of(keep_columns(B.host, shared), B.tensor.device)
+
+
+def _dense_products(A: Any, B: Any, compute: Compute, split: bool) -> Any:
+    import torch
+
+    left, right = (_dense(rows, getattr(torch, compute.dtype.name)) for rows in (A, B))
+    return row_inner_products(left, right, compute) if split else left @ right.T
 
 
 def _dense(rows: Any, dtype: Any) -> Any:

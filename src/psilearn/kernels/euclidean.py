@@ -35,6 +35,7 @@ FAR = {
     4: 2.0**8,
     8: 2.0**20,
 }  # |a|² of a row that is far, by the bytes of a number: in units of 1/γ or of the median |a|²
+SPLIT_RADIUS = 2.0**4  # γ|a|² up to which the error of a split product is below that of float32 at the limit FAR
 CLOSE = 1e-6  # d² / (|a|² + |b|²) of a pair whose entries are subtracted
 MAX_GAMMA = 2.0**40  # widths beyond this, and below its inverse, are moved to the rows, where float32 has room for them
 SMALLEST = 1e-145  # numbers whose squares are in the range of float64
@@ -45,7 +46,9 @@ def gaussians(A: Any, B: Any, gamma: float, compute: Compute) -> Any:
     scale = 1.0 if 1 / MAX_GAMMA <= gamma <= MAX_GAMMA else 2.0 ** round(log2(gamma) / 2)
     rows = _Rows.of(A, B, compute.dtype, scale)
     width = gamma / scale / scale  # the square of the scale may be out of range
-    block = to_gaussians(rows.products(compute), rows.squared_left, rows.squared_right, width)
+    # Split products are not symmetric in the last bits.
+    split = compute.on_gpu and B is not A and rows.largest_square() * width <= SPLIT_RADIUS
+    block = to_gaussians(rows.products(compute, split), rows.squared_left, rows.squared_right, width)
     limit = FAR[compute.dtype.itemsize] / width
     _correct(block, A, B, rows, limit, lambda distances: array_namespace(distances).exp(-gamma * distances))
     if B is A:
@@ -119,9 +122,13 @@ class _Rows(NamedTuple):
         squared = paired_inner_products(right, right)
         return cls(left, right, squared if left is right else paired_inner_products(left, left), squared)
 
-    def products(self, compute: Compute) -> Any:
-        """Return the inner products of the rows."""
-        return inner_products(self.left, self.right, compute)
+    def products(self, compute: Compute, split: bool = False) -> Any:
+        """Return the inner products of the rows, with ``split`` possibly in split precision."""
+        return inner_products(self.left, self.right, compute, split)
+
+    def largest_square(self) -> float:
+        """Return the largest |a|²."""
+        return max(float(squared.max()) for squared in (self.squared_left, self.squared_right) if len(squared))
 
 
 def _is_dense(rows: Any) -> bool:

@@ -80,10 +80,13 @@ def dense(rows: Any, part: slice, dtype: Any) -> Array:
     return (panel.toarray() if sparse.issparse(panel) else panel).astype(dtype, copy=False)
 
 
-def inner_products(A: Any, B: Any, compute: Compute) -> Array:
-    """Return A Bᵀ as a dense (len(A), len(B)) block of the requested precision, for dense or CSR rows."""
+def inner_products(A: Any, B: Any, compute: Compute, split: bool = False) -> Array:
+    """Return A Bᵀ as a dense (len(A), len(B)) block of the requested precision, for dense or CSR rows.
+
+    With ``split``, a GPU may compute float32 products in split precision.
+    """
     if is_on_device(A, B):
-        return device_rows.inner_products(A, B, compute)
+        return device_rows.inner_products(A, B, compute, split)
     dtype = compute.dtype
     if not sparse.issparse(A) and not sparse.issparse(B):
         rows = cast(A, dtype)
