@@ -196,7 +196,13 @@ def invert_triangle(L: Any) -> Any:
     inverse = torch.zeros_like(L)
     upper = inverse[:middle, :middle] = invert_triangle(L[:middle, :middle])
     lower = inverse[middle:, middle:] = invert_triangle(L[middle:, middle:])
-    inverse[middle:, :middle] = -(lower @ (L[middle:, :middle] @ upper))
+    corner = torch.empty_like(L[middle:, :middle])
+    for start in range(0, middle, PANEL):  # both factors are triangles: their zeros are left out
+        columns = slice(start, start + PANEL)
+        corner[:, columns] = L[middle:, start:middle] @ upper[start:, columns]
+    for start in range(0, len(lower), PANEL):
+        rows = slice(start, start + PANEL)
+        inverse[middle:, :middle][rows] = -(lower[rows, : rows.stop] @ corner[: rows.stop])
     return inverse
 
 
