@@ -1,7 +1,7 @@
 """The paper's grid on USPS, 25,920 settings over five splits, on the device and in NumPy side by side.
 
 1000 pairs, 6000 lower halves without upper halves; 6 widths × 12 λ × 12 p × 6 c × 5 splits, scored in closed form.
-``usps_path`` continues to the test set.
+``usps_path`` and ``psilearn reproduce usps --only usps-grid`` continue to the test set.
 """
 
 import warnings
@@ -14,15 +14,13 @@ from benchmarks.device import compute_on
 from benchmarks.measurement import Figures, Run
 from psilearn import OELCV
 from psilearn.datasets import load_usps
+from psilearn.experiments.usps import GRID_CONFIG
 from psilearn.kernels import Gaussian
 
 NEEDS = ("usps/usps.h5",)
 N_SPLITS = 5
 OUTPUT_KERNEL = Gaussian(0.05)
-GAMMAS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32]
-ALPHAS = np.logspace(-6.5, -1, 12)
-SIZES = np.unique(np.geomspace(8, 128, 12).round().astype(int))
-SUPERVISIONS = [0.0, 0.15, 0.3, 0.5, 0.75, 1.0]
+GAMMAS, ALPHAS, SIZES, SUPERVISIONS = (GRID_CONFIG[name] for name in ("gammas", "alphas", "sizes", "supervisions"))
 
 
 def measure(run: Run) -> Figures:
