@@ -47,6 +47,7 @@ PARTS = (
     "bookmarks",
     "usps_grid",
     "fingerprints",
+    "device_costs",
     "devices",
     "memory",
     "cluster",

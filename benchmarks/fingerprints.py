@@ -15,6 +15,7 @@ import numpy.typing as npt
 from benchmarks.measurement import Figures, Run
 from benchmarks.step_profile import StepProfile, show_profile
 from psilearn import OEL
+from psilearn._linalg import Array
 from psilearn._utils.progress import observe_steps
 from psilearn.kernels import Gaussian, GaussianTanimoto
 
@@ -56,6 +57,29 @@ def make_fingerprints(size: int, prototypes: Bits, seed: int) -> Bits:
     return bits
 
 
+def make_pairs(sizes: dict[str, Any]) -> tuple[Bits, Array, Bits]:
+    """Return prototypes, and inputs and fingerprints of the pairs and the queries."""
+    rng = np.random.default_rng(0)
+    prototypes = np.packbits(rng.random((2000, 8 * N_BYTES)) < 0.125, axis=1)
+    centers = rng.standard_normal((len(prototypes), 50))
+    classes = rng.integers(0, len(prototypes), sizes["n"] + sizes["queries"])
+    X = centers[classes] + 0.3 * rng.standard_normal((len(classes), 50))
+    return prototypes, X, make_fingerprints(len(classes), prototypes, 1)
+
+
+def make_model(sizes: dict[str, Any]) -> OEL:
+    """Return the model, not fitted."""
+    return OEL(
+        Gaussian(0.01),
+        GaussianTanimoto(packed=True),
+        alpha=1e-5,
+        n_components=sizes["p"],
+        supervision=0.5,
+        output_landmarks=sizes["r"],
+        dtype=sizes["dtype"],
+    )
+
+
 def count_operations(sizes: dict[str, Any]) -> dict[str, tuple[str, float]]:
     """Return flops, or bytes, of embedding and searching, with the name of the rate that bounds each."""
     c, r, p, q = (sizes[name] for name in ("candidates", "r", "p", "queries"))
@@ -70,8 +94,8 @@ def count_operations(sizes: dict[str, Any]) -> dict[str, tuple[str, float]]:
 
 def least_seconds(run: Run, sizes: dict[str, Any]) -> dict[str, float]:
     """Return the seconds of each step of the search at the highest rates of the machine, where they are known."""
-    rates = {**run.gemm, "copy": run.copy}
-    least = [amount / rates[name] if rates.get(name) else 0.0 for name, amount in count_operations(sizes).values()]
+    operations = count_operations(sizes).values()
+    least = [amount / run.rates[name] if name in run.rates else 0.0 for name, amount in operations]
     bits, embedding, scores, passes, _ = least
     return {
         "kernel values with landmarks": bits + passes,
@@ -84,21 +108,8 @@ def measure(run: Run) -> Figures:
     """Print and return the seconds of the fit and of the search, and the share of the highest rates."""
     sizes = run.select(FULL if run.device == "cuda" else CPU, QUICK)
     n = sizes["n"]
-    rng = np.random.default_rng(0)
-    prototypes = np.packbits(rng.random((2000, 8 * N_BYTES)) < 0.125, axis=1)
-    centers = rng.standard_normal((len(prototypes), 50))
-    classes = rng.integers(0, len(prototypes), n + sizes["queries"])
-    X = centers[classes] + 0.3 * rng.standard_normal((len(classes), 50))
-    Y = make_fingerprints(len(classes), prototypes, 1)
-    model = OEL(
-        Gaussian(0.01),
-        GaussianTanimoto(packed=True),
-        alpha=1e-5,
-        n_components=sizes["p"],
-        supervision=0.5,
-        output_landmarks=sizes["r"],
-        dtype=sizes["dtype"],
-    )
+    prototypes, X, Y = make_pairs(sizes)
+    model = make_model(sizes)
     unlabeled = make_fingerprints(sizes["m"], prototypes, 2)
     start = perf_counter()
     model.fit(X[:n], Y[:n], unlabeled=unlabeled)
@@ -122,10 +133,9 @@ def measure(run: Run) -> Figures:
 
 def _report(run: Run, sizes: dict[str, Any], p: int, fit: float, search: float) -> float:
     """Print the seconds next to those at the highest rates; return the latter for the search."""
-    rates = {**run.gemm, "copy": run.copy, "to device": run.to_device}
     rows, bound = [], 0.0
     for name, (rate_name, amount) in count_operations(sizes).items():
-        rate = rates.get(rate_name)
+        rate = run.rates.get(rate_name)
         if rate:
             bound += amount / rate
             rows.append([name, f"{amount:.2e}", f"{rate / 1e12:.3g}", amount / rate])

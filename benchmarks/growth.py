@@ -15,8 +15,9 @@ from benchmarks.measurement import Clock, Figures, Run, Turn, growth_exponent, t
 from psilearn import IOKR, OEL
 from psilearn.kernels import Gaussian
 
+MAX_ROWS = 32_000
 RNG = np.random.default_rng(0)
-X, Y = RNG.random((8000, 128)), RNG.random((8000, 128))
+X, Y = RNG.random((MAX_ROWS, 128)), RNG.random((MAX_ROWS, 128))
 KERNEL = Gaussian(0.05)
 ALPHA = 1e-4
 N_QUERIES = 500
@@ -63,13 +64,15 @@ def make_decodings(n: int, n_candidates: int, p: int) -> dict[str, Turn[None]]:
 
 
 def make_plans(run: Run) -> dict[str, Plan]:
-    """Return what grows, and from where to where."""
-    k = run.select(1000, 125)  # the unit of all sizes
+    """Return what grows, and from where to where; on a GPU four times the sizes, without the largest ones."""
+    on_gpu = run.device not in (None, "cpu")
+    k = run.select(MAX_ROWS // 8 if on_gpu else 1000, 125)  # the unit of all sizes
     h, p, sizes_p = k // 2, run.select(50, 10), run.select([16, 64, 256], [4, 8, 16])
     landmarks = {"output_landmarks": h}
+    cubic = [h, k, 2 * k] if on_gpu else [h, k, 2 * k, 4 * k]
     return {
-        "fit, n": Plan(f"OEL₀, p = {p}", [h, k, 2 * k, 4 * k], lambda n: make_fits(n, 0, p)),
-        "fit, m": Plan(f"n = {h}, p = {p}", [h, k, 2 * k, 4 * k], lambda m: make_fits(h, m, p)),
+        "fit, n": Plan(f"OEL₀, p = {p}", cubic, lambda n: make_fits(n, 0, p)),
+        "fit, m": Plan(f"n = {h}, p = {p}", cubic, lambda m: make_fits(h, m, p)),
         "fit, n at fixed q": Plan(
             f"q = {h} input landmarks, {h} output landmarks, OEL₀, p = {p}",
             [k, 2 * k, 4 * k, 8 * k],
@@ -77,7 +80,7 @@ def make_plans(run: Run) -> dict[str, Plan]:
         ),
         "fit, q": Plan(
             f"input landmarks of n = {8 * k}, {h} output landmarks, OEL₀, p = {p}",
-            [h, k, 2 * k, 4 * k],
+            cubic,
             lambda q: make_fits(8 * k, 0, p, input_landmarks=q, **landmarks),
         ),
         "fit, p": Plan(f"n = {h}, m = {2 * k}", sizes_p, lambda p: make_fits(h, 2 * k, p)),

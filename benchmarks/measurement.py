@@ -104,6 +104,12 @@ class Run:
     copy: float = 0.0  # bytes per second of a copy on the device, read and written; 0 without a device
     to_device: float = 0.0  # bytes per second from pinned memory to the device
 
+    @property
+    def rates(self) -> dict[str, float]:
+        """The highest rates that are known: flops per second by dtype, and bytes per second of copies."""
+        copies = {"copy": self.copy, "to device": self.to_device}
+        return self.gemm | {name: rate for name, rate in copies.items() if rate}
+
     def select(self, full: Size, quick: Size) -> Size:
         """Return the full or the quick size."""
         return quick if self.quick else full

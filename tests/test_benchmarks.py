@@ -1,13 +1,18 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from time import perf_counter, sleep
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from benchmarks import bookmarks, measurement, million
+from benchmarks import bookmarks, device_costs, measurement, million
 from benchmarks.child_process import run_in_child
+from benchmarks.cost_table import show_costs
 from benchmarks.naive import NaiveIOKR, NaiveOEL0, dice, gaussian
+from benchmarks.power import PowerMeter
 from benchmarks.step_profile import StepProfile
 from scipy import sparse
 
@@ -225,3 +230,36 @@ def test_a_profile_counts_each_second_once(monkeypatch):
     with observe_steps(profile), stage("3,000 leading directions of 7,000"), step("inner"):
         pass
     assert profile.with_rest(10.0) == {"leading directions": 3.0, "inner": 3.0, "everything else": 4.0}
+
+
+def test_power_is_the_mean_of_the_samples_in_an_interval():
+    lines = "import time\nfor watts in ('100', '[N/A]', '300'):\n print(watts, flush=True)\ntime.sleep(60)"
+    start = perf_counter()
+    with PowerMeter([sys.executable, "-c", lines]) as meter:
+        while meter.mean_watts(start, perf_counter()) != 200 and perf_counter() - start < 30:
+            sleep(0.01)
+    assert meter.mean_watts(start, perf_counter()) == 200
+    assert meter.mean_watts(perf_counter(), perf_counter() + 1) is None
+
+
+def test_without_the_command_no_power_is_known():
+    with PowerMeter(["no-such-command"]) as meter:
+        pass
+    assert meter.mean_watts(0, perf_counter()) is None
+
+
+def test_energy_is_the_mean_power_times_the_mean_seconds(monkeypatch):
+    monkeypatch.setattr(device_costs, "MIN_SECONDS", 0.05)
+    meter = SimpleNamespace(mean_watts=lambda start, end: 250.0)
+    cost = device_costs.measure_work(meter, "work", partial(sleep, 0.02), {"float64": 1e6, "copy": 1e6})
+    assert 0.02 <= cost.seconds < 0.05 and cost.watts == 250
+    run = measurement.Run(device="cpu", gemm={"float64": 1e9}, copy=1e9)
+    uncounted = device_costs.measure_work(meter, "uncounted", partial(sleep, 0.02), {})
+    figures = show_costs(run, "costs", [cost, uncounted])
+    assert figures["work"]["joules"] == pytest.approx(250 * cost.seconds)
+    assert figures["work"]["percent_of_ceiling"] == pytest.approx(0.2 / cost.seconds)
+    assert figures["work"]["gflop"] == 1e-3 and figures["uncounted"]["gflop"] is None
+
+
+def test_flops_of_a_ridge_path_are_dominated_by_the_decompositions():
+    assert device_costs.ridge_path_flops(10_000, 1) == pytest.approx(5 * 14 / 3 * 8000**3, rel=0.2)

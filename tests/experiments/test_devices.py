@@ -14,6 +14,7 @@ pytest.importorskip("torch")
 
 SMALL = {
     ("usps", "usps"): {"competitors": {"KRR": {"gamma": [0.1], "alpha": [1e-4, 1e-2]}}, "tests": 30},
+    ("usps", "usps-grid"): {},
     ("multilabel-small", "bibtex"): {},
     ("multilabel-unlabeled", "bibtex"): {},
     ("multilabel-full", "bibtex"): {"pairs": 100, "select": 80},

@@ -160,6 +160,21 @@ def test_usps_rows_follow_from_their_parameters(small_data):
         assert rows[method].value == pytest.approx(kernel_loss(bunch.Y[test], predicted, Gaussian(0.05)), abs=1e-12)
 
 
+def test_usps_grid_chooses_as_the_same_grid_with_competitors(small_data):
+    outcome, _ = quick("usps", "usps-grid")
+    expected, _ = quick("usps", "usps")
+    assert len(outcome.rows) == 8
+    for row, same in zip(outcome.rows, expected.rows, strict=False):
+        assert (row.method, row.value, row.parameters) == (same.method, same.value, same.parameters)
+    assert any(note.startswith("“IOKR, by loss” minus IOKR") for note in outcome.notes)
+
+
+def test_usps_grid_has_25920_settings():
+    config = usps.GRID_CONFIG
+    axes = [config[name] for name in ("gammas", "alphas", "sizes", "supervisions")]
+    assert np.prod([len(axis) for axis in axes]) * config["splits"] == 25_920
+
+
 def test_without_torch_networks_are_quoted(small_data, monkeypatch):
     for module in (competitors, multilabel_full, usps):
         monkeypatch.setattr(module, "has_torch", lambda: False)

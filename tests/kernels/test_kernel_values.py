@@ -10,13 +10,15 @@ from sklearn.base import clone
 from sklearn.metrics import f1_score
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
-from psilearn._backend import to_numpy
+from psilearn._backend import NUMPY, Compute, is_tensor, to_numpy
 from psilearn.kernels import (
     Dice,
     Gaussian,
     GaussianTanimoto,
+    Hamming,
     Kemeny,
     Laplacian,
+    Lehmer,
     Linear,
     Normalized,
     Pairwise,
@@ -28,6 +30,7 @@ from psilearn.kernels import (
     Tanimoto,
     as_kernel,
 )
+from psilearn.rankings import to_orders
 from tests.kernels.kernel_cases import MATRIX, PROPERTY, Stored, rankings, rows, sets, shared_letters
 from tests.problems import block
 
@@ -192,6 +195,35 @@ def test_kemeny_counts_concordant_less_discordant_pairs(A):
 def test_kemeny_of_a_ranking_and_its_reverse():
     ranks = np.array([[1, 2, 3, 4], [4, 3, 2, 1]])
     assert_same(Kemeny()(ranks), [[1, -1], [-1, 1]])
+
+
+@pytest.mark.parametrize("kernel", [Kemeny, Hamming, Lehmer])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_values_of_rankings_are_those_of_numpy_to_the_last_bit(kernel, precision, backend):
+    rng = np.random.default_rng(4)
+    ranks = np.stack([rng.permutation(7) + 1 for _ in range(40)])
+    partial = np.where(rng.random(ranks.shape) < 0.2, np.nan, ranks)
+    partial[:, :2] = [1, 2]
+    orders = to_orders(ranks, list("abcdefg"))
+    cases = (kernel(), ranks, ranks[:9]), (kernel(partial=True), partial, partial[:9]), (kernel(), orders, orders[:9])
+    for chosen, A, B in cases:
+        expected = chosen(A, B, compute=Compute.of(precision))
+        device = None if backend == "numpy" else backend
+        values = chosen(A, B, compute=Compute.of(precision, device))
+        assert is_tensor(values) == (device is not None)
+        assert_same(values, expected)
+        assert_same(chosen.paired(B, B), [chosen(B, compute=NUMPY)[i, i] for i in range(9)])
+
+
+@pytest.mark.parametrize("kernel", [Kemeny(), Hamming(), Lehmer()], ids=repr)
+def test_rankings_may_be_tensors(kernel):
+    torch = pytest.importorskip("torch")
+    ranks = np.stack([np.random.default_rng(i).permutation(5) + 1 for i in range(6)])
+    tensor = torch.from_numpy(ranks)
+    assert_same(kernel(tensor), kernel(ranks))
+    assert_same(kernel.gram(tensor), kernel.gram(ranks))
+    assert_same(kernel.diag(tensor), kernel.diag(ranks))
+    assert isinstance(kernel.check(tensor), np.ndarray)
 
 
 # The median width

@@ -5,13 +5,13 @@ A ranking is a row of K ranks, 1 = preferred, or an order of names, ``"b>c>a"`` 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from psilearn._backend import Compute
-from psilearn._linalg import Array
+from psilearn._backend import Compute, array_namespace, is_tensor, iter_blocks, tensor_to_numpy
+from psilearn._linalg import Array, row_products
 from psilearn._utils import validation
 from psilearn._utils.rank_checks import check_has_preference, check_ranks
 from psilearn._utils.samples import Index, Samples
@@ -187,7 +187,13 @@ class RankingKernel(RowKernel):
 
     def _block(self, A: Any, B: Any, compute: Compute) -> Any:
         K = A.shape[1]
-        block, scale = np.empty((len(A), len(B)), compute.dtype), self._scale(K)
+        block, scale = compute.empty((len(A), len(B)), compute.dtype), self._scale(K)
+        if is_tensor(A):
+            columns = self._code(B).T
+            for rows in self._code_blocks(A):
+                block[rows] = self._code(A[rows]) @ columns
+            block /= scale
+            return block
 
         def finish(sums: Array, i: slice, j: slice) -> None:  # sums of integers, exact
             np.divide(sums, scale, out=block[i, j], dtype=block.dtype)
@@ -199,15 +205,16 @@ class RankingKernel(RowKernel):
         return self._paired(A, A)
 
     def _paired(self, A: Any, B: Any) -> Any:
-        K = A.shape[1]
-        values = np.empty(len(A))
-        for part in strips(len(A), 8 * self._width(K)):
-            left, right = self._code(A[part]), self._code(B[part])
-            values[part] = np.einsum("ij,ij->i", left, right, dtype=np.float64) / self._scale(K)
-        return values
+        values = [row_products(self._code(A[rows]), self._code(B[rows])) for rows in self._code_blocks(A)]
+        return array_namespace(A).concat(values) / self._scale(A.shape[1])
+
+    def _code_blocks(self, A: Any) -> Iterable[slice]:
+        """Return slices of rows whose code stays in the cache, or on a device within the working memory."""
+        bytes_per_row = 8 * self._width(A.shape[1])
+        return iter_blocks(len(A), bytes_per_row) if is_tensor(A) else strips(len(A), bytes_per_row)
 
     def _place(self, A: Samples, compute: Compute) -> Any:
-        return self._ranks(A, "A")
+        return super()._place(self._ranks(A, "A"), compute)
 
     def __call__(self, A: Samples, B: Samples | None = None, *, compute: Compute | None = None) -> Array:
         """Compute the block k(A, B); both collections must have the same form and the same items.
@@ -244,6 +251,7 @@ class RankingKernel(RowKernel):
         validation.check_bool(self.partial, "partial")
         if self.items is not None:
             check_items(self.items, "items")
+        A = tensor_to_numpy(A)  # ranks are validated, kept and decoded as arrays
         if is_orders(A):
             ranks, items = self._read(A, name)
             self._check_ranks(ranks, name)
@@ -289,12 +297,13 @@ class RankingKernel(RowKernel):
         """Return validated rankings as ranks (len(A), K)."""
         return self._read(A, name)[0] if is_orders(A) else A
 
-    def _dtype(self, n_items: int) -> Any:
-        """Return the dtype in which sums of products of the code are exact."""
-        return np.float32 if self._scale(n_items) < 2**24 else np.float64
+    def _dtype(self, ranks: Any) -> Any:
+        """Return the dtype, of NumPy or torch as the ranks, in which sums of products of the code are exact."""
+        xp = array_namespace(ranks)
+        return xp.float32 if self._scale(ranks.shape[1]) < 2**24 else xp.float64
 
-    def _code(self, ranks: Any) -> Array:
-        """Return ψ times √scale, integers, (n, width)."""
+    def _code(self, ranks: Any) -> Any:
+        """Return ψ times √scale, integers, (n, width); a tensor for ranks on a device."""
         raise TypeError(f"{type(self).__name__} must implement _code(ranks), the embedding times √scale.")
 
     def _width(self, n_items: int) -> int:

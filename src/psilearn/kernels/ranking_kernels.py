@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from psilearn._backend import array_namespace, is_tensor
 from psilearn._linalg import Array
 from psilearn._utils.rank_checks import check_ranks
+from psilearn.kernels.inner_products import match_block
 from psilearn.kernels.ranking_kernel import RankingKernel
 
 
@@ -47,8 +49,10 @@ class Kemeny(RankingKernel):
     array([[0.3333, 0.6667]])
     """
 
-    def _code(self, ranks: Any) -> Array:
-        return pair_signs(ranks, self._dtype(ranks.shape[1]))
+    supports_torch = True
+
+    def _code(self, ranks: Any) -> Any:
+        return pair_signs(ranks, self._dtype(ranks))
 
     def _width(self, n_items: int) -> int:
         return n_items * (n_items - 1) // 2
@@ -88,6 +92,8 @@ class Hamming(RankingKernel):
     array([[1.    , 0.3333, 0.    ]])
     """
 
+    supports_torch = True
+
     def _read(self, orders: Any, name: str) -> tuple[Array, list[str]]:
         orders = list(orders)
         ranks, items = super()._read(orders, name)
@@ -111,9 +117,9 @@ class Hamming(RankingKernel):
                 f"Kemeny and Lehmer accept any numbers as partial ranks."
             )
 
-    def _code(self, ranks: Any) -> Array:
-        K = ranks.shape[1]
-        return (ranks[:, :, None] == np.arange(1, K + 1)).reshape(len(ranks), -1).astype(self._dtype(K))
+    def _code(self, ranks: Any) -> Any:
+        xp, numbers = array_namespace(ranks), match_block(np.arange(1, ranks.shape[1] + 1), ranks)
+        return xp.astype((ranks[:, :, None] == numbers).reshape(len(ranks), -1), self._dtype(ranks))
 
     def _width(self, n_items: int) -> int:
         return n_items**2
@@ -156,14 +162,12 @@ class Lehmer(RankingKernel):
     array([[ 1. ,  0.6, -1. ]])
     """
 
-    def _code(self, ranks: Any) -> Array:
-        K = ranks.shape[1]
-        dtype = self._dtype(K)
-        code = np.zeros((len(ranks), K), dtype)
-        for i in range(1, K):
-            before, own = ranks[:, :i], ranks[:, i : i + 1]
-            code[:, i] = np.subtract(before > own, before < own, dtype=dtype).sum(axis=1)
-        return code
+    supports_torch = True
+
+    def _code(self, ranks: Any) -> Any:
+        dtype = self._dtype(ranks)
+        columns = [_signs(ranks[:, i : i + 1], ranks[:, :i], dtype).sum(axis=1) for i in range(ranks.shape[1])]
+        return array_namespace(ranks).stack(columns, axis=1)
 
     def _width(self, n_items: int) -> int:
         return n_items
@@ -172,8 +176,14 @@ class Lehmer(RankingKernel):
         return (n_items - 1) * n_items * (2 * n_items - 1) // 6
 
 
-def pair_signs(ranks: Any, dtype: Any = np.float64) -> Array:
+def pair_signs(ranks: Any, dtype: Any = np.float64) -> Any:
     """Return sign(rⱼ − rᵢ) for the item pairs i<j, shape (n, K(K−1)/2); zero for ties and where a rank is NaN."""
     i, j = np.triu_indices(ranks.shape[1], 1)
-    left, right = ranks[:, i], ranks[:, j]
+    return _signs(ranks[:, i], ranks[:, j], dtype)
+
+
+def _signs(left: Any, right: Any, dtype: Any) -> Any:
+    """Return sign(right − left) in this dtype; zero for ties and where a number is NaN."""
+    if is_tensor(left):
+        return (right > left).to(dtype) - (right < left).to(dtype)
     return np.subtract(right > left, right < left, dtype=dtype)
