@@ -264,7 +264,7 @@ def _sample_pivots(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomStat
     return np.array(chosen, dtype=np.intp)
 
 
-def _divide_by_triangle(columns: Any, L: Array, compute: Compute) -> Any:
+def _divide_by_triangle(columns: Any, L: Any, compute: Compute) -> Any:
     """Return columns·L⁻ᵀ for float32 columns (N, b); on a device as a product, faster than many short substitutions."""
     if compute.device is not None:
         return columns @ compute.asarray(np.linalg.inv(L).T, np.float32)
