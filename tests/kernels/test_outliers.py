@@ -11,8 +11,9 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
-from psilearn._backend import to_numpy
-from psilearn.kernels import Gaussian, Laplacian, Linear, Polynomial
+from psilearn._backend import NUMPY, Compute, to_numpy
+from psilearn._linalg import split_products
+from psilearn.kernels import Gaussian, Laplacian, Linear, Polynomial, euclidean
 from tests.kernels.kernel_cases import PROPERTY
 from tests.problems import precision
 
@@ -171,3 +172,18 @@ def test_gaussian_values_of_rows_of_any_size(A, gamma, is_csr):
     np.testing.assert_allclose(
         to_numpy(Linear().squared_distances(rows)), expected, rtol=1e-6, atol=1e-6 * typical + 1e-300
     )
+
+
+@pytest.mark.parametrize("length", [1.0, 30.0])
+def test_gaussians_are_split_only_near_the_center(length, monkeypatch):
+    torch = pytest.importorskip("torch")
+    split = []
+    multiply = split_products.SplitMatrix.multiply
+    monkeypatch.setattr(split_products.SplitMatrix, "multiply", lambda *args: split.append(1) or multiply(*args))
+    for module in (euclidean, split_products):
+        monkeypatch.setattr(module, "has_half_units", lambda device: device is not None)
+    rng = np.random.default_rng(0)
+    A, B = (length * rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in rng.standard_normal((2, 520, 530)))
+    found = Gaussian(0.5)(A, B, compute=Compute(np.dtype(np.float32), torch.device("cpu")))
+    assert bool(split) == (length == 1)
+    np.testing.assert_allclose(to_numpy(found), Gaussian(0.5)(A, B, compute=NUMPY), rtol=1e-4, atol=1e-12)

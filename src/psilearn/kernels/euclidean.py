@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from psilearn._backend import Compute, array_namespace, is_tensor, iter_blocks, take_rows, to_device, to_numpy
-from psilearn._linalg import Array, nonzero_pairs, row_products
+from psilearn._linalg import Array, has_half_units, nonzero_pairs, row_products
 from psilearn._utils.samples import Index
 from psilearn.kernels.device_rows import DeviceRows
 from psilearn.kernels.inner_products import (
@@ -47,7 +47,7 @@ def gaussians(A: Any, B: Any, gamma: float, compute: Compute) -> Any:
     rows = _Rows.of(A, B, compute.dtype, scale)
     width = gamma / scale / scale  # the square of the scale may be out of range
     # Split products are not symmetric in the last bits.
-    split = compute.on_gpu and B is not A and rows.largest_square() * width <= SPLIT_RADIUS
+    split = has_half_units(compute.device) and B is not A and rows.largest_square() * width <= SPLIT_RADIUS
     block = to_gaussians(rows.products(compute, split), rows.squared_left, rows.squared_right, width)
     limit = FAR[compute.dtype.itemsize] / width
     _correct(block, A, B, rows, limit, lambda distances: array_namespace(distances).exp(-gamma * distances))
