@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from psilearn._utils import validation
 from psilearn._utils.samples import Index, Samples, n_samples, take
 from psilearn.chem.base_spectrum_kernel import SpectrumKernel
 from psilearn.chem.spectra.spectrum import Spectrum
-from psilearn.chem.spectrum_memory import remember
+from psilearn.chem.spectrum_memory import recall_block, remember
 from psilearn.kernels import Gaussian, Kernel, uniform
 from psilearn.kernels.inner_products import each_thread, n_threads
 
@@ -28,6 +29,8 @@ MAX_PRODUCTS = 2**20  # pairs of peaks that are multiplied at once
 RUN_PEAKS = 256  # peaks that are multiplied together …
 MAX_RUN_PRODUCTS = 2**16  # … if there are at most so many pairs
 MIN_THREADED_WORK = 2**28  # spectra times peaks from which threads are faster than one thread
+MAX_PAIRED_CELLS = 2**21  # kernel values up to which pairs of peaks are added one by one, without blocks
+MAX_PAIRS = 2**17  # pairs of peaks that are added at once; at least a part of the number of kernel values
 
 
 class _Peaks(NamedTuple):
@@ -37,6 +40,10 @@ class _Peaks(NamedTuple):
     weight: Array  # (N,)  intensity to a power
     width: Array  # (N,)  standard deviation
     owner: Index  # (N,)  number of the spectrum that has the peak
+
+    def take(self, run: slice) -> _Peaks:
+        """Return consecutive peaks."""
+        return _Peaks(self.position[run], self.weight[run], self.width[run], self.owner[run])
 
 
 class ProbabilityProduct(SpectrumKernel):
@@ -99,13 +106,21 @@ class ProbabilityProduct(SpectrumKernel):
 
     def _block(self, A: Any, B: Any, compute: Compute) -> Array:
         self._check_parameters()
+        key = ("products", *self._parameters, compute.dtype)
+        return recall_block(A, B, key, partial(self._compute_block, A, B, compute))
+
+    def _compute_block(self, A: Any, B: Any, compute: Compute) -> Array:
         others = self._peaks(B)
         K = np.zeros((n_samples(A), n_samples(B)), compute.dtype)
         step = -(-len(K) // n_threads())
         parts = [slice(start, min(start + step, len(K))) for start in range(0, len(K), step)]
 
         def add_rows(rows: slice) -> None:
-            for block, owners, other_owners in _iter_blocks(self._peaks(take(A, rows)), others):
+            peaks = self._peaks(take(A, rows))
+            if K[rows].size <= MAX_PAIRED_CELLS:
+                K[rows] = _sum_pairs(peaks, others, K[rows].shape)
+                return
+            for block, owners, other_owners in _iter_blocks(peaks, others):
                 K[np.ix_(owners + rows.start, other_owners)] += block.astype(K.dtype, copy=False)
 
         each_thread(add_rows, parts, sum(K.shape) * len(others.weight) > MIN_THREADED_WORK)
@@ -114,7 +129,7 @@ class ProbabilityProduct(SpectrumKernel):
     def _diag(self, A: Any) -> Array:
         """Return the squared length of each spectrum; it is kept as long as the spectrum."""
         self._check_parameters()
-        key = ("squared length", self.of, self.width, self.unit, self.power)
+        key = ("squared length", *self._parameters)
         return np.array(remember(list(A), key, self._squared_lengths_of), dtype=np.float64)
 
     def _squared_lengths_of(self, A: list[Spectrum]) -> Array:
@@ -142,6 +157,10 @@ class ProbabilityProduct(SpectrumKernel):
         left, right = self._peaks([a]), self._peaks([b])
         product = _inner_products(left.position[:, None], left.width[:, None], right.position, right.width)
         return float(left.weight @ product @ right.weight)
+
+    @property
+    def _parameters(self) -> tuple[str, float, str, float]:
+        return self.of, self.width, self.unit, self.power
 
     @property
     def _needs_precursor(self) -> bool:  # type: ignore[override]
@@ -244,10 +263,54 @@ def spectrum_kernel(gamma: float | None = 0.5, width: float = 0.005, unit: str =
     return mean if gamma is None else Gaussian(gamma=gamma, base=mean)
 
 
-def _inner_products(u: Array, s: Array, v: Array, t: Array) -> Array:
+def _inner_products(u: Array, s: Array | np.float64, v: Array, t: Array | np.float64) -> Array:
     """Return the inner products of Gaussians of unit length at u and v with standard deviations s and t."""
     variance = s**2 + t**2
-    return np.sqrt(2 * s * t / variance) * np.exp(-((u - v) ** 2) / (2 * variance))
+    products = u - v
+    products *= products
+    products /= -2 * variance
+    np.exp(products, out=products)
+    products *= np.sqrt(2 * s * t / variance)
+    return products
+
+
+def _reach(left: _Peaks, right: _Peaks) -> float:
+    """Return the distance beyond which the product of two peaks is below rounding."""
+    return MAX_DEVIATIONS * float(np.hypot(left.width.max(), right.width.max()))
+
+
+def _sum_pairs(left: _Peaks, right: _Peaks, shape: tuple[int, ...]) -> Array:
+    """Return the sums Σ wᵢwⱼ⟨pᵢ, pⱼ⟩ of all pairs of spectra: each pair of close peaks adds to its cell."""
+    cells = np.zeros(int(np.prod(shape)))
+    if not len(left.weight) or not len(right.weight):
+        return cells.reshape(shape)
+    reach = _reach(left, right)
+    first = np.searchsorted(right.position, left.position - reach)
+    counts = np.searchsorted(right.position, left.position + reach, side="right") - first
+    ends = np.cumsum(counts)
+    limit, start = max(MAX_PAIRS, len(cells) // 8), 0
+    while start < len(counts):
+        done = ends[start] - counts[start]
+        stop = max(start + 1, int(np.searchsorted(ends, done + limit, side="right")))
+        run = slice(start, stop)
+        repeat = partial(np.repeat, repeats=counts[run])
+        j = np.arange(done, ends[stop - 1])
+        j += repeat((first - ends + counts)[run])
+        products = _pair_products(left.take(run), right, j, repeat)
+        cells += np.bincount(repeat(left.owner[run] * shape[1]) + right.owner[j], products, len(cells))
+        start = stop
+    return cells.reshape(shape)
+
+
+def _pair_products(left: _Peaks, right: _Peaks, j: Index, repeat: Callable[[Array], Array]) -> Array:
+    """Return wᵢwⱼ⟨pᵢ, pⱼ⟩ for the left peaks, each repeated, and the right peaks j."""
+    widths: Any = (left.width[0], right.width[0])  # in Da, all are the same
+    if np.ptp(left.width) or np.ptp(right.width):
+        widths = (repeat(left.width), right.width[j])
+    products = _inner_products(repeat(left.position), widths[0], right.position[j], widths[1])
+    products *= repeat(left.weight)
+    products *= right.weight[j]
+    return products
 
 
 def _iter_blocks(left: _Peaks, right: _Peaks) -> Iterator[tuple[Array, Index, Index]]:
@@ -258,7 +321,7 @@ def _iter_blocks(left: _Peaks, right: _Peaks) -> Iterator[tuple[Array, Index, In
     """
     if not len(left.weight) or not len(right.weight):
         return
-    reach = MAX_DEVIATIONS * float(np.hypot(left.width.max(), right.width.max()))
+    reach = _reach(left, right)
     start = 0
     while start < len(left.position):
         first = int(np.searchsorted(right.position, left.position[start] - reach))

@@ -92,8 +92,8 @@ class SubformulaKernel(SpectrumKernel):
     def _block(self, A: Any, B: Any, compute: Any) -> Array:
         left = self._entries(A)
         right = left if B is A else self._entries(B)
-        shared = np.intersect1d(left.key, right.key)
-        product = left.as_matrix(n_samples(A), shared) @ right.as_matrix(n_samples(B), shared).T
+        keys = np.unique(left.key)  # formulas of the other spectra alone have no column
+        product = left.as_matrix(n_samples(A), keys) @ right.as_matrix(n_samples(B), keys).T
         return np.asarray(product.toarray(), dtype=compute.dtype)
 
     def _diag(self, A: Any) -> Array:
