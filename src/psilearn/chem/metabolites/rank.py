@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from psilearn._utils import validation
 from psilearn._utils.samples import Index
+from psilearn.chem.metabolites.candidate_features import spectral_similarity
 from psilearn.chem.metabolites.formula_variants import iter_variants, needs_formula
 from psilearn.chem.metabolites.queries import Query
 from psilearn.chem.metabolites.reranking import RerankedCandidates, Reranker
 from psilearn.chem.metabolites.second_stage import SecondStage
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Problem, Spectrum
+from psilearn.chem.spectrum_memory import share_blocks
 from psilearn.conformal import p_values, threshold
 from psilearn.decoding import PerExampleCandidates, RankedCandidates, SharedCandidates, join_rankings
 from psilearn.metrics import TIES
@@ -234,10 +236,11 @@ class Ranker:
             return iter(())
         if self.second_stage is None:
             return map(RerankedCandidates, self._rank_by_distance(spectra, rows, embedded, self._n_kept))
-        ranked = self._rank_by_distance(spectra, rows, embedded, None)
-        anchors = self.model.regression_.anchors
-        reranker = Reranker(self.second_stage, anchors, self.library, self._n_kept, self.ties, self.coverage)
-        return reranker.rerank(spectra, rows, ranked)
+        with share_blocks():  # the kernels of both stages have parts in common
+            ranked = self._rank_by_distance(spectra, rows, embedded, None)
+            similarity = spectral_similarity(spectra, self.model.regression_.anchors)
+        reranker = Reranker(self.second_stage, self.library, self._n_kept, self.ties, self.coverage)
+        return reranker.rerank(spectra, rows, similarity, ranked)
 
     def _rank_by_distance(
         self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None, k: int | None
@@ -256,8 +259,7 @@ class Ranker:
         ranked = self._rank_parts([spectrum for spectrum, _ in flat], [part for _, part in flat], embedded, None)
         scores = getattr(self.model, "calibration_scores_", None)
         limit = None if scores is None else threshold(scores, self.coverage)
-        for part in variants:
-            yield join_rankings([next(ranked) for _ in part], k=k, ties=self.ties, limit=limit)
+        return (join_rankings([next(ranked) for _ in part], k=k, ties=self.ties, limit=limit) for part in variants)
 
     def _rank_parts(
         self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None, k: int | None

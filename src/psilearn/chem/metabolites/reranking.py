@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn.chem.metabolites.adaptive_sets import members
-from psilearn.chem.metabolites.candidate_features import spectral_similarity
 from psilearn.chem.metabolites.second_stage import Candidates, Reranked, SecondStage, SmilesOf
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Spectrum
@@ -36,17 +35,22 @@ class Reranker:
     """Ranks the candidates of spectra by the second stage."""
 
     stage: SecondStage
-    anchors: Sequence[Spectrum]  # the training spectra
     library: CandidateLibrary
     k: int | None
     ties: str
     coverage: float
 
     def rerank(
-        self, spectra: Sequence[Spectrum], rows: Sequence[slice], rankings: Iterator[RankedCandidates]
+        self,
+        spectra: Sequence[Spectrum],
+        rows: Sequence[slice],
+        similarity: Array,
+        rankings: Iterator[RankedCandidates],
     ) -> Iterator[RerankedCandidates]:
-        """Yield rankings by probability, given rankings of all candidates by distance."""
-        similarity = spectral_similarity(list(spectra), self.anchors)
+        """Yield rankings by probability, given rankings of all candidates by distance.
+
+        ``similarity`` of shape (spectra, training spectra) is that of :func:`spectral_similarity`.
+        """
         for spectrum, part, similar, ranked in zip(spectra, rows, similarity, rankings, strict=True):
             distances = np.empty(ranked.n_candidates)
             distances[ranked.indices] = ranked.distances
