@@ -21,7 +21,7 @@ from psilearn.chem.metabolites.candidate_features import (
     reference_features,
     spectral_similarity,
 )
-from psilearn.chem.metabolites.candidate_model import FRAGMENT_FEATURES, CandidateModel, score_with
+from psilearn.chem.metabolites.candidate_model import FRAGMENT_FEATURES, CandidateModel, decode_weights, score_with
 from psilearn.chem.metabolites.labeled_spectra import Bits
 from psilearn.chem.metabolites.molecule_prior import MoleculePrior
 from psilearn.chem.metabolites.record_evidence import Pairs, RecordEvidence
@@ -133,6 +133,7 @@ class SecondStage:
     """A model of the probabilities of candidates from their features, with calibrated sets."""
 
     maker: FeatureMaker
+    cheap: Mapping[str, float]  # weights without fragments, by which candidates are chosen for fragmentation
     model: CandidateModel
     sets: AdaptiveSets
 
@@ -141,7 +142,7 @@ class SecondStage:
         features = self.maker.cheap_features(candidates)
         features |= self.maker.evidence_of(candidates, features)
         if any(name in self.model.weights for name in FRAGMENT_FEATURES):
-            features |= fragment_features(score_with(self.model.weights, features), candidates)
+            features |= fragment_features(score_with(self.cheap, features), candidates)
         log_p = self.model.log_probabilities(features)
         has_reference = features["reference"] > 0
         evidence = features["evidence" if self.maker.records is None else "records"]
@@ -156,6 +157,7 @@ class SecondStage:
         references, records = self.maker.references, self.maker.records
         return {
             **self.model.to_notes(),
+            "cheap_weights": dict(self.cheap),
             "prior": self.maker.prior.weights.tolist(),
             "evidence": _encode_ratio(self.maker.evidence),
             "records": None if records is None else [_encode_ratio(ratio) for ratio in records.ratios],
@@ -182,7 +184,8 @@ class SecondStage:
         maker = FeatureMaker(
             references, _decode_ratio(notes["evidence"]), MoleculePrior(prior), _decode_records(notes["records"])
         )
-        return cls(maker, CandidateModel.from_notes(notes), AdaptiveSets.from_notes(notes["sets"]))
+        cheap = decode_weights(notes["cheap_weights"])
+        return cls(maker, cheap, CandidateModel.from_notes(notes), AdaptiveSets.from_notes(notes["sets"]))
 
 
 def _encode_ratio(ratio: ReferenceEvidence) -> dict[str, list[float]]:
