@@ -15,7 +15,7 @@ from psilearn._utils.samples import Index
 from psilearn.chem.metabolites.candidate_features import spectral_similarity
 from psilearn.chem.metabolites.formula_variants import iter_variants, needs_formula
 from psilearn.chem.metabolites.queries import Query
-from psilearn.chem.metabolites.reranking import RerankedCandidates, Reranker
+from psilearn.chem.metabolites.reranking import RerankedCandidates, Reranker, largest_other
 from psilearn.chem.metabolites.second_stage import SecondStage
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Problem, Spectrum
@@ -67,6 +67,9 @@ class Ranking:
     evidence : ndarray of shape (k,) or None, default=None
         The log-likelihood ratio of the reference spectra of each molecule (:class:`ReferenceEvidence`); NaN without
         reference spectra. None if the model has no second stage.
+    other_p_value : float or None, default=None
+        The largest p-value of the candidates other than the first one, also of those that are not in the ranking. None
+        if the model is not calibrated, or if there is one candidate.
 
     See Also
     --------
@@ -99,16 +102,14 @@ class Ranking:
     p_values: NDArray[np.float64] | None = None
     probabilities: NDArray[np.float64] | None = None
     evidence: NDArray[np.float64] | None = None
+    other_p_value: float | None = None
 
     @property
     def confidence(self) -> float | None:
-        """One minus the largest p-value of the other listed molecules than the first.
-
-        None if the model is not calibrated, or if only one of several candidates is listed.
-        """
+        """One minus the largest p-value of all candidates other than the first; None if the model is not calibrated."""
         if self.p_values is not None and self.n_candidates == 1:
             return 1.0
-        return None if self.p_values is None or len(self.p_values) < 2 else 1.0 - float(self.p_values[1:].max())
+        return None if self.other_p_value is None else 1.0 - self.other_p_value
 
 
 def rank_spectra(
@@ -194,8 +195,11 @@ class Ranker:
 
     @property
     def _n_kept(self) -> int | None:
-        """The number of candidates that are kept before the size of the conformal set is known; None for all."""
-        return None if self.whole_set else self.k
+        """The number of candidates that are kept before the size of the conformal set is known; None for all.
+
+        There are at least two. Without a second stage, the second one has the largest p-value of all but the first.
+        """
+        return None if self.whole_set or self.k is None else max(self.k, 2)
 
     def rank(self, spectra: Sequence[Spectrum] | Iterator[Spectrum]) -> Iterator[Ranking | Problem]:
         """Yield a ranking or a problem for each spectrum; an iterator is read in batches."""
@@ -281,6 +285,7 @@ class Ranker:
         shown = self._select_shown(ranked)
         in_library = ranked.indices[shown] + rows.start
         is_calibrated = ranked.in_set is not None
+        p_values = self._p_values(reranked) if is_calibrated else None
         return Ranking(
             spectrum=spectrum,
             how=how,
@@ -292,9 +297,10 @@ class Ranker:
             in_set=ranked.in_set[shown] if is_calibrated else np.zeros(len(in_library), dtype=bool),
             trained_on=np.array([self.library.bits[row].tobytes() in training_bits for row in in_library], dtype=bool),
             set_size=ranked.set_size,
-            p_values=self._p_values(reranked)[shown] if is_calibrated else None,
+            p_values=None if p_values is None else p_values[shown],
             probabilities=None if reranked.probabilities is None else reranked.probabilities[shown],
             evidence=None if reranked.evidence is None else reranked.evidence[shown],
+            other_p_value=largest_other(p_values) if reranked.other_p_value is None else reranked.other_p_value,
         )
 
     def _select_shown(self, ranked: RankedCandidates) -> NDArray[np.bool_]:

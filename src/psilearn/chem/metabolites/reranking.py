@@ -28,6 +28,7 @@ class RerankedCandidates:
     probabilities: Array | None = None  # (k,)  None if they are ranked by their distances
     evidence: Array | None = None  # (k,)  log-likelihood ratio of reference spectra; NaN without them
     p_values: Array | None = None  # (k,)  conformal; None if they follow from the scores of distances, or are unknown
+    other_p_value: float | None = None  # largest of all candidates but the first; None as above, or for one candidate
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,13 @@ def order_by_probability(
         np.exp(sorted_p)[top],
         reranked.evidence[order][top],
         None if p_values is None else p_values[top],
+        largest_other(p_values),
     )
+
+
+def largest_other(p_values: Array | None) -> float | None:
+    """Return the largest p-value after the first one; None if there is none."""
+    return None if p_values is None or len(p_values) < 2 else float(p_values[1:].max())
 
 
 def _positions(descending: Array, ties: str) -> Array:
