@@ -36,7 +36,8 @@ def atom_masses(molecule):
 def parts_with_costs(molecule):
     """The parts of one cut as sets of atoms, with their costs."""
     bonds = [_Bond(b.GetBeginAtomIdx(), b.GetEndAtomIdx(), b.GetBondTypeAsDouble()) for b in molecule.GetBonds()]
-    return _find_parts(molecule.GetNumAtoms(), bonds, list(molecule.GetRingInfo().BondRings()))
+    info = molecule.GetRingInfo()
+    return _find_parts(molecule.GetNumAtoms(), bonds, list(zip(info.BondRings(), info.AtomRings(), strict=True)))
 
 
 def cheapest_by_mass(fragments):

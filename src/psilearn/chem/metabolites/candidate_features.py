@@ -69,6 +69,17 @@ def compare(kernel: Kernel, A: Any, B: Any) -> Array:
         return np.asarray(kernel(A, B))
 
 
+def tanimoto(A: Bits, B: Bits) -> Array:
+    """Return the Tanimoto similarity of packed fingerprints; for small sets it is faster than the kernel.
+
+    The number of common bits is a product of 0/1 rows, which is exact in float32 below 2²⁴ bits.
+    """
+    left, right = (np.unpackbits(rows, axis=1).astype(np.float32) for rows in (A, B))
+    common = (left @ right.T).astype(np.float64)
+    union = left.sum(axis=1, dtype=np.float64)[:, None] + right.sum(axis=1, dtype=np.float64) - common
+    return np.divide(common, union, out=np.ones_like(common), where=union > 0)
+
+
 def spectral_similarity(spectra: Sequence[Spectrum], references: Sequence[Spectrum]) -> Array:
     """Return the mean cosine of the peaks and of the neutral losses, of shape (spectra, references)."""
     return compare(spectrum_kernel(gamma=None), list(spectra), list(references))

@@ -27,7 +27,7 @@ from psilearn.metrics import TIES
 if TYPE_CHECKING:
     from psilearn.chem.metabolites.identifier import MetaboliteIdentifier
 
-MAX_BATCH = 256  # spectra that are ranked together
+MAX_BATCH = 1024  # spectra that are ranked together: the training spectra are prepared for each batch
 
 
 @dataclass(frozen=True)

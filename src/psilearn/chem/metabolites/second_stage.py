@@ -14,12 +14,12 @@ from psilearn._utils.samples import Index
 from psilearn.chem.metabolites.adaptive_sets import AdaptiveSets
 from psilearn.chem.metabolites.candidate_features import (
     References,
-    compare,
     evidence_features,
     explained_intensity,
     neighbor_features,
     reference_features,
     spectral_similarity,
+    tanimoto,
 )
 from psilearn.chem.metabolites.candidate_model import FRAGMENT_FEATURES, CandidateModel, decode_weights, score_with
 from psilearn.chem.metabolites.labeled_spectra import Bits
@@ -29,7 +29,6 @@ from psilearn.chem.metabolites.reference_evidence import ReferenceEvidence
 from psilearn.chem.metabolites.spectrum_conditions import N_RELATIONS, Conditions
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Spectrum
-from psilearn.kernels import Tanimoto
 
 Array = NDArray[np.float64]
 
@@ -64,7 +63,7 @@ class Candidates:
 
     def compare_with(self, references: References, rows: Index) -> Array:
         """Return the Tanimoto similarity with the molecules of some training spectra, of shape (candidates, rows)."""
-        return compare(Tanimoto(packed=True), self.bits, references.bits[rows])
+        return tanimoto(self.bits, references.bits[rows])
 
     def pairs_with(self, references: References, rows: list[int]) -> Pairs:
         """Return the pairs of the spectra that the query was merged from, and some of the training spectra."""

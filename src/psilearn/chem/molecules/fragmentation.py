@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain
 from operator import or_
 from typing import NamedTuple
 
@@ -50,6 +50,9 @@ class _Bond(NamedTuple):
     order: float
 
 
+_Ring = tuple[tuple[int, ...], tuple[int, ...]]  # its bonds and its atoms, in the order around the ring
+
+
 def fragment_molecule(smiles: str) -> Fragments:
     """Return the fragments of a molecule; none if it cannot be parsed or has more than 63 heavy atoms.
 
@@ -67,7 +70,9 @@ def fragment_molecule(smiles: str) -> Fragments:
         _Bond(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), bond.GetBondTypeAsDouble())
         for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))
     ]
-    return _intersect(_find_parts(len(masses), bonds, list(molecule.GetRingInfo().BondRings())), masses)
+    info = molecule.GetRingInfo()
+    rings = list(zip(info.BondRings(), info.AtomRings(), strict=True))
+    return _intersect(_find_parts(len(masses), bonds, rings), masses)
 
 
 @cache
@@ -75,7 +80,7 @@ def _isotope_mass(atomic_number: int) -> float:
     return float(import_rdkit().GetPeriodicTable().GetMostCommonIsotopeMass(atomic_number))
 
 
-def _find_parts(n_atoms: int, bonds: list[_Bond], rings: list[tuple[int, ...]]) -> dict[int, float]:
+def _find_parts(n_atoms: int, bonds: list[_Bond], rings: list[_Ring]) -> dict[int, float]:
     """Return the parts of one cut as sets of atoms, each with its smallest cost; the whole molecule costs nothing."""
     neighbors = [0] * n_atoms
     for first, second, _ in bonds:
@@ -83,9 +88,10 @@ def _find_parts(n_atoms: int, bonds: list[_Bond], rings: list[tuple[int, ...]]) 
         neighbors[second] |= 1 << first
     whole = (1 << n_atoms) - 1
     parts = {whole: 0.0}
-    in_rings = set(chain.from_iterable(rings))
+    in_rings = {bond for ring, _ in rings for bond in ring}
     chains = [bond for i, bond in enumerate(bonds) if i not in in_rings]
-    cuts = chain(_cut_bonds(neighbors, chains), *(_cut_ring(neighbors, [bonds[i] for i in ring]) for ring in rings))
+    ring_cuts = (_cut_ring(neighbors, [bonds[i].order for i in ring], atoms) for ring, atoms in rings)
+    cuts = chain(_cut_bonds(neighbors, chains), *ring_cuts)
     for part, cost in cuts:
         for atoms in (part, whole ^ part):
             if cost < parts.get(atoms, np.inf):
@@ -126,25 +132,24 @@ def _span(neighbors: list[int]) -> tuple[list[int], list[int]]:
     return parents, order
 
 
-def _cut_ring(neighbors: list[int], ring: list[_Bond]) -> Iterator[tuple[int, float]]:
+def _cut_ring(neighbors: list[int], orders: list[float], atoms: tuple[int, ...]) -> Iterator[tuple[int, float]]:
     """Yield one side of each pair of bonds of a ring that separates its atoms, and the cost.
 
-    ``ring`` has the bonds in their order around the ring.
+    ``orders`` has the orders of the bonds around the ring; bond i connects atoms i and i + 1 of ``atoms``.
     """
-    atoms = [next(iter({a.first, a.second} & {b.first, b.second})) for a, b in pairwise([*ring, ring[0]])]
-    links = {atom: neighbors[atom] for atom in atoms}
-    for bond in ring:
-        links[bond.first] &= ~(1 << bond.second)
-        links[bond.second] &= ~(1 << bond.first)
-    groups = [_grow(neighbors, links, atom) for atom in atoms]  # what remains at each atom without the ring
-    before = [0, *accumulate(groups, or_)]
+    links = {
+        atom: neighbors[atom] & ~(1 << before | 1 << after)
+        for before, atom, after in zip((atoms[-1], *atoms), atoms, (*atoms[1:], atoms[0]), strict=False)
+    }
+    groups = [_grow(neighbors, links, atom) if links[atom] else 1 << atom for atom in (*atoms[1:], atoms[0])]
+    before = [0, *accumulate(groups, or_)]  # groups: what remains at the end of each bond without the ring
     after = [*reversed([*accumulate(reversed(groups), or_)]), 0]
-    for i, first in enumerate(ring):
+    for i, first in enumerate(orders):
         side = 0
-        for j in range(i + 1, len(ring)):
+        for j in range(i + 1, len(orders)):
             side |= groups[j - 1]
             if not side & (before[i] | after[j]):  # else another ring connects both sides
-                yield side, (first.order + ring[j].order) / 2 + RING_COST
+                yield side, (first + orders[j]) / 2 + RING_COST
 
 
 def _grow(neighbors: list[int], links: dict[int, int], atom: int) -> int:
