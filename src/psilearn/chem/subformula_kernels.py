@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.chem.base_spectrum_kernel import SpectrumKernel
 from psilearn.chem.molecules.formulas import Adduct, Formula
+from psilearn.chem.spectra.spectrum import Spectrum
+from psilearn.chem.spectrum_memory import remember
 from psilearn.chem.subformula_rows import FormulaEntries, FormulaOptions
 
 Array = NDArray[np.float64]
@@ -97,12 +99,19 @@ class SubformulaKernel(SpectrumKernel):
         return np.asarray(product.toarray(), dtype=compute.dtype)
 
     def _diag(self, A: Any) -> Array:
+        """Return the squared length of each spectrum; it is kept as long as the spectrum."""
+        key = ("squared length of formulas", *self._options())
+        return np.array(remember(list(A), key, self._squared_lengths_of), dtype=np.float64)
+
+    def _squared_lengths_of(self, A: list[Spectrum]) -> Array:
         entries = self._entries(A)
         return np.bincount(entries.owner, entries.weight**2, n_samples(A)).astype(np.float64)
 
     def _entries(self, spectra: Samples) -> FormulaEntries:
-        options = FormulaOptions(self.of, self.power, self.ppm, self.floor)
-        return options.check("SubformulaKernel").entries(spectra)
+        return self._options().entries(spectra)
+
+    def _options(self) -> FormulaOptions:
+        return FormulaOptions(self.of, self.power, self.ppm, self.floor).check("SubformulaKernel")
 
 
 @lru_cache(maxsize=MAX_CHECKED)

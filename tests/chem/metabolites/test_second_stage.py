@@ -12,10 +12,11 @@ pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 
 from psilearn.chem import merge_spectra, spectrum_kernel
 from psilearn.chem.metabolites import MetaboliteIdentifier, rank_spectra, second_stage, train
-from psilearn.chem.metabolites.candidate_features import explained_intensity
+from psilearn.chem.metabolites.candidate_features import explained_intensity, tanimoto
 from psilearn.chem.metabolites.candidate_model import FEATURES, FRAGMENT_FEATURES
 from psilearn.chem.metabolites.csv_table import to_rows
 from psilearn.chem.metabolites.labeled_spectra import find_labeled
+from psilearn.chem.metabolites.molecule_prior import MoleculePrior
 from psilearn.chem.metabolites.saved_identifier import encode_identifier
 from psilearn.chem.metabolites.second_stage import MAX_FRAGMENTED, Candidates, SecondStage
 from psilearn.chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, MASSBANK_WEIGHTS, Fit, Query
@@ -248,3 +249,12 @@ def test_a_damaged_second_stage_is_rejected(identifier, tmp_path):
         save_model(identifier.model_, tmp_path / message.split()[-1], notes=damaged)
         with pytest.raises(ValueError, match=message):
             MetaboliteIdentifier.load(tmp_path / message.split()[-1])
+
+
+def test_priors_and_similarities_of_packed_fingerprints_are_those_of_their_bits():
+    rng = np.random.default_rng(0)
+    A, B = (rng.integers(0, 256, (n, 5), dtype=np.uint8) for n in (7, 4))
+    A[0] = B[0] = 0
+    np.testing.assert_array_equal(tanimoto(A, B), Tanimoto(packed=True)(A, B))
+    weights = rng.normal(size=40)
+    np.testing.assert_allclose(MoleculePrior(weights)(A), np.unpackbits(A, axis=1) @ weights, atol=1e-12)

@@ -38,6 +38,7 @@ from psilearn.kernels import Kernel
 Array = NDArray[np.float64]
 
 N_NEIGHBORS = 10
+BITS_OF_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.uint8)
 MAX_NEIGHBORS = 50  # training spectra among which the largest product is found
 
 
@@ -76,7 +77,8 @@ def tanimoto(A: Bits, B: Bits) -> Array:
     """
     left, right = (np.unpackbits(rows, axis=1).astype(np.float32) for rows in (A, B))
     common = (left @ right.T).astype(np.float64)
-    union = left.sum(axis=1, dtype=np.float64)[:, None] + right.sum(axis=1, dtype=np.float64) - common
+    sizes, other_sizes = (BITS_OF_BYTE[rows].sum(axis=1) for rows in (A, B))
+    union = sizes[:, None] + other_sizes - common
     return np.divide(common, union, out=np.ones_like(common), where=union > 0)
 
 

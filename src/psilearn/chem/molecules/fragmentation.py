@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import accumulate, chain
 from operator import or_
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,10 +58,7 @@ def fragment_molecule(smiles: str) -> Fragments:
 
     Cost: about 0.5 ms for 25 heavy atoms.
     """
-    import_rdkit()
-    from rdkit import Chem
-
-    molecule = Chem.MolFromSmiles(smiles)
+    molecule = _chem().MolFromSmiles(smiles)
     if molecule is None or not 0 < molecule.GetNumAtoms() <= MAX_ATOMS:
         return Fragments(np.empty(0), np.empty(0))
     atoms = map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))  # faster than GetAtoms
@@ -76,8 +73,13 @@ def fragment_molecule(smiles: str) -> Fragments:
 
 
 @cache
+def _chem() -> Any:
+    return import_rdkit()
+
+
+@cache
 def _isotope_mass(atomic_number: int) -> float:
-    return float(import_rdkit().GetPeriodicTable().GetMostCommonIsotopeMass(atomic_number))
+    return float(_chem().GetPeriodicTable().GetMostCommonIsotopeMass(atomic_number))
 
 
 def _find_parts(n_atoms: int, bonds: list[_Bond], rings: list[_Ring]) -> dict[int, float]:
