@@ -19,6 +19,7 @@ from psilearn.chem.molecules.fragmentation import (
     _Bond,
     _find_parts,
     explanation_costs,
+    explanation_costs_of,
     fragment_molecule,
 )
 from psilearn.chem.molecules.smiles import compute_formula
@@ -148,3 +149,12 @@ def test_peaks_are_explained_by_the_cheapest_fragment(negative):
     np.testing.assert_allclose(explanation_costs(mz, fragments, negative=negative), expected)
     wide = explanation_costs(mz, fragments, negative=negative, ppm=25)
     np.testing.assert_allclose(wide, [*expected[:3], 2.0, np.inf])
+
+
+def test_several_molecules_are_compared_with_a_spectrum_at_once():
+    mz = np.array([29.04, 31.018, 45.034, 47.049, 89.06]) + 0.0005
+    fragments = [fragment_molecule(text) for text in ("CCO", "", "COC", "CCOC(=O)CC", "CCCCO")]
+    together = explanation_costs_of(mz, fragments, negative=False)
+    expected = [explanation_costs(mz, part, negative=False) for part in fragments]
+    np.testing.assert_array_equal(together, expected)
+    assert np.isfinite(together).any(axis=1).tolist() == [True, False, True, True, True]

@@ -30,7 +30,7 @@ from psilearn.chem.metabolites.labeled_spectra import Bits
 from psilearn.chem.metabolites.record_evidence import Pairs, RecordEvidence
 from psilearn.chem.metabolites.reference_evidence import ReferenceEvidence
 from psilearn.chem.metabolites.spectrum_conditions import Conditions
-from psilearn.chem.molecules.fragmentation import explanation_costs, fragment_molecule
+from psilearn.chem.molecules.fragmentation import explanation_costs_of, fragment_molecule
 from psilearn.chem.spectra import Spectrum
 from psilearn.chem.spectrum_kernels import spectrum_kernel
 from psilearn.kernels import Kernel
@@ -128,5 +128,5 @@ def explained_intensity(spectrum: Spectrum, smiles: Sequence[str]) -> Array:
     weights = np.sqrt(spectrum.intensity) * spectrum.mz
     weights = weights / weights.sum()
     negative = (spectrum.adduct or "").rstrip("*.•").endswith("-")
-    costs = (explanation_costs(spectrum.mz, fragment_molecule(text), negative=negative) for text in smiles)
-    return np.array([(float(weights @ np.exp(-cost / 2)), float(weights @ np.exp(-cost))) for cost in costs])
+    costs = explanation_costs_of(spectrum.mz, [fragment_molecule(text) for text in smiles], negative=negative)
+    return np.stack([np.exp(-costs / 2) @ weights, np.exp(-costs) @ weights], axis=1)

@@ -11,7 +11,7 @@ fit into one number without rounding, and one sort finds the smallest cost of ea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain
 from operator import or_
@@ -188,16 +188,23 @@ def explanation_costs(mz: Array, fragments: Fragments, *, negative: bool, ppm: f
 
     The tolerance is ``ppm`` of the m/z, but at least 2 mDa.
     """
+    return explanation_costs_of(mz, [fragments], negative=negative, ppm=ppm)[0]
+
+
+def explanation_costs_of(mz: Array, molecules: Sequence[Fragments], *, negative: bool, ppm: float = 10.0) -> Array:
+    """Return :func:`explanation_costs` for several molecules at once, of shape (molecules, peaks)."""
     neutral = mz + PROTON_MASS if negative else mz - PROTON_MASS
     tolerance = np.maximum(1e-6 * ppm * mz, 0.002)
     n_hydrogens = np.arange(-MAX_HYDROGENS, MAX_HYDROGENS + 1)
     target = neutral - HYDROGEN_MASS * n_hydrogens[:, None]  # (hydrogens, peaks)
-    first = np.searchsorted(fragments.masses, target - tolerance)
-    last = np.searchsorted(fragments.masses, target + tolerance, side="right")
-    found = np.full(target.shape, np.inf)
+    sizes = np.array([len(part.masses) for part in molecules])
+    starts = (np.cumsum(sizes) - sizes)[:, None, None]
+    first = np.stack([np.searchsorted(part.masses, target - tolerance) for part in molecules])
+    last = np.stack([np.searchsorted(part.masses, target + tolerance, side="right") for part in molecules])
+    found = np.full(first.shape, np.inf)  # (molecules, hydrogens, peaks)
     explained = last > first
     if explained.any():
-        costs = np.append(fragments.costs, np.inf)  # a range may end behind the last fragment
-        ranges = np.stack([first[explained], last[explained]], axis=1).ravel()
+        costs = np.concatenate([*(part.costs for part in molecules), [np.inf]])  # a range may end behind the last one
+        ranges = np.stack([(starts + first)[explained], (starts + last)[explained]], axis=1).ravel()
         found[explained] = np.minimum.reduceat(costs, ranges)[::2]  # every other range is between two peaks
-    return np.asarray((found + HYDROGEN_COST * np.abs(n_hydrogens)[:, None]).min(axis=0))
+    return np.asarray((found + HYDROGEN_COST * np.abs(n_hydrogens)[:, None]).min(axis=1))
