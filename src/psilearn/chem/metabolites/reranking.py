@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from psilearn.chem.metabolites.adaptive_sets import members
 from psilearn.chem.metabolites.second_stage import Candidates, Reranked, SecondStage, SmilesOf
@@ -58,9 +60,14 @@ class Reranker:
             candidates = Candidates(
                 spectrum, np.asarray(self.library.bits[part]), distances, similar, SmilesOf(self.library, part.start)
             )
-            yield order_by_probability(
-                self.stage.rerank(candidates), ranked, distances, self.k, self.ties, self.coverage
-            )
+            with _blas().limit(limits=1):  # products are so small that further threads only wait for each other
+                reranked = self.stage.rerank(candidates)
+            yield order_by_probability(reranked, ranked, distances, self.k, self.ties, self.coverage)
+
+
+@cache
+def _blas() -> Any:
+    return ThreadpoolController().select(user_api="blas")
 
 
 def order_by_probability(
