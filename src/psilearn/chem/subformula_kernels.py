@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,8 @@ class SubformulaKernel(SpectrumKernel):
 
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
         A = super()._check(A, name, allow_1d)
-        for i, spectrum in enumerate(A):
+        ions = set(map(attrgetter("formula", "adduct"), A))
+        for i, spectrum in enumerate(A if any(not _is_readable(*ion) for ion in ions) else ()):
             try:
                 _check_ion(spectrum.formula, spectrum.adduct)
             except ValueError as error:
@@ -115,8 +117,17 @@ class SubformulaKernel(SpectrumKernel):
 
 
 @lru_cache(maxsize=MAX_CHECKED)
+def _is_readable(formula: Any, adduct: Any) -> bool:
+    """Return whether a formula and an adduct can be read; it is remembered."""
+    try:
+        _check_ion(formula, adduct)
+    except ValueError:
+        return False
+    return True
+
+
 def _check_ion(formula: Any, adduct: Any) -> None:
-    """Raise a ValueError if a formula or an adduct cannot be read; those that can be are remembered."""
+    """Raise a ValueError if a formula or an adduct cannot be read."""
     Formula.parse(formula)
     if adduct is not None:
         Adduct.parse(adduct)

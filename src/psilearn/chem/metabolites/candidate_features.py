@@ -71,12 +71,14 @@ def compare(kernel: Kernel, A: Any, B: Any) -> Array:
 
 
 def tanimoto(A: Bits, B: Bits) -> Array:
-    """Return the Tanimoto similarity of packed fingerprints; for small sets it is faster than the kernel.
+    """Return the Tanimoto similarity of packed fingerprints; for few and sparse ones it is faster than the kernel.
 
-    The number of common bits is a product of 0/1 rows, which is exact in float32 below 2²⁴ bits.
+    The number of common bits is a product of 0/1 rows over the bits that B has, which is exact in float32.
     """
-    left, right = (np.unpackbits(rows, axis=1).astype(np.float32) for rows in (A, B))
-    common = (left @ right.T).astype(np.float64)
+    right = np.unpackbits(B, axis=1)
+    used = np.flatnonzero(right.any(axis=0))
+    left = np.unpackbits(A, axis=1)[:, used].astype(np.float32)
+    common = (left @ right[:, used].T.astype(np.float32)).astype(np.float64)
     sizes, other_sizes = (BITS_OF_BYTE[rows].sum(axis=1) for rows in (A, B))
     union = sizes[:, None] + other_sizes - common
     return np.divide(common, union, out=np.ones_like(common), where=union > 0)
