@@ -57,14 +57,14 @@ def test_threads_and_block_sizes_do_not_change_the_kernel(of, monkeypatch):
     A, B = random_spectra(60), random_spectra(45, seed=1)
     kernel = ProbabilityProduct(of)
     expected = [[double_loop(a, b, of) for b in B] for a in A]
-    for n_products, n_run_products, min_work, n_threads in [
-        (2**20, 2**16, 2**28, 1),
-        (50, 0, 2**28, 1),
-        (2**20, 0, 0, 2),
+    for max_cells, max_pairs, min_work, n_threads in [
+        (2**20, 2**17, 2**28, 1),
+        (2**20, 1, 2**28, 1),
+        (100, 2**17, 0, 2),
         (7, 9, 0, 3),
     ]:
-        monkeypatch.setattr(module, "MAX_PRODUCTS", n_products)
-        monkeypatch.setattr(module, "MAX_RUN_PRODUCTS", n_run_products)
+        monkeypatch.setattr(module, "MAX_CELLS", max_cells)
+        monkeypatch.setattr(module, "MAX_PAIRS", max_pairs)
         monkeypatch.setattr(module, "MIN_THREADED_WORK", min_work)
         monkeypatch.setattr(module, "n_threads", lambda n_threads=n_threads: n_threads)
         np.testing.assert_allclose(kernel(A, B), expected, rtol=1e-12, atol=1e-14)

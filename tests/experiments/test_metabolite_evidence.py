@@ -19,6 +19,7 @@ from psilearn.decoding import PerExampleCandidates
 from psilearn.experiments import metabolite_references
 from psilearn.experiments.experiment import Context
 from psilearn.experiments.metabolite_evidence import EVIDENCE_CONFIG, EvidenceFolds, run_evidence
+from psilearn.experiments.metabolite_evidence_tables import EvidenceResults
 from psilearn.experiments.metabolite_second_stage import choose_first_stage
 from psilearn.experiments.metabolite_splits import inner_splits, mixed_split, new_split, scaffold_folds
 from psilearn.kernels import Gaussian, GaussianTanimoto, Precomputed, uniform
@@ -40,8 +41,8 @@ def context(monkeypatch, tmp_path):
         candidates=MoleculeList([everything[i] for i in order], [f"k{i}" for i in order]),
     )
     records, names = [], []
-    for seed, instrument in ((1, "A"), (2, "B")):
-        for spectrum, key in zip(spectra_of(smiles, seed=seed)[:120], keys, strict=False):
+    for seed, instrument, n_records in ((1, "A", 120), (2, "B", 120), (3, "B", 60)):
+        for spectrum, key in zip(spectra_of(smiles, seed=seed)[:n_records], keys, strict=False):
             records.append(replace(spectrum, metadata={"instrument": instrument}))
             names.append(key)
     monkeypatch.setattr(metabolite_references, "load_metabolites", lambda: data)
@@ -56,12 +57,48 @@ def test_splits_keep_new_molecules_out_of_the_training(context):
     assert task.has_reference.sum() == 120
     inner = list(inner_splits(task, task.fold, 0))
     assert sorted(np.concatenate([split.new for split in inner])) == np.flatnonzero(task.fold != 0).tolist()
-    for split in (*inner, new_split(task.fold, 0), mixed_split(task, task.fold, 0)):
+    tests = [new_split(task.fold, 0), mixed_split(task, task.fold, 0)]
+    for split in (*inner, *tests, *(test.with_single_records(task) for test in tests)):
         assert not set(split.new) & set(split.train)
         assert set(split.known) <= set(split.train)
         assert not set(split.query_spectra(task)) & set(split.training_spectra(task))
         assert len(split.molecules) == len(split.is_known) == len(split.query_spectra(task))
     assert not any(set(split.molecules) & set(np.flatnonzero(task.fold == 0)) for split in inner)
+
+
+def test_molecules_with_several_records_are_asked_for_with_one_of_them(context):
+    folds = EvidenceFolds(context)
+    task, (new, mixed) = folds.task, folds.splits[0][-2:]
+    for split in (new, mixed):
+        full = {molecule: task.query[molecule] if molecule in split.known else molecule for molecule in split.molecules}
+        n_records = {molecule: len(task.records.of_spectrum[spectrum]) for molecule, spectrum in full.items()}
+        assert set(split.single) == {molecule for molecule, count in n_records.items() if count > 1}
+        assert split.is_single.sum() == len(split.single) > 0
+        queries = {q.molecule: q for q in folds.queries[split.name] if q.is_single_record}
+        assert set(queries) == set(split.single)
+        for molecule, query in queries.items():
+            (record,) = task.records.of_spectrum[query.candidates.number]
+            assert record in task.records.of_spectrum[full[molecule]]
+            assert query.is_known == (molecule in split.known)
+            if query.is_known:  # one record, compared with those of the other instrument
+                n_references = len(task.records.of_spectrum[task.reference[molecule]])
+                assert query.pairs[query.truth].similarity.shape == (1, n_references)
+
+
+def test_merged_and_single_records_are_compared_for_the_same_molecules(context):
+    results = EvidenceResults.join([EvidenceFolds(context).run(0)])
+    subsets = results.subsets()
+    for kind in ("all new", "mixed, known"):
+        merged, single = (
+            subsets[f"{kind}, molecules with several records, {name}"] for name in ("merged", "one of them")
+        )
+        molecules = [np.sort(results.values[protocol]["molecule"][mask]) for protocol, mask in (merged, single)]
+        np.testing.assert_array_equal(*molecules)
+        hits = [results._hits(*subset, "IOKR", 1) for subset in (merged, single)]
+        gain = f"top-1 {100 * np.mean(hits[0] - hits[1]):+.2f}"
+        assert any(
+            f"{kind}, " in note and "minus one of them, IOKR" in note and gain in note for note in results.notes([0])
+        )
 
 
 def test_folds_of_scaffolds_share_no_scaffold(context):
@@ -79,7 +116,7 @@ def test_the_first_stage_is_input_output_kernel_regression(context):
     matrices = SpectrumSimilarity.of(task.spectra, formulas=True).matrices
     kernel = Gaussian(gamma=0.5, base=uniform([Precomputed(matrix) for matrix in matrices]))
     model = IOKR(kernel, GaussianTanimoto(packed=True), alpha=1e-4).fit(split.train, task.bits[split.train])
-    for query in folds.queries[split.name][:5]:
+    for query in [query for query in folds.queries[split.name] if not query.is_single_record][:5]:
         candidates = PerExampleCandidates([task.candidate_bits(query.molecule)])
         ranked = next(model.rank_candidates(np.array([query.molecule]), candidates))
         distances = -2 * query.embeddings[0.5, 1e-4][ranked.indices]
@@ -104,15 +141,15 @@ def test_all_methods_and_protocols_have_rows(context):
 
 
 def test_pairs_are_those_of_the_records_of_query_and_reference(context):
-    """A known molecule has one record per instrument: one is the query, the other one its reference."""
+    """The records of one instrument of a known molecule are the query, those of the other one its reference."""
     folds = EvidenceFolds(context)
     task, split = folds.task, folds.splits[0][-1]
     for query in folds.queries[split.name]:
-        if query.is_known:
+        if query.is_known and query.molecule >= 60:  # one record of each instrument
             spectra = [task.spectra[i] for i in (task.query[query.molecule], task.reference[query.molecule])]
             expected = spectrum_kernel(gamma=None)(spectra[:1], spectra[1:])
             assert np.abs(query.pairs[query.truth].similarity - expected).min() < 0.01  # merging moves peaks a little
-        else:  # without records, merged spectra are compared
+        elif not query.is_known:  # without records, merged spectra are compared
             assert {pairs.relation.max() for pairs in query.pairs.values()} <= {7}
 
 

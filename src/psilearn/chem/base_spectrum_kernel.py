@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from psilearn._utils.samples import Samples
 from psilearn.chem.spectra.spectrum import Spectrum
 from psilearn.kernels import Kernel
@@ -17,6 +19,16 @@ class SpectrumKernel(Kernel):
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
         """Return the spectra, or raise an error if one is not a spectrum or lacks a field that is needed."""
         A = super()._check(A, name, allow_1d)
+        return A if self._is_complete(A) else self._check_each(A, name)
+
+    def _is_complete(self, A: Samples) -> bool:
+        """Return whether all are spectra with the fields that are needed, without a loop in Python."""
+        required = {"precursor_mz": self._needs_precursor, "formula": self._needs_formula}
+        return set(map(type, A)) == {Spectrum} and not any(
+            is_needed and None in map(attrgetter(name), A) for name, is_needed in required.items()
+        )
+
+    def _check_each(self, A: Samples, name: str) -> Samples:
         for i, spectrum in enumerate(A):
             if not isinstance(spectrum, Spectrum):
                 raise TypeError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from psilearn._utils import validation
 from psilearn._utils.samples import Index, Samples, n_samples, take
 from psilearn.chem.base_spectrum_kernel import SpectrumKernel
 from psilearn.chem.spectra.spectrum import Spectrum
-from psilearn.chem.spectrum_memory import remember
+from psilearn.chem.spectrum_memory import recall_block, remember
 from psilearn.kernels import Gaussian, Kernel, uniform
 from psilearn.kernels.inner_products import each_thread, n_threads
 
@@ -24,10 +24,9 @@ Array = NDArray[np.float64]
 FEATURES = ("peaks", "losses")
 UNITS = ("Da", "ppm")
 MAX_DEVIATIONS = float(np.sqrt(2 * 36.75))  # exp(−x²/2) < 1.2e-16 beyond it: the product of Gaussians is below rounding
-MAX_PRODUCTS = 2**20  # pairs of peaks that are multiplied at once
-RUN_PEAKS = 256  # peaks that are multiplied together …
-MAX_RUN_PRODUCTS = 2**16  # … if there are at most so many pairs
 MIN_THREADED_WORK = 2**28  # spectra times peaks from which threads are faster than one thread
+MAX_CELLS = 2**20  # kernel values that are computed at once
+MAX_PAIRS = 2**17  # pairs of peaks that are added at once; more if there are many kernel values
 
 
 class _Peaks(NamedTuple):
@@ -56,7 +55,7 @@ class ProbabilityProduct(SpectrumKernel):
     peaks and of the scale of intensities.
 
     The kernel is exact up to rounding: only pairs of peaks whose product is below 1.2e-16 are skipped. Cost: the pairs
-    of peaks within a window of 12 widths, found by sorting. Memory: the block, and 8 MB per thread.
+    of peaks within a window of 12 widths, found by sorting. Memory: the block, and 30 MB per thread.
 
     Parameters
     ----------
@@ -99,14 +98,17 @@ class ProbabilityProduct(SpectrumKernel):
 
     def _block(self, A: Any, B: Any, compute: Compute) -> Array:
         self._check_parameters()
+        key = ("products", *self._parameters, compute.dtype)
+        return recall_block(A, B, key, partial(self._compute_block, A, B, compute))
+
+    def _compute_block(self, A: Any, B: Any, compute: Compute) -> Array:
         others = self._peaks(B)
         K = np.zeros((n_samples(A), n_samples(B)), compute.dtype)
-        step = -(-len(K) // n_threads())
+        step = max(1, min(-(-len(K) // n_threads()), MAX_CELLS // max(1, K.shape[1])))
         parts = [slice(start, min(start + step, len(K))) for start in range(0, len(K), step)]
 
         def add_rows(rows: slice) -> None:
-            for block, owners, other_owners in _iter_blocks(self._peaks(take(A, rows)), others):
-                K[np.ix_(owners + rows.start, other_owners)] += block.astype(K.dtype, copy=False)
+            K[rows] = _sum_pairs(self._peaks(take(A, rows)), others, K[rows].shape)
 
         each_thread(add_rows, parts, sum(K.shape) * len(others.weight) > MIN_THREADED_WORK)
         return K
@@ -114,7 +116,7 @@ class ProbabilityProduct(SpectrumKernel):
     def _diag(self, A: Any) -> Array:
         """Return the squared length of each spectrum; it is kept as long as the spectrum."""
         self._check_parameters()
-        key = ("squared length", self.of, self.width, self.unit, self.power)
+        key = ("squared length", *self._parameters)
         return np.array(remember(list(A), key, self._squared_lengths_of), dtype=np.float64)
 
     def _squared_lengths_of(self, A: list[Spectrum]) -> Array:
@@ -142,6 +144,10 @@ class ProbabilityProduct(SpectrumKernel):
         left, right = self._peaks([a]), self._peaks([b])
         product = _inner_products(left.position[:, None], left.width[:, None], right.position, right.width)
         return float(left.weight @ product @ right.weight)
+
+    @property
+    def _parameters(self) -> tuple[str, float, str, float]:
+        return self.of, self.width, self.unit, self.power
 
     @property
     def _needs_precursor(self) -> bool:  # type: ignore[override]
@@ -244,45 +250,40 @@ def spectrum_kernel(gamma: float | None = 0.5, width: float = 0.005, unit: str =
     return mean if gamma is None else Gaussian(gamma=gamma, base=mean)
 
 
-def _inner_products(u: Array, s: Array, v: Array, t: Array) -> Array:
+def _inner_products(u: Array, s: Array | np.float64, v: Array, t: Array | np.float64) -> Array:
     """Return the inner products of Gaussians of unit length at u and v with standard deviations s and t."""
     variance = s**2 + t**2
-    return np.sqrt(2 * s * t / variance) * np.exp(-((u - v) ** 2) / (2 * variance))
+    products = u - v
+    products *= products
+    products /= -2 * variance
+    np.exp(products, out=products)
+    products *= np.sqrt(2 * s * t / variance)
+    return products
 
 
-def _iter_blocks(left: _Peaks, right: _Peaks) -> Iterator[tuple[Array, Index, Index]]:
-    """Yield blocks of sums Σ wᵢwⱼ⟨pᵢ, pⱼ⟩, each with the spectra of its rows and of its columns, without repetition.
-
-    The left peaks are split into runs of neighbors no longer than the reach of a Gaussian, or longer where peaks are so
-    few that the work in Python would dominate. The right peaks within reach of a run are found by bisection.
-    """
+def _sum_pairs(left: _Peaks, right: _Peaks, shape: tuple[int, ...]) -> Array:
+    """Return the sums Σ wᵢwⱼ⟨pᵢ, pⱼ⟩ of all pairs of spectra: each pair of close peaks adds to its cell."""
+    cells = np.zeros(int(np.prod(shape)))
     if not len(left.weight) or not len(right.weight):
-        return
+        return cells.reshape(shape)
     reach = MAX_DEVIATIONS * float(np.hypot(left.width.max(), right.width.max()))
-    start = 0
-    while start < len(left.position):
-        first = int(np.searchsorted(right.position, left.position[start] - reach))
-        stop = min(start + RUN_PEAKS, len(left.position))
-        last = int(np.searchsorted(right.position, left.position[stop - 1] + reach, side="right"))
-        if (stop - start) * (last - first) > MAX_RUN_PRODUCTS:
-            stop = int(np.searchsorted(left.position, left.position[start] + reach, side="right"))
-            last = int(np.searchsorted(right.position, left.position[stop - 1] + reach, side="right"))
-        stop = min(stop, start + max(1, MAX_PRODUCTS // max(1, last - first)))
-        if last > first:
-            i, j = slice(start, stop), slice(first, last)
-            block = _inner_products(left.position[i, None], left.width[i, None], right.position[j], right.width[j])
-            block *= left.weight[i, None]
-            block *= right.weight[j]
-            block, owners = _sum_by_owner(block, left.owner[i])
-            transposed, other_owners = _sum_by_owner(block.T, right.owner[j])
-            yield transposed.T, owners, other_owners
+    first = np.searchsorted(right.position, left.position - reach)
+    counts = np.searchsorted(right.position, left.position + reach, side="right") - first
+    ends = np.cumsum(counts)
+    shifts = first - ends + counts  # from the number of a pair to its right peak
+    width = None if np.ptp(left.width) or np.ptp(right.width) else (left.width[0], right.width[0])
+    limit, start = max(MAX_PAIRS, len(cells) // 8), 0
+    while start < len(counts):
+        done = ends[start] - counts[start]
+        stop = max(start + 1, int(np.searchsorted(ends, done + limit, side="right")))
+        run = slice(start, stop)
+        repeat = partial(np.repeat, repeats=counts[run])
+        j = np.arange(done, ends[stop - 1])
+        j += repeat(shifts[run])
+        widths = (repeat(left.width[run]), right.width[j]) if width is None else width
+        products = _inner_products(repeat(left.position[run]), widths[0], right.position[j], widths[1])
+        products *= repeat(left.weight[run])
+        products *= right.weight[j]
+        cells += np.bincount(repeat(left.owner[run] * shape[1]) + right.owner[j], products, len(cells))
         start = stop
-
-
-def _sum_by_owner(block: Array, owner: Index) -> tuple[Array, Index]:
-    """Return the sums of the rows of each spectrum, and the spectra."""
-    order = np.argsort(owner, kind="stable")
-    starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
-    if len(starts) == len(owner):
-        return block, owner
-    return np.add.reduceat(block[order], starts, axis=0), owner[order][starts]
+    return cells.reshape(shape)

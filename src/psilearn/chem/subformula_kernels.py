@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.chem.base_spectrum_kernel import SpectrumKernel
 from psilearn.chem.molecules.formulas import Adduct, Formula
+from psilearn.chem.spectra.spectrum import Spectrum
+from psilearn.chem.spectrum_memory import remember
 from psilearn.chem.subformula_rows import FormulaEntries, FormulaOptions
 
 Array = NDArray[np.float64]
@@ -82,7 +85,8 @@ class SubformulaKernel(SpectrumKernel):
 
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
         A = super()._check(A, name, allow_1d)
-        for i, spectrum in enumerate(A):
+        ions = set(map(attrgetter("formula", "adduct"), A))
+        for i, spectrum in enumerate(A if any(not _is_readable(*ion) for ion in ions) else ()):
             try:
                 _check_ion(spectrum.formula, spectrum.adduct)
             except ValueError as error:
@@ -92,22 +96,38 @@ class SubformulaKernel(SpectrumKernel):
     def _block(self, A: Any, B: Any, compute: Any) -> Array:
         left = self._entries(A)
         right = left if B is A else self._entries(B)
-        shared = np.intersect1d(left.key, right.key)
-        product = left.as_matrix(n_samples(A), shared) @ right.as_matrix(n_samples(B), shared).T
+        keys = np.unique(left.key)  # formulas of the other spectra alone have no column
+        product = left.as_matrix(n_samples(A), keys) @ right.as_matrix(n_samples(B), keys).T
         return np.asarray(product.toarray(), dtype=compute.dtype)
 
     def _diag(self, A: Any) -> Array:
+        """Return the squared length of each spectrum; it is kept as long as the spectrum."""
+        key = ("squared length of formulas", *self._options())
+        return np.array(remember(list(A), key, self._squared_lengths_of), dtype=np.float64)
+
+    def _squared_lengths_of(self, A: list[Spectrum]) -> Array:
         entries = self._entries(A)
         return np.bincount(entries.owner, entries.weight**2, n_samples(A)).astype(np.float64)
 
     def _entries(self, spectra: Samples) -> FormulaEntries:
-        options = FormulaOptions(self.of, self.power, self.ppm, self.floor)
-        return options.check("SubformulaKernel").entries(spectra)
+        return self._options().entries(spectra)
+
+    def _options(self) -> FormulaOptions:
+        return FormulaOptions(self.of, self.power, self.ppm, self.floor).check("SubformulaKernel")
 
 
 @lru_cache(maxsize=MAX_CHECKED)
+def _is_readable(formula: Any, adduct: Any) -> bool:
+    """Return whether a formula and an adduct can be read; it is remembered."""
+    try:
+        _check_ion(formula, adduct)
+    except ValueError:
+        return False
+    return True
+
+
 def _check_ion(formula: Any, adduct: Any) -> None:
-    """Raise a ValueError if a formula or an adduct cannot be read; those that can be are remembered."""
+    """Raise a ValueError if a formula or an adduct cannot be read."""
     Formula.parse(formula)
     if adduct is not None:
         Adduct.parse(adduct)

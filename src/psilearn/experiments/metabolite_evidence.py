@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from psilearn.chem.metabolites.record_evidence import fit_record_evidence
 from psilearn.experiments.experiment import Context, Outcome
-from psilearn.experiments.metabolite_evidence_tables import EvidenceResults
+from psilearn.experiments.metabolite_evidence_tables import ONE_RECORD, EvidenceResults
 from psilearn.experiments.metabolite_rankings import RankedQuery, RankingPass
 from psilearn.experiments.metabolite_references import ReferenceTask, load_references
 from psilearn.experiments.metabolite_second_stage import SECOND_STAGE, learn_fold
-from psilearn.experiments.metabolite_splits import Split, inner_splits, mixed_split, new_split, scaffold_folds
+from psilearn.experiments.metabolite_splits import (
+    MIXED,
+    NEW,
+    Split,
+    inner_splits,
+    mixed_split,
+    new_split,
+    scaffold_folds,
+)
 
 EVIDENCE_CONFIG: dict[str, Any] = {
     "folds": [0, 1, 2, 3, 4],
@@ -49,7 +58,7 @@ class EvidenceFolds:
         found = {}
         for outer in self.context.config["folds"]:
             tests = [new_split(fold, outer)] + ([] if is_scaffold else [mixed_split(task, fold, outer)])
-            found[outer] = [*inner_splits(task, fold, outer), *tests]
+            found[outer] = [*inner_splits(task, fold, outer), *(split.with_single_records(task) for split in tests)]
         return found
 
     @cached_property
@@ -75,11 +84,12 @@ class EvidenceFolds:
         return results
 
     def _tests(self, outer: int, learned: Any) -> Iterator[tuple[str, Any]]:
-        for protocol in ("new", "mixed"):
-            queries = self.queries.get(f"{outer}-{protocol}")
-            if queries is not None:
+        for protocol, suffix in product((NEW, MIXED), ("", ONE_RECORD)):
+            asked = self.queries.get(f"{outer}-{protocol}", [])
+            queries = [query for query in asked if query.is_single_record == bool(suffix)]
+            if queries:
                 for name, values in learned.evaluate(queries).items():
-                    yield f"{protocol}: {name}", values
+                    yield f"{protocol}{suffix}: {name}", values
 
 
 def run_evidence(context: Context) -> Outcome:

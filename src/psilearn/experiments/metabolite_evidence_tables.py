@@ -23,6 +23,8 @@ MRR = Metric("MRR@25, %", "higher", 1)
 MIN_CANDIDATES, MANY_CANDIDATES = 20, 100
 LIBRARY_SEARCH = "weighted library search"
 N_BINS = 10
+ONE_RECORD = ", one record"  # of the names of protocols in which a query is one of several records
+MERGING_METHODS = (SECOND_STAGE, "without adding up evidence", "IOKR", LIBRARY_SEARCH)
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,21 @@ class EvidenceResults:
                 "mixed, the known molecules": ("mixed", mixed["known"] > 0),
                 "mixed, the new molecules": ("mixed", mixed["known"] == 0),
             }
+        found |= self._merging_subsets()
         return {label: subset for label, subset in found.items() if np.sum(subset[1]) > 1}
+
+    def _merging_subsets(self) -> dict[str, tuple[str, Mask]]:
+        """Return the queries of molecules with several records: all records merged, and one of them."""
+        found = {}
+        for protocol, kind, is_known in (("new", "all new", 0.0), ("mixed", "mixed, known", 1.0)):
+            single = self.values.get(protocol + ONE_RECORD)
+            if single is not None:
+                merged = self.values[protocol]
+                has_several = np.isin(merged["molecule"], single["molecule"])
+                label = f"{kind}, molecules with several records"
+                found[f"{label}, merged"] = (protocol, has_several & (merged["known"] == is_known))
+                found[f"{label}, one of them"] = (protocol + ONE_RECORD, single["known"] == is_known)
+        return found
 
     def rows(self) -> list[Row]:
         """Return the rows of all subsets, methods and metrics."""
@@ -102,6 +118,7 @@ class EvidenceResults:
         """Return notes on differences, coverage, calibration and weights."""
         return [
             *(self._difference(reference) for reference in (LIBRARY_SEARCH, "IOKR")),
+            *self._gains_of_merging(),
             *(self._coverage(label, protocol, mask) for label, (protocol, mask) in self.subsets().items()),
             self._reliability(),
             *self._weights(fold_numbers),
@@ -117,6 +134,23 @@ class EvidenceResults:
             texts.append(f"top-{k} {mean:+.2f} ± {mean.standard_error:.2f}")
         names, n = f"{quote_name(SECOND_STAGE)} minus {quote_name(reference)}", len(self.values["new"]["candidates"])
         return f"{names}, paired over {n} new molecules: {', '.join(texts)}."
+
+    def _gains_of_merging(self) -> list[str]:
+        """Return how much better merged records are than one of them, paired over molecules."""
+        subsets, notes = list(self._merging_subsets().items()), []
+        for (label, merged), (_, single) in zip(subsets[::2], subsets[1::2], strict=True):
+            for method in MERGING_METHODS:
+                texts = []
+                for k in TOP_K:
+                    gain = Mean(100 * (self._hits(*merged, method, k) - self._hits(*single, method, k)))
+                    texts.append(f"top-{k} {gain:+.2f} ± {gain.standard_error:.2f}")
+                notes.append(f"{label} minus one of them, {quote_name(method)}: {', '.join(texts)}.")
+        return notes
+
+    def _hits(self, protocol: str, mask: Mask, method: str, k: int) -> Array:
+        """Return whether the truth is among the first k for some queries, in the order of their molecules."""
+        order = np.argsort(self.values[protocol]["molecule"][mask])
+        return top_k_accuracy(self.positions(protocol, method), k).values[mask][order]
 
     def _coverage(self, label: str, protocol: str, mask: Mask) -> str:
         values, texts = self.values[protocol], []

@@ -75,6 +75,7 @@ class RankedQuery(Query):
     """A query with the scores of controls, one value per candidate."""
 
     molecule: int = -1
+    is_single_record: bool = False  # whether its spectrum is one of several records
     controls: dict[str, Array] = field(default_factory=dict)
     embeddings: dict[FirstStage, Array] = field(default_factory=dict)  # parameters → scores of IOKR
 
@@ -146,6 +147,7 @@ class FittedSplit:
             self.maker.pairs(candidates),
             is_known or not task.has_reference[molecule],
             molecule,
+            bool(self.split.is_single[position]),
             controls,
             embeddings,
         )

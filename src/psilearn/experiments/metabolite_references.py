@@ -8,7 +8,7 @@ molecule is there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,25 +18,17 @@ import numpy.typing as npt
 from sklearn.utils import Bunch
 
 from psilearn._utils.samples import Index
-from psilearn.chem import (
-    CandidateLibrary,
-    Cleaning,
-    Fingerprints,
-    Spectrum,
-    load_metabolite_records,
-    load_metabolites,
-    merge_spectra,
-)
+from psilearn.chem import CandidateLibrary, Fingerprints, Spectrum, load_metabolite_records, load_metabolites
 from psilearn.chem.metabolites.labeled_spectra import Bits
-from psilearn.chem.metabolites.similarity import SpectrumSimilarity
+from psilearn.chem.metabolites.similarity import list_kernels
 from psilearn.chem.spectrum_kernels import FEATURES
 from psilearn.experiments.experiment import Array, Context
-from psilearn.experiments.metabolite_record_pairs import ComparedRecords, RecordPairs
+from psilearn.experiments.metabolite_measurements import NO_SPECTRUM, Measurements
+from psilearn.experiments.metabolite_record_pairs import ComparedRecords
 from psilearn.experiments.metabolite_records import load_merged_records
 from psilearn.experiments.metabolite_task import open_library
 
 PROTONATED = "[M+H]+"
-NO_SPECTRUM = -1
 
 
 @dataclass(frozen=True)
@@ -51,6 +43,7 @@ class ReferenceTask:
     truth: Index  # (n,)  the index of the molecule among its candidates
     reference: Index  # (n,)  number of the reference spectrum; −1 if there is one instrument only
     query: Index  # (n,)  number of the spectrum of the other instrument
+    single: Index  # (n,)  number of the spectrum that is a single record, of the other instrument if there is one
     scaffold: npt.NDArray[np.str_]  # (n,)  Murcko scaffold
     library: CandidateLibrary
     records: ComparedRecords
@@ -90,51 +83,34 @@ def load_references(context: Context) -> ReferenceTask:
     rows = [found[spectrum.formula] for spectrum in merged]
     truth = [names[spectrum.formula].index(key) for spectrum, key in zip(merged, keys, strict=True)]
     by_molecule = _group_records(load_metabolite_records(), adduct)
-    spectra, reference, query, records = _add_measurements(merged, [by_molecule.get(key, []) for key in keys], context)
-    context.log(f"kernels of {len(spectra)} spectra and {len(records.records)} records")
+    measured = Measurements.of(merged, [by_molecule.get(key, []) for key in keys], context.seed)
+    context.log(f"kernels of {len(measured.spectra)} spectra and {len(measured.records.records)} records")
     bits = np.stack([library.bits[part.start + index] for part, index in zip(rows, truth, strict=True)])
     return ReferenceTask(
-        spectra,
-        _compare(spectra, context.config["width"]),
+        measured.spectra,
+        _compare(measured.spectra, context.config["width"]),
         bits,
         data.fold[:n],
         rows,
         np.array(truth),
-        reference,
-        query,
+        measured.reference,
+        measured.query,
+        measured.single,
         np.array([find_scaffold(spectrum.smiles) for spectrum in merged]),
         library,
-        records.compare(),
+        measured.records.compare(),
     )
-
-
-def _add_measurements(
-    merged: Sequence[Spectrum], by_molecule: Sequence[Sequence[Spectrum]], context: Context
-) -> tuple[list[Spectrum], Index, Index, RecordPairs]:
-    """Return the merged spectra, followed by two spectra of each molecule with several instruments, and the records.
-
-    The arrays have the numbers of the reference spectra and of the spectra of queries.
-    """
-    n = len(merged)
-    spectra, reference, query = [*merged], np.full(n, NO_SPECTRUM), np.full(n, NO_SPECTRUM)
-    rng, records = np.random.default_rng(context.seed), RecordPairs()
-    for i, found in enumerate(by_molecule):
-        numbers = records.add(i, str(merged[i].formula), found)
-        records.of_spectrum[i] = numbers
-        is_query = _draw_instrument(found, rng)
-        if is_query is not None:
-            reference[i], query[i] = len(spectra), len(spectra) + 1
-            for part in (np.flatnonzero(~is_query), np.flatnonzero(is_query)):
-                records.of_spectrum[len(spectra)] = numbers[part]
-                spectra.append(_merge([found[int(k)] for k in part]))
-    return spectra, reference, query, records
 
 
 def _compare(spectra: list[Spectrum], width: float) -> dict[str, Array]:
     """Return the means of the matrices of normalized kernels: peaks and losses, and formulas of both, too."""
-    matrices = SpectrumSimilarity.of(spectra, width, formulas=True).matrices
-    plain = matrices[: len(FEATURES)]
-    return {name: np.mean(part, axis=0, dtype=np.float32) for name, part in (("all", matrices), ("plain", plain))}
+    total, means = np.zeros((len(spectra), len(spectra)), np.float32), {}
+    kernels = list_kernels(width, formulas=True)
+    for number, kernel in enumerate(kernels, 1):  # one matrix at a time: all of them need several gigabytes
+        total += np.asarray(kernel.gram(spectra, remedy="Use fewer spectra."))
+        if number == len(FEATURES):
+            means["plain"] = total / number
+    return {**means, "all": total / len(kernels)}
 
 
 def _group_records(records: Bunch, adduct: str) -> dict[str, list[Spectrum]]:
@@ -143,17 +119,6 @@ def _group_records(records: Bunch, adduct: str) -> dict[str, list[Spectrum]]:
         if spectrum.adduct == adduct:
             groups.setdefault(str(key), []).append(spectrum)
     return groups
-
-
-def _draw_instrument(records: Sequence[Spectrum], rng: np.random.Generator) -> npt.NDArray[np.bool_] | None:
-    """Return which records are of an instrument that is drawn at random; None for a single instrument."""
-    names = np.array([record.metadata.get("instrument", "") for record in records])
-    instruments = np.unique(names)
-    return None if len(instruments) < 2 else names == instruments[rng.integers(len(instruments))]
-
-
-def _merge(records: Sequence[Spectrum]) -> Spectrum:
-    return Cleaning(min_peaks=1)(merge_spectra(records))
 
 
 def find_scaffold(smiles: str | None) -> str:

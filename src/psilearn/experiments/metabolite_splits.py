@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from psilearn._utils.samples import Index
 from psilearn.experiments.metabolite_references import ReferenceTask
+
+Mask = npt.NDArray[np.bool_]
 
 N_FOLDS = 5
 NEW, MIXED = "new", "mixed"  # protocols
@@ -16,13 +19,17 @@ NEW, MIXED = "new", "mixed"  # protocols
 
 @dataclass(frozen=True)
 class Split:
-    """Training molecules, and queries: new molecules, and known ones whose reference spectrum trains."""
+    """Training molecules, and queries: new molecules, and known ones whose reference spectrum trains.
+
+    Molecules of ``single``, new or known, are asked for a second time, with a single one of the records of the query.
+    """
 
     name: str
     outer: int  # the outer fold
     train: Index  # molecules, the known ones among them
     known: Index  # molecules whose query is the spectrum of another instrument
     new: Index  # molecules without a training spectrum
+    single: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     @property
     def is_test(self) -> bool:
@@ -31,13 +38,18 @@ class Split:
 
     @property
     def molecules(self) -> Index:
-        """The molecule of each query, new ones first."""
-        return np.concatenate([self.new, self.known])
+        """The molecule of each query, new ones first, and single records last."""
+        return np.concatenate([self.new, self.known, self.single])
 
     @property
-    def is_known(self) -> Index:
+    def is_known(self) -> Mask:
         """Whether the molecule of each query has a reference spectrum."""
-        return np.repeat([False, True], [len(self.new), len(self.known)])
+        return np.isin(self.molecules, self.known)
+
+    @property
+    def is_single(self) -> Mask:
+        """Whether each query is a single one of several records."""
+        return np.repeat([False, True], [len(self.new) + len(self.known), len(self.single)])
 
     def training_spectra(self, task: ReferenceTask) -> Index:
         """Return the spectrum of each training molecule: the merged one, or the reference of known molecules."""
@@ -45,7 +57,12 @@ class Split:
 
     def query_spectra(self, task: ReferenceTask) -> Index:
         """Return the spectrum of each query."""
-        return np.concatenate([self.new, task.query[self.known]])
+        return np.concatenate([self.new, task.query[self.known], task.single[self.single]])
+
+    def with_single_records(self, task: ReferenceTask) -> Split:
+        """Return the split in which molecules with several records are asked for a second time."""
+        spectra, molecules = self.query_spectra(task), self.molecules
+        return replace(self, single=molecules[task.single[molecules] != spectra])
 
 
 def inner_splits(task: ReferenceTask, fold: Index, outer: int) -> Iterator[Split]:

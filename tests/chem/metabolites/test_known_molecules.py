@@ -36,8 +36,9 @@ def test_odds_of_known_candidates_and_probabilities_of_new_ones_are_combined(mod
     np.testing.assert_allclose(p[is_known], odds / (1 + odds.sum()))
     np.testing.assert_allclose(p[~is_known], new / (1 + odds.sum()))
     assert p.sum() == pytest.approx(1)
-    for same in (np.zeros(7, dtype=bool), np.ones(7, dtype=bool)):
-        expected = mixture_log_probabilities(scores, np.array([7]))
+    none, evidence = np.zeros(7, dtype=bool), features["records"]
+    for same, total in ((none, scores), (~none, scores + evidence)):
+        expected = mixture_log_probabilities(total, np.array([7]))
         np.testing.assert_allclose(fitted.log_probabilities(features, scores, same), expected)
 
 

@@ -197,7 +197,8 @@ def test_spectra_are_ordered_by_probability_or_else_by_confidence(rankings, libr
 
 
 def test_an_uncalibrated_model_is_ordered_by_margin(rankings, library):
-    bare = [replace(ranking, p_values=None, probabilities=None, set_size=None) for ranking in rankings]
+    unknown = {"p_values": None, "other_p_value": None, "probabilities": None, "set_size": None}
+    bare = [replace(ranking, **unknown) for ranking in rankings]
     entries = [report_index.Entry.of(i, ranking, library, 0) for i, ranking in enumerate(bare, 1)]
     keys = [(entry.n_candidates == 1, -entry.margin) for entry in report_index.order_by_confidence(entries)]
     assert keys == sorted(keys)

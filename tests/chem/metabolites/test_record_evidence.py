@@ -76,6 +76,20 @@ def test_evidence_is_learned_for_each_relation():
         assert evidence.ratios[number] == evidence.ratios[1]
 
 
+ORBITRAPS = """LC-ESI-QFT; LC-ESI-ITFT; ESI-LITFT; Q-FT; LTQ FT; FTICR; Bruker Apex QE 12T FT-ICR; FTMS; Hybrid FT;
+Q Exactive; Q-Exactive +; QExactive HF; Exploris 240; LTQ Orbitap Velos; Orbitrap ID-X Tribrid; Fusion Lumos"""
+TOFS = """LC-ESI-QTOF; LC-ESI-ITTOF; maXis 4G (Bruker); Bruker maXis Impact; Bruker impact HD; compact; timsTOF; Vion;
+API QSTAR Pulsar i; LCT Micromass; Synapt G2; Xevo G2 XS; X500R; Agilent 6530; 6550 (Agilent Technologies)"""
+OTHERS = "N/A; LC-ESI-QQ; LC-ESI-IT; LTQ Velos; Xevo TQ-S; Agilent 6495; Microsoft; API 3000"
+
+
+@pytest.mark.parametrize(("kind", "instruments"), [("orbitrap", ORBITRAPS), ("tof", TOFS), ("", OTHERS)])
+def test_instruments_and_their_types_are_of_a_kind(kind, instruments):
+    for name in map(str.strip, instruments.split(";")):
+        for field in ("instrument", "instrument_type"):
+            assert Conditions.of([make_spectrum(**{field: name})]).kinds.tolist() == [kind], name
+
+
 def test_pairs_of_two_molecules_count_once_and_those_of_one_instrument_not_at_all():
     rng = np.random.default_rng(1)
     records = [draw_formula(rng, i, 0) for i in range(200)]

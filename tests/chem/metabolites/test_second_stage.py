@@ -1,5 +1,6 @@
 """The second stage: features by loops, probabilities, evidence of several spectra per molecule, saving."""
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -10,13 +11,14 @@ pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 
 from psilearn.chem import merge_spectra, spectrum_kernel
-from psilearn.chem.metabolites import MetaboliteIdentifier, rank_spectra, train
-from psilearn.chem.metabolites.candidate_features import explained_intensity
-from psilearn.chem.metabolites.candidate_model import FEATURES
+from psilearn.chem.metabolites import MetaboliteIdentifier, rank_spectra, second_stage, train
+from psilearn.chem.metabolites.candidate_features import explained_intensity, tanimoto
+from psilearn.chem.metabolites.candidate_model import FEATURES, FRAGMENT_FEATURES
 from psilearn.chem.metabolites.csv_table import to_rows
 from psilearn.chem.metabolites.labeled_spectra import find_labeled
+from psilearn.chem.metabolites.molecule_prior import MoleculePrior
 from psilearn.chem.metabolites.saved_identifier import encode_identifier
-from psilearn.chem.metabolites.second_stage import MAX_FRAGMENTED, Candidates
+from psilearn.chem.metabolites.second_stage import MAX_FRAGMENTED, Candidates, SecondStage
 from psilearn.chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, MASSBANK_WEIGHTS, Fit, Query
 from psilearn.chem.metabolites.second_stage_training import make_references
 from psilearn.chem.metabolites.spectrum_conditions import N_RELATIONS
@@ -74,6 +76,53 @@ def test_rankings_are_in_the_order_of_probabilities(identifier, library, spectra
             assert ranking.in_set[is_kind].tolist() == sorted(ranking.in_set[is_kind], reverse=True)
         assert ranking.set_size == ranking.in_set.sum()
         assert (ranking.in_set == (ranking.p_values > 0.1)).all()
+
+
+def test_candidates_are_fragmented_in_the_order_of_the_training(identifier, library, spectra, monkeypatch):
+    """The weights without fragments choose candidates, not the final ones, also in a loaded model."""
+    stage = identifier.second_stage_
+    assert set(stage.cheap) == set(stage.model.weights) - set(FRAGMENT_FEATURES)
+    notes = stage.to_notes(np.arange(len(stage.maker.references.bits)))
+    references = stage.maker.references
+    loaded = SecondStage.from_notes(notes, references.bits, references.spectra)
+    assert loaded.cheap == stage.cheap
+    worst_first = replace(loaded, cheap={"embedding": -1.0})
+    chosen = []
+    monkeypatch.setattr(second_stage, "MAX_FRAGMENTED", 2)
+    monkeypatch.setattr(Candidates, "explain", lambda self, rows: chosen.append(rows) or np.zeros((len(rows), 2)))
+    for ranking in rank_spectra(replace_stage(identifier, worst_first), spectra[:5], library, k=None):
+        if ranking.n_candidates > 2:
+            order = np.argsort(ranking.rows)
+            farthest = np.argsort(-ranking.distances[order], kind="stable")[:2]
+            np.testing.assert_array_equal(chosen[-1], farthest)
+    assert max(map(len, chosen)) == 2
+
+
+def replace_stage(identifier, stage):
+    """Return the identifier with another second stage."""
+    changed = copy(identifier)
+    changed.second_stage_ = stage
+    return changed
+
+
+def test_confidence_sees_candidates_that_are_not_listed(identifier, library, spectra):
+    """Known and new molecules have separate p-values, so that the largest one may be far down the ranking."""
+    stage = identifier.second_stage_
+    known_only = replace(stage.sets, known=np.full(100, 2.0))  # every known candidate has the p-value 1
+    changed = replace_stage(identifier, replace(stage, sets=known_only))
+    n_unlisted = 0
+    for model in (identifier, changed, replace_stage(identifier, None)):
+        whole = rank_spectra(model, spectra[:40], library, k=None)
+        short, shorter = (rank_spectra(model, spectra[:40], library, k=k) for k in (2, 1))
+        for complete, *others in zip(whole, short, shorter, strict=True):
+            if complete.n_candidates == 1:
+                assert complete.confidence == 1
+                continue
+            assert complete.confidence == pytest.approx(1 - complete.p_values[1:].max())
+            assert [ranking.confidence for ranking in others] == pytest.approx([complete.confidence] * 2)
+            assert [len(ranking.rows) for ranking in others] == [2, 1]
+            n_unlisted += complete.p_values[1:].max() > complete.p_values[1]
+    assert n_unlisted
 
 
 def test_tables_and_pages_show_probabilities(identifier, library, spectra, tmp_path):
@@ -200,3 +249,12 @@ def test_a_damaged_second_stage_is_rejected(identifier, tmp_path):
         save_model(identifier.model_, tmp_path / message.split()[-1], notes=damaged)
         with pytest.raises(ValueError, match=message):
             MetaboliteIdentifier.load(tmp_path / message.split()[-1])
+
+
+def test_priors_and_similarities_of_packed_fingerprints_are_those_of_their_bits():
+    rng = np.random.default_rng(0)
+    A, B = (rng.integers(0, 256, (n, 5), dtype=np.uint8) for n in (7, 4))
+    A[0] = B[0] = 0
+    np.testing.assert_array_equal(tanimoto(A, B), Tanimoto(packed=True)(A, B))
+    weights = rng.normal(size=40)
+    np.testing.assert_allclose(MoleculePrior(weights)(A), np.unpackbits(A, axis=1) @ weights, atol=1e-12)

@@ -19,14 +19,38 @@ from psilearn.chem.molecules.fragmentation import (
     _Bond,
     _find_parts,
     explanation_costs,
+    explanation_costs_of,
     fragment_molecule,
 )
 from psilearn.chem.molecules.smiles import compute_formula
 
 
+def atom_masses(molecule):
+    """The masses of the atoms with their hydrogens."""
+    table = Chem.GetPeriodicTable()
+    return [
+        table.GetMostCommonIsotopeMass(atom.GetAtomicNum()) + HYDROGEN_MASS * atom.GetTotalNumHs()
+        for atom in molecule.GetAtoms()
+    ]
+
+
+def parts_with_costs(molecule):
+    """The parts of one cut as sets of atoms, with their costs."""
+    bonds = [_Bond(b.GetBeginAtomIdx(), b.GetEndAtomIdx(), b.GetBondTypeAsDouble()) for b in molecule.GetBonds()]
+    info = molecule.GetRingInfo()
+    return _find_parts(molecule.GetNumAtoms(), bonds, list(zip(info.BondRings(), info.AtomRings(), strict=True)))
+
+
+def cheapest_by_mass(fragments):
+    """The smallest cost of each mass, rounded."""
+    cheapest = {}
+    for mass, cost in zip(fragments.masses.round(4), fragments.costs, strict=True):
+        cheapest[mass] = min(cost, cheapest.get(mass, np.inf))
+    return cheapest
+
+
 def parts_of(molecule, broken):
     """The masses of the connected parts that are left when bonds are broken."""
-    table = Chem.GetPeriodicTable()
     edges = [
         (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds() if bond.GetIdx() not in broken
     ]
@@ -34,10 +58,7 @@ def parts_of(molecule, broken):
     for _ in label:
         for i, j in edges:
             label[i] = label[j] = min(label[i], label[j])
-    weights = [
-        table.GetMostCommonIsotopeMass(atom.GetAtomicNum()) + HYDROGEN_MASS * atom.GetTotalNumHs()
-        for atom in molecule.GetAtoms()
-    ]
+    weights = atom_masses(molecule)
     return [round(sum(w for w, part in zip(weights, label, strict=True) if part == k), 4) for k in set(label)]
 
 
@@ -52,20 +73,34 @@ def test_chains_break_at_up_to_two_bonds(smiles):
             expected[mass] = min(cost, expected.get(mass, np.inf))
     found = fragment_molecule(smiles)
     assert (np.diff(found.masses) >= 0).all()
-    cheapest = {}
-    for mass, cost in zip(found.masses.round(4), found.costs, strict=True):
-        cheapest[mass] = min(cost, cheapest.get(mass, np.inf))
-    assert cheapest == pytest.approx(expected)
+    assert cheapest_by_mass(found) == pytest.approx(expected)
 
 
 def test_a_ring_opens_at_two_bonds():
     """Each arc of cyclopentane has one to four CH2, and costs two halves of a bond and the opening."""
     found = fragment_molecule("C1CCCC1")
     unit = 12 + 2 * HYDROGEN_MASS
-    whole = found.masses > 4.5 * unit
-    assert found.costs[whole].tolist() == [0.0]
-    one_cut = found.costs == 1.5
-    assert sorted(np.round(found.masses[one_cut] / unit).astype(int)) == sorted([1, 2, 3, 4] * 5)
+    np.testing.assert_allclose(found.masses, unit * np.arange(1, 6), atol=1e-7)
+    assert found.costs.tolist() == [1.5, 1.5, 1.5, 1.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    "smiles", ["CC(=O)Oc1ccccc1C(=O)OCCN1C=NC2=C1C(=O)N(C(=O)N2C)C", "O=C1CCC2(C1)CC=C(Cl)C2", "C.[Na]"]
+)
+def test_fragments_are_the_intersections_of_two_parts(smiles):
+    """Against a loop over all pairs of parts, which adds up the masses of the atoms that they share."""
+    molecule = Chem.MolFromSmiles(smiles)
+    expected = {}
+    for (first, cost), (second, other) in itertools.combinations_with_replacement(
+        parts_with_costs(molecule).items(), 2
+    ):
+        shared = first & second
+        mass = round(sum(m for atom, m in enumerate(atom_masses(molecule)) if shared >> atom & 1), 4)
+        if shared:
+            expected[mass] = min(cost if first == second else cost + other, expected.get(mass, np.inf))
+    found = fragment_molecule(smiles)
+    assert (np.diff(found.masses) > 0).all()
+    assert cheapest_by_mass(found) == expected
 
 
 @pytest.mark.parametrize(
@@ -87,9 +122,7 @@ def test_rings_that_share_atoms_are_cut_where_two_bonds_separate_them(smiles):
         for part in labels:
             atoms = sum(1 << atom for atom in part)
             expected[atoms] = min(cost, expected.get(atoms, np.inf)) if len(labels) == 2 else 0.0
-    described = [_Bond(b.GetBeginAtomIdx(), b.GetEndAtomIdx(), b.GetBondTypeAsDouble(), b.IsInRing()) for b in bonds]
-    rings = [tuple(ring) for ring in molecule.GetRingInfo().BondRings()]
-    assert _find_parts(molecule.GetNumAtoms(), described, rings) == pytest.approx(expected)
+    assert parts_with_costs(molecule) == pytest.approx(expected)
 
 
 def test_the_whole_molecule_has_the_mass_of_its_formula():
@@ -116,3 +149,12 @@ def test_peaks_are_explained_by_the_cheapest_fragment(negative):
     np.testing.assert_allclose(explanation_costs(mz, fragments, negative=negative), expected)
     wide = explanation_costs(mz, fragments, negative=negative, ppm=25)
     np.testing.assert_allclose(wide, [*expected[:3], 2.0, np.inf])
+
+
+def test_several_molecules_are_compared_with_a_spectrum_at_once():
+    mz = np.array([29.04, 31.018, 45.034, 47.049, 89.06]) + 0.0005
+    fragments = [fragment_molecule(text) for text in ("CCO", "", "COC", "CCOC(=O)CC", "CCCCO")]
+    together = explanation_costs_of(mz, fragments, negative=False)
+    expected = [explanation_costs(mz, part, negative=False) for part in fragments]
+    np.testing.assert_array_equal(together, expected)
+    assert np.isfinite(together).any(axis=1).tolist() == [True, False, True, True, True]

@@ -155,6 +155,7 @@ def test_molecules_are_embedded_once_per_model(tmp_path):
     assert built.embedded(model) is None
     embedded = built.embedded(model, build=True)
     np.testing.assert_allclose(embedded.g, model.transform_outputs(np.asarray(built.bits)))
+    assert built.embedded(model) is embedded  # not read and verified again
     opened = CandidateLibrary.open(built.path).embedded(model)
     np.testing.assert_array_equal(opened.g, embedded.g)
     other = OEL(Gaussian(5.0), GaussianTanimoto(packed=True), n_components=3).fit(X, built.bits[:30])

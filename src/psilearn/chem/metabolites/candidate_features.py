@@ -30,7 +30,7 @@ from psilearn.chem.metabolites.labeled_spectra import Bits
 from psilearn.chem.metabolites.record_evidence import Pairs, RecordEvidence
 from psilearn.chem.metabolites.reference_evidence import ReferenceEvidence
 from psilearn.chem.metabolites.spectrum_conditions import Conditions
-from psilearn.chem.molecules.fragmentation import explanation_costs, fragment_molecule
+from psilearn.chem.molecules.fragmentation import explanation_costs_of, fragment_molecule
 from psilearn.chem.spectra import Spectrum
 from psilearn.chem.spectrum_kernels import spectrum_kernel
 from psilearn.kernels import Kernel
@@ -38,6 +38,7 @@ from psilearn.kernels import Kernel
 Array = NDArray[np.float64]
 
 N_NEIGHBORS = 10
+BITS_OF_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.uint8)
 MAX_NEIGHBORS = 50  # training spectra among which the largest product is found
 
 
@@ -67,6 +68,20 @@ def compare(kernel: Kernel, A: Any, B: Any) -> Array:
     """Return the matrix of a kernel as a NumPy array, also while a device computes."""
     with computing("float64", None):
         return np.asarray(kernel(A, B))
+
+
+def tanimoto(A: Bits, B: Bits) -> Array:
+    """Return the Tanimoto similarity of packed fingerprints; for few and sparse ones it is faster than the kernel.
+
+    The number of common bits is a product of 0/1 rows over the bits that B has, which is exact in float32.
+    """
+    right = np.unpackbits(B, axis=1)
+    used = np.flatnonzero(right.any(axis=0))
+    left = np.unpackbits(A, axis=1)[:, used].astype(np.float32)
+    common = (left @ right[:, used].T.astype(np.float32)).astype(np.float64)
+    sizes, other_sizes = (BITS_OF_BYTE[rows].sum(axis=1) for rows in (A, B))
+    union = sizes[:, None] + other_sizes - common
+    return np.divide(common, union, out=np.ones_like(common), where=union > 0)
 
 
 def spectral_similarity(spectra: Sequence[Spectrum], references: Sequence[Spectrum]) -> Array:
@@ -115,5 +130,5 @@ def explained_intensity(spectrum: Spectrum, smiles: Sequence[str]) -> Array:
     weights = np.sqrt(spectrum.intensity) * spectrum.mz
     weights = weights / weights.sum()
     negative = (spectrum.adduct or "").rstrip("*.•").endswith("-")
-    costs = (explanation_costs(spectrum.mz, fragment_molecule(text), negative=negative) for text in smiles)
-    return np.array([(float(weights @ np.exp(-cost / 2)), float(weights @ np.exp(-cost))) for cost in costs])
+    costs = explanation_costs_of(spectrum.mz, [fragment_molecule(text) for text in smiles], negative=negative)
+    return np.stack([np.exp(-costs / 2) @ weights, np.exp(-costs) @ weights], axis=1)

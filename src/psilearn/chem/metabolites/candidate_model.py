@@ -29,6 +29,11 @@ def score_with(weights: Mapping[str, float], features: Mapping[str, Array]) -> A
     return total
 
 
+def decode_weights(notes: Mapping[str, Any]) -> dict[str, float]:
+    """Return weights of features from JSON data."""
+    return {name: float(notes[name]) for name in FEATURES if name in notes}
+
+
 @dataclass(frozen=True)
 class CandidateModel:
     """Weights of a conditional logit over all candidates or, with a model of known molecules, over the new ones."""
@@ -50,6 +55,5 @@ class CandidateModel:
     @classmethod
     def from_notes(cls, notes: Mapping[str, Any]) -> CandidateModel:
         """Return the model of JSON data."""
-        weights = {name: float(notes["weights"][name]) for name in FEATURES if name in notes["weights"]}
         known = notes["known"]
-        return cls(weights, None if known is None else KnownMolecules.from_notes(known))
+        return cls(decode_weights(notes["weights"]), None if known is None else KnownMolecules.from_notes(known))

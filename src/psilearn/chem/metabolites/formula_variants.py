@@ -29,5 +29,6 @@ def iter_variants(
     for formula, molecules in groupby(library.get_formulas(rows)):
         stop = start + len(list(molecules))
         adduct = spectrum.adduct or find_adduct(spectrum, Formula.parse(formula), adducts or COMMON_ADDUCTS)
-        yield replace(spectrum, formula=formula, adduct=adduct), slice(start, stop)
+        is_stated = (spectrum.formula, spectrum.adduct) == (formula, adduct)
+        yield spectrum if is_stated else replace(spectrum, formula=formula, adduct=adduct), slice(start, stop)
         start = stop

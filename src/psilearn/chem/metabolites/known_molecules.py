@@ -7,7 +7,7 @@ inputs interact (a lead counts less if the spectra do not match), so it is quadr
 new candidates have the probabilities of a conditional logit that is fitted to new molecules only.
 
 If oᶜ are the odds of the known candidates, candidate c has the probability oᶜ/(1 + Σo), and the new ones together
-1/(1 + Σo).
+1/(1 + Σo). If all candidates are known, they are ranked by the scores of that logit plus the evidence.
 """
 
 from __future__ import annotations
@@ -86,8 +86,10 @@ class KnownMolecules:
 
     def log_probabilities(self, features: Mapping[str, Array], scores: Array, is_known: Mask) -> Array:
         """Return the log-probabilities of all candidates of a query, given the scores of the logit for new ones."""
-        if is_known.all() or not is_known.any():
+        if not is_known.any():
             return mixture_log_probabilities(scores, np.array([len(scores)]))
+        if is_known.all():  # there is no new candidate to be ahead of: evidence is a ratio of likelihoods and adds up
+            return mixture_log_probabilities(scores + features["records"], np.array([len(scores)]))
         log_odds = self(known_inputs(features, scores, is_known))
         total = np.logaddexp.reduce(np.append(log_odds, 0.0))
         log_p = np.empty(len(scores))

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from psilearn._utils import validation
 from psilearn._utils.samples import Index
+from psilearn.chem.metabolites.candidate_features import spectral_similarity
 from psilearn.chem.metabolites.formula_variants import iter_variants, needs_formula
 from psilearn.chem.metabolites.queries import Query
-from psilearn.chem.metabolites.reranking import RerankedCandidates, Reranker
+from psilearn.chem.metabolites.reranking import RerankedCandidates, Reranker, largest_other
 from psilearn.chem.metabolites.second_stage import SecondStage
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Problem, Spectrum
+from psilearn.chem.spectrum_memory import share_blocks
 from psilearn.conformal import p_values, threshold
 from psilearn.decoding import PerExampleCandidates, RankedCandidates, SharedCandidates, join_rankings
 from psilearn.metrics import TIES
@@ -25,7 +27,7 @@ from psilearn.metrics import TIES
 if TYPE_CHECKING:
     from psilearn.chem.metabolites.identifier import MetaboliteIdentifier
 
-MAX_BATCH = 256  # spectra that are ranked together
+MAX_BATCH = 1024  # spectra that are ranked together: the training spectra are prepared for each batch
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,9 @@ class Ranking:
     evidence : ndarray of shape (k,) or None, default=None
         The log-likelihood ratio of the reference spectra of each molecule (:class:`ReferenceEvidence`); NaN without
         reference spectra. None if the model has no second stage.
+    other_p_value : float or None, default=None
+        The largest p-value of the candidates other than the first one, also of those that are not in the ranking. None
+        if the model is not calibrated, or if there is one candidate.
 
     See Also
     --------
@@ -97,16 +102,14 @@ class Ranking:
     p_values: NDArray[np.float64] | None = None
     probabilities: NDArray[np.float64] | None = None
     evidence: NDArray[np.float64] | None = None
+    other_p_value: float | None = None
 
     @property
     def confidence(self) -> float | None:
-        """One minus the largest p-value of the other listed molecules than the first.
-
-        None if the model is not calibrated, or if only one of several candidates is listed.
-        """
+        """One minus the largest p-value of all candidates other than the first; None if the model is not calibrated."""
         if self.p_values is not None and self.n_candidates == 1:
             return 1.0
-        return None if self.p_values is None or len(self.p_values) < 2 else 1.0 - float(self.p_values[1:].max())
+        return None if self.other_p_value is None else 1.0 - self.other_p_value
 
 
 def rank_spectra(
@@ -192,8 +195,11 @@ class Ranker:
 
     @property
     def _n_kept(self) -> int | None:
-        """The number of candidates that are kept before the size of the conformal set is known; None for all."""
-        return None if self.whole_set else self.k
+        """The number of candidates that are kept before the size of the conformal set is known; None for all.
+
+        There are at least two. Without a second stage, the second one has the largest p-value of all but the first.
+        """
+        return None if self.whole_set or self.k is None else max(self.k, 2)
 
     def rank(self, spectra: Sequence[Spectrum] | Iterator[Spectrum]) -> Iterator[Ranking | Problem]:
         """Yield a ranking or a problem for each spectrum; an iterator is read in batches."""
@@ -234,10 +240,11 @@ class Ranker:
             return iter(())
         if self.second_stage is None:
             return map(RerankedCandidates, self._rank_by_distance(spectra, rows, embedded, self._n_kept))
-        ranked = self._rank_by_distance(spectra, rows, embedded, None)
-        anchors = self.model.regression_.anchors
-        reranker = Reranker(self.second_stage, anchors, self.library, self._n_kept, self.ties, self.coverage)
-        return reranker.rerank(spectra, rows, ranked)
+        with share_blocks():  # the kernels of both stages have parts in common
+            ranked = self._rank_by_distance(spectra, rows, embedded, None)
+            similarity = spectral_similarity(spectra, self.model.regression_.anchors)
+        reranker = Reranker(self.second_stage, self.library, self._n_kept, self.ties, self.coverage)
+        return reranker.rerank(spectra, rows, similarity, ranked)
 
     def _rank_by_distance(
         self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None, k: int | None
@@ -256,8 +263,7 @@ class Ranker:
         ranked = self._rank_parts([spectrum for spectrum, _ in flat], [part for _, part in flat], embedded, None)
         scores = getattr(self.model, "calibration_scores_", None)
         limit = None if scores is None else threshold(scores, self.coverage)
-        for part in variants:
-            yield join_rankings([next(ranked) for _ in part], k=k, ties=self.ties, limit=limit)
+        return (join_rankings([next(ranked) for _ in part], k=k, ties=self.ties, limit=limit) for part in variants)
 
     def _rank_parts(
         self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None, k: int | None
@@ -279,6 +285,7 @@ class Ranker:
         shown = self._select_shown(ranked)
         in_library = ranked.indices[shown] + rows.start
         is_calibrated = ranked.in_set is not None
+        p_values = self._p_values(reranked) if is_calibrated else None
         return Ranking(
             spectrum=spectrum,
             how=how,
@@ -290,9 +297,10 @@ class Ranker:
             in_set=ranked.in_set[shown] if is_calibrated else np.zeros(len(in_library), dtype=bool),
             trained_on=np.array([self.library.bits[row].tobytes() in training_bits for row in in_library], dtype=bool),
             set_size=ranked.set_size,
-            p_values=self._p_values(reranked)[shown] if is_calibrated else None,
+            p_values=None if p_values is None else p_values[shown],
             probabilities=None if reranked.probabilities is None else reranked.probabilities[shown],
             evidence=None if reranked.evidence is None else reranked.evidence[shown],
+            other_p_value=largest_other(p_values) if reranked.other_p_value is None else reranked.other_p_value,
         )
 
     def _select_shown(self, ranked: RankedCandidates) -> NDArray[np.bool_]:

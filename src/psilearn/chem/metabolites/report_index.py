@@ -96,7 +96,7 @@ class Summary(NamedTuple):
             f"A colored frame marks the conformal set: over many spectra like those of the calibration, it contains "
             f"the true molecule with probability {self.coverage:.0%} if that molecule is among the candidates. Half of "
             f"the sets have at most {median(sizes):g} molecules, {sum(size == 1 for size in sizes):,} have one. The "
-            f"confidence is one minus the p-value of the second molecule: it is at least {CONFIDENT:.0%} for "
+            f"confidence is one minus the largest p-value of the other candidates: it is at least {CONFIDENT:.0%} for "
             f"{confident:,} spectra. {n_single:,} have one candidate only, which was compared with none."
         )
 

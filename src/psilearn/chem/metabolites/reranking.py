@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from psilearn.chem.metabolites.adaptive_sets import members
-from psilearn.chem.metabolites.candidate_features import spectral_similarity
 from psilearn.chem.metabolites.second_stage import Candidates, Reranked, SecondStage, SmilesOf
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Spectrum
@@ -29,6 +30,7 @@ class RerankedCandidates:
     probabilities: Array | None = None  # (k,)  None if they are ranked by their distances
     evidence: Array | None = None  # (k,)  log-likelihood ratio of reference spectra; NaN without them
     p_values: Array | None = None  # (k,)  conformal; None if they follow from the scores of distances, or are unknown
+    other_p_value: float | None = None  # largest of all candidates but the first; None as above, or for one candidate
 
 
 @dataclass(frozen=True)
@@ -36,26 +38,36 @@ class Reranker:
     """Ranks the candidates of spectra by the second stage."""
 
     stage: SecondStage
-    anchors: Sequence[Spectrum]  # the training spectra
     library: CandidateLibrary
     k: int | None
     ties: str
     coverage: float
 
     def rerank(
-        self, spectra: Sequence[Spectrum], rows: Sequence[slice], rankings: Iterator[RankedCandidates]
+        self,
+        spectra: Sequence[Spectrum],
+        rows: Sequence[slice],
+        similarity: Array,
+        rankings: Iterator[RankedCandidates],
     ) -> Iterator[RerankedCandidates]:
-        """Yield rankings by probability, given rankings of all candidates by distance."""
-        similarity = spectral_similarity(list(spectra), self.anchors)
+        """Yield rankings by probability, given rankings of all candidates by distance.
+
+        ``similarity`` of shape (spectra, training spectra) is that of :func:`spectral_similarity`.
+        """
         for spectrum, part, similar, ranked in zip(spectra, rows, similarity, rankings, strict=True):
             distances = np.empty(ranked.n_candidates)
             distances[ranked.indices] = ranked.distances
             candidates = Candidates(
                 spectrum, np.asarray(self.library.bits[part]), distances, similar, SmilesOf(self.library, part.start)
             )
-            yield order_by_probability(
-                self.stage.rerank(candidates), ranked, distances, self.k, self.ties, self.coverage
-            )
+            with _blas().limit(limits=1):  # products are so small that further threads only wait for each other
+                reranked = self.stage.rerank(candidates)
+            yield order_by_probability(reranked, ranked, distances, self.k, self.ties, self.coverage)
+
+
+@cache
+def _blas() -> Any:
+    return ThreadpoolController().select(user_api="blas")
 
 
 def order_by_probability(
@@ -83,7 +95,13 @@ def order_by_probability(
         np.exp(sorted_p)[top],
         reranked.evidence[order][top],
         None if p_values is None else p_values[top],
+        largest_other(p_values),
     )
+
+
+def largest_other(p_values: Array | None) -> float | None:
+    """Return the largest p-value after the first one; None if there is none."""
+    return None if p_values is None or len(p_values) < 2 else float(p_values[1:].max())
 
 
 def _positions(descending: Array, ties: str) -> Array:

@@ -14,14 +14,14 @@ from psilearn._utils.samples import Index
 from psilearn.chem.metabolites.adaptive_sets import AdaptiveSets
 from psilearn.chem.metabolites.candidate_features import (
     References,
-    compare,
     evidence_features,
     explained_intensity,
     neighbor_features,
     reference_features,
     spectral_similarity,
+    tanimoto,
 )
-from psilearn.chem.metabolites.candidate_model import FRAGMENT_FEATURES, CandidateModel, score_with
+from psilearn.chem.metabolites.candidate_model import FRAGMENT_FEATURES, CandidateModel, decode_weights, score_with
 from psilearn.chem.metabolites.labeled_spectra import Bits
 from psilearn.chem.metabolites.molecule_prior import MoleculePrior
 from psilearn.chem.metabolites.record_evidence import Pairs, RecordEvidence
@@ -29,7 +29,6 @@ from psilearn.chem.metabolites.reference_evidence import ReferenceEvidence
 from psilearn.chem.metabolites.spectrum_conditions import N_RELATIONS, Conditions
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Spectrum
-from psilearn.kernels import Tanimoto
 
 Array = NDArray[np.float64]
 
@@ -64,7 +63,7 @@ class Candidates:
 
     def compare_with(self, references: References, rows: Index) -> Array:
         """Return the Tanimoto similarity with the molecules of some training spectra, of shape (candidates, rows)."""
-        return compare(Tanimoto(packed=True), self.bits, references.bits[rows])
+        return tanimoto(self.bits, references.bits[rows])
 
     def pairs_with(self, references: References, rows: list[int]) -> Pairs:
         """Return the pairs of the spectra that the query was merged from, and some of the training spectra."""
@@ -133,6 +132,7 @@ class SecondStage:
     """A model of the probabilities of candidates from their features, with calibrated sets."""
 
     maker: FeatureMaker
+    cheap: Mapping[str, float]  # weights without fragments, by which candidates are chosen for fragmentation
     model: CandidateModel
     sets: AdaptiveSets
 
@@ -141,7 +141,7 @@ class SecondStage:
         features = self.maker.cheap_features(candidates)
         features |= self.maker.evidence_of(candidates, features)
         if any(name in self.model.weights for name in FRAGMENT_FEATURES):
-            features |= fragment_features(score_with(self.model.weights, features), candidates)
+            features |= fragment_features(score_with(self.cheap, features), candidates)
         log_p = self.model.log_probabilities(features)
         has_reference = features["reference"] > 0
         evidence = features["evidence" if self.maker.records is None else "records"]
@@ -156,6 +156,7 @@ class SecondStage:
         references, records = self.maker.references, self.maker.records
         return {
             **self.model.to_notes(),
+            "cheap_weights": dict(self.cheap),
             "prior": self.maker.prior.weights.tolist(),
             "evidence": _encode_ratio(self.maker.evidence),
             "records": None if records is None else [_encode_ratio(ratio) for ratio in records.ratios],
@@ -182,7 +183,8 @@ class SecondStage:
         maker = FeatureMaker(
             references, _decode_ratio(notes["evidence"]), MoleculePrior(prior), _decode_records(notes["records"])
         )
-        return cls(maker, CandidateModel.from_notes(notes), AdaptiveSets.from_notes(notes["sets"]))
+        cheap = decode_weights(notes["cheap_weights"])
+        return cls(maker, cheap, CandidateModel.from_notes(notes), AdaptiveSets.from_notes(notes["sets"]))
 
 
 def _encode_ratio(ratio: ReferenceEvidence) -> dict[str, list[float]]:

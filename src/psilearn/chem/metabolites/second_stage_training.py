@@ -159,7 +159,7 @@ def fit_second_stage(out_of_fold: OutOfFold, report: Callable[[str], object]) ->
     records = fit_records(out_of_fold.labeled, out_of_fold.similarity, out_of_fold.groups)
     evidence, is_learned = learn_evidence(queries, records)
     fits = list_fits(queries, is_learned)
-    add_fragments(queries, next(iter(fits.values())))
+    cheap = add_fragments(queries, next(iter(fits.values())))
     best, found = choose_fit(queries, fits)
     nearest = np.mean([hit(query.features["embedding"], query.truth) for query in queries])
     shares = ", ".join(f"{share:.1%} with {name}" for name, share in found.items())
@@ -170,4 +170,5 @@ def fit_second_stage(out_of_fold: OutOfFold, report: Callable[[str], object]) ->
     prior = fit_prior(labeled, groups, seed)
     maker = FeatureMaker(make_references(labeled), evidence, prior, records if is_learned else None)
     sets = AdaptiveSets.fit(true_molecules(queries, best.log_p))
-    return SecondStage(maker, best.fit.model(queries), replace(sets, new=np.empty(0)))  # spectra held back calibrate it
+    model = best.fit.model(queries)
+    return SecondStage(maker, cheap, model, replace(sets, new=np.empty(0)))  # spectra held back calibrate it

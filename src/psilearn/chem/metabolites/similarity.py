@@ -54,6 +54,14 @@ def list_mixtures(gammas: Sequence[float | None], *, formulas: bool) -> list[Mix
     return without + [replace(m, formulas=True) for m in without if formulas and m.gamma is not None and m.gamma < 1]
 
 
+def list_kernels(width: float = 0.005, unit: str = "Da", *, formulas: bool = False) -> list[Kernel]:
+    """Return the normalized kernels on peaks and losses and, with ``formulas``, on formulas of fragments and losses."""
+    parts: list[Kernel] = [ProbabilityProduct(of, width=width, unit=unit) for of in FEATURES]
+    if formulas:
+        parts += [SubformulaKernel(of, power) for of in FORMULAS for power in POWERS]
+    return [part.normalized() for part in parts]
+
+
 @dataclass(frozen=True)
 class SpectrumSimilarity:
     """Normalized kernels on peaks, neutral losses and their formulas, and their matrices over n training spectra.
@@ -69,10 +77,7 @@ class SpectrumSimilarity:
         cls, spectra: Sequence[Spectrum], width: float = 0.005, unit: str = "Da", *, formulas: bool = False
     ) -> SpectrumSimilarity:
         """Compare peaks and neutral losses of all spectra; with ``formulas``, also those of fragments and losses."""
-        parts: list[Kernel] = [ProbabilityProduct(of, width=width, unit=unit) for of in FEATURES]
-        if formulas:
-            parts += [SubformulaKernel(of, power) for of in FORMULAS for power in POWERS]
-        kernels = [part.normalized() for part in parts]
+        kernels = list_kernels(width, unit, formulas=formulas)
         matrices = [np.asarray(kernel.gram(spectra, remedy="Train on fewer spectra.")) for kernel in kernels]
         return cls(kernels, matrices)
 

@@ -22,7 +22,15 @@ CLOSE, NOT_FAR = 5.0, 20.0  # largest differences of energies, in eV or percent
 N_ENERGY_RELATIONS = 4
 N_RELATIONS = 2 * N_ENERGY_RELATIONS
 INSTRUMENT_FIELDS = ("instrument_family", "instrument", "instrument_type")
-KINDS = {"orbitrap": r"orbitrap|exactive|exploris|ft-?ms|\bft\b|velos", "tof": r"tof"}
+ORBITRAP_WORDS = (  # of instruments and of their types, also of other Fourier transform analyzers
+    *("orbitr?ap", "exactive", "exploris", "tribrid", "lumos", r"\bid-?x\b"),
+    r"(?<![a-z])(?:q|l?it)?-?ft(?:-?(?:ms|icr))?(?![a-z])",
+)
+TOF_WORDS = (  # models that are named without their analyzer
+    *("tof", "maxis", r"\b(?:im|com)pact\b", "q-?star", "synapt", r"\bvion\b", "xevo g2", "x500", r"\blct\b"),
+    *(r"agilent\W+65\d\d", r"\b65\d\d\W+agilent"),
+)
+KINDS = {"orbitrap": "|".join(ORBITRAP_WORDS), "tof": "|".join(TOF_WORDS)}
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 RELATIVE = re.compile(r"%|nce", re.IGNORECASE)  # energies in percent of a normalized scale
 
@@ -32,7 +40,7 @@ class Conditions:
     """The conditions of n spectra."""
 
     instruments: NDArray[np.str_]  # (n,)  "" if unknown
-    kinds: NDArray[np.str_]  # (n,)  "orbitrap", "tof" or ""
+    kinds: NDArray[np.str_]  # (n,)  "orbitrap" (also FT-ICR), "tof" or ""
     energies: NDArray[np.float64]  # (n,)  NaN if unknown
     is_relative: NDArray[np.bool_]  # (n,)  whether the energy is in percent
 

@@ -3,14 +3,19 @@
 A cut breaks one bond outside of rings, or two bonds of one ring, and leaves two connected parts. The fragments are the
 parts of up to two cuts. The cost of a cut is the number of broken bonds, in which a double bond counts twice; that of a
 fragment is the sum over its cuts. A fragment may also lose or gain hydrogen.
+
+If M has one row per part, with ones at its atoms, and m are the masses of the atoms, then M diag(m) Mᵀ has the masses
+of all intersections of two parts. Masses are rounded to multiples of 2⁻³⁰ Da and costs are multiples of ¼, so that both
+fit into one number without rounding, and one sort finds the smallest cost of each mass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import accumulate, chain, pairwise
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import accumulate, chain
 from operator import or_
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +32,13 @@ MAX_HYDROGENS = 2  # lost or gained besides those of the atoms
 HYDROGEN_COST = 0.4  # per lost or gained hydrogen
 TRIPLE = 2.5  # bonds of a higher order are not broken
 RING_COST = 0.5  # of a cut through a ring, besides half of each bond order
+MASS_UNITS = 2**30  # per Da: 63 atoms have less than 2⁴⁵ units
+COST_UNITS = 4  # per bond; bond orders are multiples of ½
+COST_BITS = 8  # two cuts cost less than 2⁸ units
 
 
 class Fragments(NamedTuple):
-    """The masses of the fragments of a molecule, ascending, and their costs."""
+    """The different masses of the fragments of a molecule, ascending, and the smallest cost of each."""
 
     masses: Array  # (f,)  in Da, of the neutral parts with their hydrogens
     costs: Array  # (f,)
@@ -40,62 +48,69 @@ class _Bond(NamedTuple):
     first: int
     second: int
     order: float
-    in_ring: bool
+
+
+_Ring = tuple[tuple[int, ...], tuple[int, ...]]  # its bonds and its atoms, in the order around the ring
 
 
 def fragment_molecule(smiles: str) -> Fragments:
     """Return the fragments of a molecule; none if it cannot be parsed or has more than 63 heavy atoms.
 
-    Cost: about 1 ms for 25 heavy atoms.
+    Cost: about 0.8 ms for 25 heavy atoms.
     """
-    import_rdkit()
-    from rdkit import Chem
-
-    molecule = Chem.MolFromSmiles(smiles)
+    molecule = _chem().MolFromSmiles(smiles)
     if molecule is None or not 0 < molecule.GetNumAtoms() <= MAX_ATOMS:
         return Fragments(np.empty(0), np.empty(0))
-    table = Chem.GetPeriodicTable()
     atoms = map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))  # faster than GetAtoms
-    masses = np.array(
-        [table.GetMostCommonIsotopeMass(atom.GetAtomicNum()) + HYDROGEN_MASS * atom.GetTotalNumHs() for atom in atoms]
-    )
+    masses = np.array([_isotope_mass(atom.GetAtomicNum()) + HYDROGEN_MASS * atom.GetTotalNumHs() for atom in atoms])
     bonds = [
-        _Bond(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), bond.GetBondTypeAsDouble(), bond.IsInRing())
+        _Bond(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), bond.GetBondTypeAsDouble())
         for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))
     ]
-    rings = [tuple(ring) for ring in molecule.GetRingInfo().BondRings()]
-    parts, costs = _intersect(_find_parts(len(masses), bonds, rings))
-    members = np.unpackbits(parts.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")[:, : len(masses)]
-    fragment_masses = members.astype(np.float64) @ masses
-    order = np.argsort(fragment_masses, kind="stable")
-    return Fragments(fragment_masses[order], costs[order])
+    info = molecule.GetRingInfo()
+    rings = list(zip(info.BondRings(), info.AtomRings(), strict=True))
+    return _intersect(_find_parts(len(masses), bonds, rings), masses)
 
 
-def _find_parts(n_atoms: int, bonds: list[_Bond], rings: list[tuple[int, ...]]) -> dict[int, float]:
+@cache
+def _chem() -> Any:
+    return import_rdkit()
+
+
+@cache
+def _isotope_mass(atomic_number: int) -> float:
+    return float(_chem().GetPeriodicTable().GetMostCommonIsotopeMass(atomic_number))
+
+
+def _find_parts(n_atoms: int, bonds: list[_Bond], rings: list[_Ring]) -> dict[int, float]:
     """Return the parts of one cut as sets of atoms, each with its smallest cost; the whole molecule costs nothing."""
     neighbors = [0] * n_atoms
-    for bond in bonds:
-        neighbors[bond.first] |= 1 << bond.second
-        neighbors[bond.second] |= 1 << bond.first
+    for first, second, _ in bonds:
+        neighbors[first] |= 1 << second
+        neighbors[second] |= 1 << first
     whole = (1 << n_atoms) - 1
     parts = {whole: 0.0}
-    cuts = chain(_cut_bonds(neighbors, bonds), *(_cut_ring(neighbors, [bonds[i] for i in ring]) for ring in rings))
+    in_rings = {bond for ring, _ in rings for bond in ring}
+    chains = [bond for i, bond in enumerate(bonds) if i not in in_rings]
+    ring_cuts = (_cut_ring(neighbors, [bonds[i].order for i in ring], atoms) for ring, atoms in rings)
+    cuts = chain(_cut_bonds(neighbors, chains), *ring_cuts)
     for part, cost in cuts:
-        for atoms in (part, whole & ~part):
-            parts[atoms] = min(cost, parts.get(atoms, np.inf))
+        for atoms in (part, whole ^ part):
+            if cost < parts.get(atoms, np.inf):
+                parts[atoms] = cost
     return parts
 
 
 def _cut_bonds(neighbors: list[int], bonds: list[_Bond]) -> Iterator[tuple[int, float]]:
-    """Yield one side of each bond outside of rings, and the cost: the subtree below it in a spanning tree."""
+    """Yield one side of each of these bonds outside of rings, and the cost: the subtree below it in a spanning tree."""
     parents, order = _span(neighbors)
     below = [1 << atom for atom in range(len(neighbors))]
     for atom in reversed(order):
         if parents[atom] >= 0:
             below[parents[atom]] |= below[atom]
-    for bond in bonds:
-        if not bond.in_ring and bond.order < TRIPLE:
-            yield below[bond.second if parents[bond.second] == bond.first else bond.first], bond.order
+    for first, second, order_of_bond in bonds:
+        if order_of_bond < TRIPLE:
+            yield below[second if parents[second] == first else first], order_of_bond
 
 
 def _span(neighbors: list[int]) -> tuple[list[int], list[int]]:
@@ -119,25 +134,24 @@ def _span(neighbors: list[int]) -> tuple[list[int], list[int]]:
     return parents, order
 
 
-def _cut_ring(neighbors: list[int], ring: list[_Bond]) -> Iterator[tuple[int, float]]:
+def _cut_ring(neighbors: list[int], orders: list[float], atoms: tuple[int, ...]) -> Iterator[tuple[int, float]]:
     """Yield one side of each pair of bonds of a ring that separates its atoms, and the cost.
 
-    ``ring`` has the bonds in their order around the ring.
+    ``orders`` has the orders of the bonds around the ring; bond i connects atoms i and i + 1 of ``atoms``.
     """
-    atoms = [next(iter({a.first, a.second} & {b.first, b.second})) for a, b in pairwise([*ring, ring[0]])]
-    links = {atom: neighbors[atom] for atom in atoms}
-    for bond in ring:
-        links[bond.first] &= ~(1 << bond.second)
-        links[bond.second] &= ~(1 << bond.first)
-    groups = [_grow(neighbors, links, atom) for atom in atoms]  # what remains at each atom without the ring
-    before = [0, *accumulate(groups, or_)]
+    links = {
+        atom: neighbors[atom] & ~(1 << before | 1 << after)
+        for before, atom, after in zip((atoms[-1], *atoms), atoms, (*atoms[1:], atoms[0]), strict=False)
+    }
+    groups = [_grow(neighbors, links, atom) if links[atom] else 1 << atom for atom in (*atoms[1:], atoms[0])]
+    before = [0, *accumulate(groups, or_)]  # groups: what remains at the end of each bond without the ring
     after = [*reversed([*accumulate(reversed(groups), or_)]), 0]
-    for i, first in enumerate(ring):
+    for i, first in enumerate(orders):
         side = 0
-        for j in range(i + 1, len(ring)):
+        for j in range(i + 1, len(orders)):
             side |= groups[j - 1]
             if not side & (before[i] | after[j]):  # else another ring connects both sides
-                yield side, (first.order + ring[j].order) / 2 + RING_COST
+                yield side, (first + orders[j]) / 2 + RING_COST
 
 
 def _grow(neighbors: list[int], links: dict[int, int], atom: int) -> int:
@@ -152,18 +166,21 @@ def _grow(neighbors: list[int], links: dict[int, int], atom: int) -> int:
     return reached
 
 
-def _intersect(parts: dict[int, float]) -> tuple[NDArray[np.uint64], Array]:
-    """Return the different intersections of two parts, each with its smallest sum of costs."""
-    atoms, costs = np.array(list(parts), dtype=np.uint64), np.array(list(parts.values()))
+def _intersect(parts: dict[int, float], atom_masses: Array) -> Fragments:
+    """Return the intersections of two parts, each mass with its smallest sum of costs."""
+    atoms, costs = np.fromiter(parts, np.uint64, len(parts)), np.fromiter(parts.values(), np.float64, len(parts))
     cheapest = np.argsort(costs, kind="stable")[:MAX_CUTS]
-    atoms, costs = atoms[cheapest], costs[cheapest]
-    i, j = np.triu_indices(len(atoms))
-    both, sums = atoms[i] & atoms[j], costs[i] + np.where(i == j, 0.0, costs[j])
-    order = np.argsort(both)
-    both, sums = both[order], sums[order]
-    first = np.flatnonzero(np.append(True, both[1:] != both[:-1]))
-    different, smallest = both[first], np.minimum.reduceat(sums, first)
-    return different[different > 0], smallest[different > 0]
+    atoms, costs = atoms[cheapest], COST_UNITS * costs[cheapest]
+    members = np.unpackbits(atoms.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")[:, : len(atom_masses)]
+    members = members.astype(np.float64)
+    units = np.rint(MASS_UNITS * atom_masses) * 2**COST_BITS
+    keys = (members * units) @ members.T  # exact: integers below 2⁵³
+    keys += costs[:, None] + costs
+    keys.flat[:: len(keys) + 1] -= costs  # a part with itself is one cut
+    sorted_keys = np.sort(keys[np.tri(len(keys), dtype=bool)].astype(np.int64))
+    units_of_mass = sorted_keys >> COST_BITS
+    is_first = np.append(units_of_mass[0] > 0, units_of_mass[1:] != units_of_mass[:-1])  # 0: no atoms in common
+    return Fragments(units_of_mass[is_first] / MASS_UNITS, (sorted_keys[is_first] & (2**COST_BITS - 1)) / COST_UNITS)
 
 
 def explanation_costs(mz: Array, fragments: Fragments, *, negative: bool, ppm: float = 10.0) -> Array:
@@ -171,20 +188,23 @@ def explanation_costs(mz: Array, fragments: Fragments, *, negative: bool, ppm: f
 
     The tolerance is ``ppm`` of the m/z, but at least 2 mDa.
     """
-    best = np.full(len(mz), np.inf)
-    if not len(fragments.masses):
-        return best
+    return explanation_costs_of(mz, [fragments], negative=negative, ppm=ppm)[0]
+
+
+def explanation_costs_of(mz: Array, molecules: Sequence[Fragments], *, negative: bool, ppm: float = 10.0) -> Array:
+    """Return :func:`explanation_costs` for several molecules at once, of shape (molecules, peaks)."""
     neutral = mz + PROTON_MASS if negative else mz - PROTON_MASS
     tolerance = np.maximum(1e-6 * ppm * mz, 0.002)
-    costs = np.append(fragments.costs, np.inf)  # a range may end behind the last fragment
-    for n_hydrogens in range(-MAX_HYDROGENS, MAX_HYDROGENS + 1):
-        target = neutral - n_hydrogens * HYDROGEN_MASS
-        first = np.searchsorted(fragments.masses, target - tolerance)
-        last = np.searchsorted(fragments.masses, target + tolerance, side="right")
-        extra = HYDROGEN_COST * abs(n_hydrogens)
-        peaks = np.flatnonzero(last > first)
-        if len(peaks):
-            ranges = np.stack([first[peaks], last[peaks]], axis=1).ravel()
-            found = np.minimum.reduceat(costs, ranges)[::2] + extra  # every other range is between two peaks
-            best[peaks] = np.minimum(best[peaks], found)
-    return best
+    n_hydrogens = np.arange(-MAX_HYDROGENS, MAX_HYDROGENS + 1)
+    target = neutral - HYDROGEN_MASS * n_hydrogens[:, None]  # (hydrogens, peaks)
+    sizes = np.array([len(part.masses) for part in molecules])
+    starts = (np.cumsum(sizes) - sizes)[:, None, None]
+    first = np.stack([np.searchsorted(part.masses, target - tolerance) for part in molecules])
+    last = np.stack([np.searchsorted(part.masses, target + tolerance, side="right") for part in molecules])
+    found = np.full(first.shape, np.inf)  # (molecules, hydrogens, peaks)
+    explained = last > first
+    if explained.any():
+        costs = np.concatenate([*(part.costs for part in molecules), [np.inf]])  # a range may end behind the last one
+        ranges = np.stack([(starts + first)[explained], (starts + last)[explained]], axis=1).ravel()
+        found[explained] = np.minimum.reduceat(costs, ranges)[::2]  # every other range is between two peaks
+    return np.asarray((found + HYDROGEN_COST * np.abs(n_hydrogens)[:, None]).min(axis=1))

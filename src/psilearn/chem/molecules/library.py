@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,8 @@ class CandidateLibrary(MoleculeTable):
     ...     print(len(library), library.get_smiles(rows), library.find_mass(42.047, ppm=5))
     3 ['CCO', 'COC'] slice(0, 1, None)
     """
+
+    _opened: dict[str, SharedCandidates] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def build(
@@ -226,7 +228,7 @@ class CandidateLibrary(MoleculeTable):
         """Return all molecules as embedded by a model, mapped from the disk.
 
         The embeddings are computed in the current precision and stored as float32, in 4·n·p bytes. After an
-        interruption the same call resumes.
+        interruption the same call resumes. Their checksum is verified once per library object and model.
 
         Parameters
         ----------
@@ -261,8 +263,18 @@ class CandidateLibrary(MoleculeTable):
         ...     print(library.embedded(model), library.embedded(model, build=True))
         None SharedCandidates(3 outputs, embedded)
         """
+        name = model.embedding_.fingerprint[:16]
+        if name not in self._opened:
+            found = self._open_embedded(model, self.path / EMBEDDINGS / name, build, on_cluster)
+            if found is None:
+                return None
+            self._opened[name] = found
+        return self._opened[name]
+
+    def _open_embedded(
+        self, model: OutputKernelRegression, folder: Path, build: bool, on_cluster: bool
+    ) -> SharedCandidates | None:
         embedding = model.embedding_
-        folder = self.path / EMBEDDINGS / embedding.fingerprint[:16]
         shards = folder.with_name(f"{folder.name}-shards")
         if (folder / MANIFEST).is_file():
             return SharedCandidates.load(folder, embedding, self.bits)
