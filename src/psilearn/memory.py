@@ -27,9 +27,9 @@ candidates              8 d·p (s·d·p and a block of at most W with
 
 The steps follow one another, each in addition to what the steps before it keep: the peak is the largest of these sums.
 Nothing grows with n·q, with the number of unlabeled outputs or with the number of candidates that are searched, except
-for what is kept on purpose. There is one moment of the labeled outputs, and one of the unlabeled outputs if there are
-any; c is ``supervision``. IOKR has no directions and p = r. Where the Gram matrix of the outputs is used without
-coordinates, the number of distinct labeled outputs takes the place of r in the regression.
+for what is kept on purpose. If c < 1, there is one moment of the labeled outputs, and one of the unlabeled outputs if
+there are any; c is ``supervision``. IOKR has no directions and p = r. Where the Gram matrix of the outputs is used
+without coordinates, the number of distinct labeled outputs takes the place of r in the regression.
 
 A prediction of N inputs with k candidates each takes s·N·p and the larger of a block of at most W/3 and 24·N·k + 16·N +
 8 per candidate + a block of at most W.

@@ -134,12 +134,15 @@ def test_a_search_goes_on_where_memory_runs_out(when, device, monkeypatch):
 
 
 @pytest.mark.parametrize("canonical", [True, False])
-def test_blocks_of_csr_rows_share_their_entries(canonical):
+def test_blocks_of_csr_rows_share_entries_that_nobody_sorts(canonical):
     A = sparse.random(9, 5, 0.5, "csr", random_state=0)
     if not canonical:
         indptr = np.r_[A.indptr[:-1], A.nnz + 2]
         A = sparse.csr_matrix((np.r_[A.data, 1.0, 2.0], np.r_[A.indices, 3, 3], indptr), A.shape)
+    before = A.toarray()
     for rows, block in row_blocks(A, blocks(9, 4)):
-        assert np.array_equal(block.toarray(), A[rows].toarray())
+        assert np.array_equal(block.toarray(), before[rows])
         assert block.has_canonical_format == A[rows].has_canonical_format
-        assert np.shares_memory(block.data, A.data)
+        assert np.shares_memory(block.data, A.data) == canonical
+        block.sum_duplicates()
+    assert np.array_equal(A.toarray(), before)

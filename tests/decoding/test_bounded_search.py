@@ -1,6 +1,7 @@
 """Preselection in float32 against the whole float64 matrix of distances: the same indices, distances and ties."""
 
 import tracemalloc
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -90,16 +91,30 @@ def test_any_problem_is_answered_as_by_brute_force(seed, q, c, p, k, kind, worki
         check(Z, Y, p, k, keep=keep, shrink=shrink)
 
 
+class ThreeThreads:
+    """Stands for a BLAS with three threads: the tests run with one."""
+
+    def info(self):
+        return [{"num_threads": 3}]
+
+    def limit(self, limits):
+        assert limits == 1
+        return nullcontext()
+
+
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("k", [1, 7])
 @pytest.mark.parametrize("dtype", [np.float32, float])
-def test_many_blocks_and_threads(k, dtype, monkeypatch):
+@pytest.mark.parametrize("lone_products", [0, 2**40])
+def test_many_blocks_and_threads(k, dtype, lone_products, monkeypatch):
     rng = np.random.default_rng(k)
     Y = rng.standard_normal((3000, 13))
     Y[1500:2000] = Y[:500]
     Z = rng.standard_normal((700, 12))
     Z[:100] = Y[:100, :12]
     monkeypatch.setattr(bounded_search, "PRODUCTS_PER_THREAD", 2**10)
+    monkeypatch.setattr(bounded_search, "LONE_PRODUCTS", lone_products)
+    monkeypatch.setattr(bounded_search, "_blas", ThreeThreads)
     monkeypatch.setattr(bounded_search, "MAX_BLOCK_BOUNDS", 2**14)
     monkeypatch.setattr(bounded_search, "MAX_WIDE_BOUNDS", 2**14)
     before = threadpool_info()

@@ -6,6 +6,7 @@ from hypothesis import given
 from scipy import sparse
 from scipy.spatial.distance import pdist
 from scipy.stats import kendalltau
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import f1_score
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
@@ -25,6 +26,7 @@ from psilearn.kernels import (
     Polynomial,
     Precomputed,
     Product,
+    RankingKernel,
     Scaled,
     Sum,
     Tanimoto,
@@ -195,6 +197,34 @@ def test_kemeny_counts_concordant_less_discordant_pairs(A):
 def test_kemeny_of_a_ranking_and_its_reverse():
     ranks = np.array([[1, 2, 3, 4], [4, 3, 2, 1]])
     assert_same(Kemeny()(ranks), [[1, -1], [-1, 1]])
+
+
+class Borda(RankingKernel):
+    """The inner product of ranks: a kernel of one's own, which computes in NumPy."""
+
+    def _code(self, ranks):
+        return np.nan_to_num(ranks).astype(float)
+
+    def _width(self, n_items):
+        return n_items
+
+    def _scale(self, n_items):
+        return n_items
+
+
+def test_own_kernels_on_rankings_compute_in_numpy_for_any_device(backend):
+    ranks = np.stack([np.random.default_rng(i).permutation(5) + 1 for i in range(7)])
+    expected = ranks @ ranks[:3].T / 5
+    assert_close(Borda()(ranks, ranks[:3]), expected, rtol=1e-15)
+    assert_close((Kemeny() * Borda())(ranks, ranks[:3]), to_numpy(Kemeny()(ranks, ranks[:3])) * expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("kernel", [Kemeny, Hamming, Lehmer])
+def test_values_of_rankings_do_not_depend_on_the_blocks(kernel, backend):
+    ranks = np.stack([np.random.default_rng(i).permutation(6) + 1 for i in range(50)])
+    expected = to_numpy(kernel()(ranks, ranks[:20]))
+    with config_context(working_memory=1e-3):
+        assert_same(kernel()(ranks, ranks[:20]), expected)
 
 
 @pytest.mark.parametrize("kernel", [Kemeny, Hamming, Lehmer])

@@ -343,10 +343,12 @@ def test_labeled_landmarks_are_at_least_the_labeled_outputs():
         OEL(input_landmarks=Landmarks(200, "labeled")).fit(X, Y)
 
 
-def test_pivots_do_not_depend_on_how_kernel_values_are_computed(monkeypatch):
-    chosen = Landmarks(150, "pivoted").choose(Gaussian(0.2), X)
-    monkeypatch.setattr("psilearn._backend.compute.Compute.block_rows", lambda self, bytes_per_row, n_rows: 1)
-    assert np.array_equal(Landmarks(150, "pivoted").choose(Gaussian(0.2), X), chosen)
+def test_kernel_values_of_a_pool_are_the_same_all_at_once():
+    some, compute = np.array([5, 2, 99]), current_compute()
+    whole, part = (selection._PoolKernel(Gaussian(0.2), asarray(X), at_once, compute) for at_once in (True, False))
+    for values in ("among", "columns"):
+        expected = to_numpy(getattr(part, values)(some))
+        np.testing.assert_allclose(to_numpy(getattr(whole, values)(some)), expected, atol=1e-14)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 40))

@@ -19,18 +19,21 @@ Result = TypeVar("Result")
 def row_blocks(A: Any, rows: Iterable[slice]) -> Iterator[Block]:
     """Yield slices of a collection together with the objects there."""
     for part in rows:
-        yield part, _slice_csr(A, part) if sparse.issparse(A) and A.format == "csr" else A[part]
+        can_share = sparse.issparse(A) and A.format == "csr" and A.has_canonical_format
+        yield part, _slice_csr(A, part) if can_share else A[part]
 
 
 def _slice_csr(A: Any, rows: slice) -> Any:
-    """Return consecutive CSR rows that share their entries with A; SciPy would copy them."""
+    """Return consecutive CSR rows that share their entries with A; SciPy would copy them.
+
+    A must be in canonical format: sorting entries or summing duplicates of the rows would change those of A.
+    """
     start, stop, _ = rows.indices(A.shape[0])
     entries = slice(A.indptr[start], A.indptr[stop])
     part = type(A)((stop - start, A.shape[1]), dtype=A.dtype)  # the constructor copies entries of larger arrays
     part.data, part.indices = A.data[entries], A.indices[entries]
     part.indptr = A.indptr[start : stop + 1] - A.indptr[start]
-    if A.has_canonical_format:
-        part.has_canonical_format = True
+    part.has_canonical_format = True
     return part
 
 

@@ -222,7 +222,8 @@ def row_inner_products(A: Any, B: Any, compute: Compute) -> Any:
 
     if not all(is_split_faster(rows.shape, compute) for rows in (A, B)):
         return A @ B.T
-    left, right = (SplitMatrix.of(pad(rows, (0, -rows.shape[1] % ALIGNMENT))) for rows in (A, B))
+    missing = -A.shape[1] % ALIGNMENT
+    left, right = (SplitMatrix.of(pad(rows, (0, missing)) if missing else rows) for rows in (A, B))
     return left @ right.T
 
 

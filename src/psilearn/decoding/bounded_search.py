@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import cache
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -28,13 +29,22 @@ MAX_BLOCK_BOUNDS = 2**19  # bounds in a block: 2 MB of float32
 WIDE_COLUMNS = 8192  # candidates in a block from which only the nearest is selected: two passes that read it once
 MAX_WIDE_BOUNDS = 2**21  # bounds in such a block: few blocks, so that threads rarely wait for the interpreter lock
 LONE_BLOCKS = 3  # times as many bounds in a block if one thread visits all: its products use the threads of BLAS
+LONE_PRODUCTS = 2**29  # multiplications per thread of BLAS, which stays busy for 30 ms after its last product
 MAX_DEVICE_BOUNDS = 2**27  # bounds in a block of a GPU
 BYTES_PER_BOUND = 128  # of the block and what selection makes of it if every pair is in doubt
-PRODUCTS_PER_THREAD = 2**30  # multiplications that are worth a thread: those of BLAS stay busy for 30 ms after use
+PRODUCTS_PER_THREAD = 2**26  # multiplications that are worth a thread
 DENSE_SHARE = 1 / 16  # of the pairs of a block: if more are in doubt, a matrix product computes them
 MANY_HITS = 32  # pairs of a row in doubt, besides 4k, from which on the k smallest bounds are searched for first
 MAX_PAIRS = 2**22  # pairs of a device in doubt that are processed together
 _BLAS_LIMIT = Lock()  # threads of two searches at once would leave BLAS with the limit of the other one
+
+
+class Layout(NamedTuple):
+    """The shape of the blocks of a search on the CPU."""
+
+    width: int  # candidates in a block
+    max_bounds: int  # bounds in a block
+    lone_products: int = 0  # multiplications per thread of BLAS up to which one thread visits all blocks
 
 
 Blocks = Callable[[Compute], Iterator[tuple[slice, Any]]]  # yields consecutive rows and their embeddings g
@@ -79,8 +89,9 @@ def search_nearest_with_slacks(
         for i, j in select_pairs(block, best[0][:, -1], k):
             _merge(best, i, j + (block.bounds.start + block.columns.start), *block.distances(i, j))
 
-    size = (WIDE_COLUMNS, MAX_WIDE_BOUNDS) if k == 1 else (max(BLOCK_COLUMNS, k), MAX_BLOCK_BOUNDS)
-    _scan(keep_nearest, Queries(Z), blocks(compute), squared_norms, size, compute)
+    wide = Layout(WIDE_COLUMNS, MAX_WIDE_BOUNDS, LONE_PRODUCTS)
+    layout = wide if k == 1 else Layout(max(BLOCK_COLUMNS, k), MAX_BLOCK_BOUNDS)
+    _scan(keep_nearest, Queries(Z), blocks(compute), squared_norms, layout, compute)
     return indices, distances, slacks
 
 
@@ -113,7 +124,7 @@ def search_positions(
         nearer[block.queries] += counts[0]
         tied[block.queries] += counts[1]
 
-    _scan(count, queries, blocks(compute), squared_norms, (BLOCK_COLUMNS, MAX_BLOCK_BOUNDS), compute)
+    _scan(count, queries, blocks(compute), squared_norms, Layout(BLOCK_COLUMNS, MAX_BLOCK_BOUNDS), compute)
     return nearer, tied
 
 
@@ -122,15 +133,15 @@ def _scan(
     queries: Queries,
     blocks: Iterator[tuple[slice, Any]],
     squared_norms: Array,
-    size: tuple[int, int],
+    layout: Layout,
     compute: Compute,
 ) -> None:
     """Call ``visit`` on every block of queries × candidates, with ascending candidates for each query.
 
-    ``size`` is the number of candidates and the largest number of bounds of a block. In long searches, as many threads
-    as BLAS may use process blocks of queries, each with BLAS limited to one thread: no query is visited by two threads
-    at once. In short ones, one thread processes all blocks and BLAS uses its threads, which still wait actively for
-    work after the product that made the queries and would take the cores of other threads.
+    As many threads as BLAS may use process blocks of queries, each with BLAS limited to one thread: no query is visited
+    by two threads at once. Short searches of a layout that has ``lone_products`` are done by one thread, and BLAS uses
+    its threads: these still wait actively for work after the product that made the queries, and would take the cores of
+    other threads.
 
     Cost: 2·q·c·(p + 2) flops in float32 (float64 if float32 would overflow); memory: ``working_memory``.
     """
@@ -141,39 +152,35 @@ def _scan(
     blas, n_products = _blas(), n * n_candidates * (p + 2)
     n_threads = max((library["num_threads"] for library in blas.info()), default=1)
     n_threads = min(n_threads, max(1, n), 1 + n_products // PRODUCTS_PER_THREAD)
-    bytes_per_thread = working_bytes() // n_threads
-    max_bounds = size[1] if n_threads > 1 else LONE_BLOCKS * size[1]
+    is_lone = n_threads > 1 and n_products < layout.lone_products * n_threads
+    n_visitors = 1 if is_lone else n_threads
+    bytes_per_thread = working_bytes() // n_visitors
+    max_bounds = LONE_BLOCKS * layout.max_bounds if is_lone else layout.max_bounds
     area = max(1, min(max_bounds, bytes_per_thread // BYTES_PER_BOUND))
-    width = max(1, min(size[0], area, n_candidates))
-    share = max(1, -(-n // n_threads))  # queries of a thread, in equal steps
+    width = max(1, min(layout.width, area, n_candidates))
+    share = max(1, -(-n // n_visitors))  # queries of a thread, in equal steps
     height = max(1, min(area // width, bytes_per_thread // (20 * (p + 2)), share))
     height = -(-share // -(-share // height))
     is_short = n_products < PRODUCTS_PER_THREAD
     for rows, g in blocks if is_short else track(blocks, "search of candidates"):
         bounds = Bounds(queries, g, squared_norms[rows], rows.start, compute)
-        if n_threads == 1:
-            _scan_queries(visit, bounds, _row_starts(n, height), height, width)
-        else:
-            with _BLAS_LIMIT, blas.limit(limits=1):
-                _scan_in_threads(visit, bounds, n_threads, height, width)
+        with _BLAS_LIMIT, nullcontext() if is_lone else blas.limit(limits=1):
+            _scan_in_threads(visit, bounds, n_visitors, height, width)
 
 
 def _scan_in_threads(visit: Visit, bounds: Bounds, n_threads: int, height: int, width: int) -> None:
     """Visit the blocks of all queries; this thread and others take the next ``height`` queries when they are free."""
-    tops = _row_starts(len(bounds.queries.Z), height)
+    tops: SimpleQueue[int] = SimpleQueue()
+    for top in range(0, len(bounds.queries.Z), height):
+        tops.put(top)
+    if n_threads <= 1:
+        _scan_queries(visit, bounds, tops, height, width)
+        return
     with ThreadPoolExecutor(n_threads - 1) as pool:
         pending = [pool.submit(_scan_queries, visit, bounds, tops, height, width) for _ in range(n_threads - 1)]
         _scan_queries(visit, bounds, tops, height, width)
         for result in pending:
             result.result()
-
-
-def _row_starts(n: int, height: int) -> SimpleQueue[int]:
-    """Return a queue of the first rows of blocks of ``height`` queries."""
-    tops: SimpleQueue[int] = SimpleQueue()
-    for top in range(0, n, height):
-        tops.put(top)
-    return tops
 
 
 def _scan_queries(visit: Visit, bounds: Bounds, tops: SimpleQueue[int], height: int, width: int) -> None:

@@ -270,6 +270,8 @@ class RunningMoment:
     Without ``has_sum`` only that part: directions that depend on the inputs alone need no moment of the outputs.
     """
 
+    has_sum = True  # of models that an earlier version pickled
+
     def __init__(self, features: LandmarkFeatures, compute: Compute, has_sum: bool = True) -> None:
         self.features = features
         self.compute = compute

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from psilearn._backend import block_rows
 from psilearn._linalg import FULL_SOLVER_ORDER, MAX_DEPTH, is_iterated
-from psilearn.decoding.bounded_search import MAX_BLOCK_BOUNDS, MAX_WIDE_BOUNDS
+from psilearn.decoding.bounded_search import LONE_BLOCKS, MAX_BLOCK_BOUNDS, MAX_WIDE_BOUNDS
 from psilearn.embedding.embedding import MAX_EMBEDDED_ROWS
 from psilearn.embedding.output_stream import MAX_BATCH_ROWS
 from psilearn.kernels.gram_matrix import gram_bytes
@@ -225,6 +225,6 @@ def prediction_memory(sizes: PredictionSizes) -> int:
     numbers = 2 * p + sizes.rank
     n_rows = block_rows(s * numbers, min(sizes.n_candidates, MAX_EMBEDDED_ROWS))
     block = n_rows * (s * (sizes.rank + p) * (sizes.rank > 0) + 4 * (p + 2))
-    bounds = MAX_WIDE_BOUNDS if sizes.k == 1 else MAX_BLOCK_BOUNDS
-    search = 24 * n * sizes.k + 16 * n + 8 * sizes.n_candidates + block + 8 * bounds
+    bounds = 4 * LONE_BLOCKS * MAX_WIDE_BOUNDS if sizes.k == 1 else 8 * MAX_BLOCK_BOUNDS  # bytes
+    search = 24 * n * sizes.k + 16 * n + 8 * sizes.n_candidates + block + bounds
     return s * n * p + max(embedding, search)

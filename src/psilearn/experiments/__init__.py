@@ -6,7 +6,7 @@ Each module defines an :class:`Experiment`: its sizes and grids as JSON data, an
 >>> from psilearn import experiments
 >>> usps = experiments.find("usps")
 >>> [part.name for part in usps.parts]
-['usps']
+['usps', 'usps-grid']
 
 followed by ``for record in experiments.run(usps, "results", log=print): ...``. To add a task of your own, write an
 :class:`Experiment` and pass it to :func:`run`.

@@ -124,7 +124,7 @@ def inner_products(A: Any, B: Any, compute: Compute, split: bool = False) -> Any
     if not isinstance(A, DeviceRows) and not isinstance(B, DeviceRows):
         return _dense_products(A, B, compute, split)
     (a, d), b = A.shape, B.shape[0]
-    max_dense_rows = compute.block_rows(d * compute.itemsize, a + b)
+    max_dense_rows = compute.block_rows((4 if split else 1) * d * compute.itemsize, a + b)  # split rows are copied
     density = max(rows.density for rows in (A, B) if isinstance(rows, DeviceRows))
     if a + b <= max_dense_rows and density > SPARSE_DENSITY:
         return _dense_products(A, B, compute, split)

@@ -111,7 +111,7 @@ class _Rows(NamedTuple):
 
     @classmethod
     def of(cls, A: Any, B: Any, dtype: Any, scale: float = 1.0) -> _Rows:
-        """Return the rows of a block. The center is that of B, so that k(a, b) does not depend on the block of a."""
+        """Return the rows of a block. The center is that of B: other blocks of a change k(a, b) by rounding only."""
         if _is_dense(A) and _is_dense(B):
             center = _center(B)
             right = _subtract(B, center, dtype, scale)

@@ -19,6 +19,8 @@ from psilearn.kernels.inner_products import gemm_tiles, strips
 from psilearn.kernels.row_kernel import RowKernel
 from psilearn.rankings import check_items, from_orders, is_orders, to_orders
 
+CODE_COPIES = 6  # arrays of the size of a code while it is computed: ranks of both items, comparisons, numbers
+
 
 class RankingKernel(RowKernel):
     """A kernel k(σ, τ) = ⟨ψ(σ), ψ(τ)⟩ for an embedding ψ of rankings with few coordinates and |ψ(σ)| ≤ 1.
@@ -186,14 +188,17 @@ class RankingKernel(RowKernel):
             )
 
     def _block(self, A: Any, B: Any, compute: Compute) -> Any:
-        K = A.shape[1]
-        block, scale = compute.empty((len(A), len(B)), compute.dtype), self._scale(K)
+        K, shape = A.shape[1], (len(A), len(B))
+        scale = self._scale(K)
         if is_tensor(A):
-            columns = self._code(B).T
-            for rows in self._code_blocks(A):
-                block[rows] = self._code(A[rows]) @ columns
+            block = compute.empty(shape, compute.dtype)
+            for columns in self._code_blocks(B):
+                code = self._code(B[columns]).T
+                for rows in self._code_blocks(A):
+                    block[rows, columns] = self._code(A[rows]) @ code
             block /= scale
             return block
+        block = np.empty(shape, compute.dtype)
 
         def finish(sums: Array, i: slice, j: slice) -> None:  # sums of integers, exact
             np.divide(sums, scale, out=block[i, j], dtype=block.dtype)
@@ -211,7 +216,9 @@ class RankingKernel(RowKernel):
     def _code_blocks(self, A: Any) -> Iterable[slice]:
         """Return slices of rows whose code stays in the cache, or on a device within the working memory."""
         bytes_per_row = 8 * self._width(A.shape[1])
-        return iter_blocks(len(A), bytes_per_row) if is_tensor(A) else strips(len(A), bytes_per_row)
+        if is_tensor(A):
+            return iter_blocks(len(A), CODE_COPIES * bytes_per_row)
+        return strips(len(A), bytes_per_row)
 
     def _place(self, A: Samples, compute: Compute) -> Any:
         return super()._place(self._ranks(A, "A"), compute)

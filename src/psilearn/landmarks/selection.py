@@ -21,6 +21,7 @@ MAX_PILOT = 1000  # objects that leverage scores are estimated from
 SAMPLING_ROUNDS = 8  # of k-means++
 MAX_PROPOSALS = 100  # pivots that are proposed at a time
 MIN_POOL = 10_000  # objects that landmarks are chosen from if not all are considered
+POOL_SHARE = 8  # times as many objects as landmarks whose kernel values a GPU computes all at once
 PIVOT_FLOOR = 1e-6  # relative size of a diagonal entry that is not distinguished from zero in single precision
 
 
@@ -239,8 +240,10 @@ def _sample_pivots(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomStat
         return np.zeros(1, dtype=np.intp)  # every object has length zero: one represents all
     with np.errstate(over="ignore"):  # NumPy 1.26 reports an overflow for a tiny scale, although rest ≤ scale
         rest = rest / scale
-    pool = _PoolKernel(kernel, A, compute)
-    F = compute.zeros((n_samples(A), n), np.float32)
+    size = n_samples(A)
+    at_once = compute.on_gpu and POOL_SHARE * n >= size and compute.block_rows(4 * 8 * size, size) == size
+    pool = _PoolKernel(kernel, A, at_once and kernel.supports_torch, compute)
+    F = compute.zeros((size, n), np.float32)
     chosen: list[int] = []
     while len(chosen) < n and np.any(rest > PIVOT_FLOOR):
         rest[rest <= PIVOT_FLOOR] = 0
@@ -265,23 +268,21 @@ def _sample_pivots(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomStat
 
 
 def _divide_by_triangle(columns: Any, L: Any, compute: Compute) -> Any:
-    """Return columns·L⁻ᵀ for float32 columns (N, b); on a device as a product, faster than many short substitutions."""
-    if compute.device is not None:
+    """Return columns·L⁻ᵀ for float32 columns (N, b); on a GPU as a product, faster than many short substitutions."""
+    if compute.on_gpu:
         return columns @ compute.asarray(np.linalg.inv(L).T, np.float32)
-    return solve_lower(np.asfortranarray(L, dtype=np.float32), columns.T).T
+    return solve_lower(compute.asarray(np.asfortranarray(L), np.float32), columns.T).T
 
 
 class _PoolKernel:
     """Kernel values of the objects that pivots are chosen from.
 
-    On a device all of them are computed at once if they fit: many small blocks take longer.
+    On a GPU all of them are computed at once if they fit: many small blocks take longer.
     """
 
-    def __init__(self, kernel: Kernel, A: Samples, compute: Compute) -> None:
+    def __init__(self, kernel: Kernel, A: Samples, at_once: bool, compute: Compute) -> None:
         self.kernel, self.A, self.compute = kernel, A, compute
-        size = n_samples(A)
-        fits = compute.device is not None and compute.block_rows(4 * 8 * size, size) == size
-        self.gram = kernel(A, compute=compute) if fits and kernel.supports_torch else None  # (N, N)
+        self.gram = kernel(A, compute=compute) if at_once else None  # (N, N)
 
     def among(self, index: Index) -> Any:
         """Return the kernel values of some objects with each other, (b, b)."""
