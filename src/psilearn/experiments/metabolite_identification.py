@@ -105,7 +105,7 @@ EXPERIMENT = Experiment(
     "molecule are merged, molecules that are not candidates are left out, and those that are in no fold are dealt to "
     "the folds in the order of their InChIKeys. The last two parts are without SPEN. Three more parts learn a "
     "second stage on inner splits, with reference spectra as evidence: where molecules may be known or new, with folds "
-    "by scaffolds, and for [M-H]- ions. In these parts, test molecules with several records are also asked for with "
+    "by scaffolds, and for [M-H]- ions. In these parts, test molecules with several records are also queried with "
     "one of them.",
     parts=(
         Part("massbank", "MassBank", run, CONFIG, QUICK, trial=False),

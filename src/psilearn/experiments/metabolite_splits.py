@@ -21,7 +21,7 @@ NEW, MIXED = "new", "mixed"  # protocols
 class Split:
     """Training molecules, and queries: new molecules, and known ones whose reference spectrum trains.
 
-    Molecules of ``single``, new or known, are asked for a second time, with a single one of the records of the query.
+    Molecules of ``single``, new or known, are queried a second time, with a single one of the records of the query.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Split:
         return np.concatenate([self.new, task.query[self.known], task.single[self.single]])
 
     def with_single_records(self, task: ReferenceTask) -> Split:
-        """Return the split in which molecules with several records are asked for a second time."""
+        """Return the split in which molecules with several records are queried a second time."""
         spectra, molecules = self.query_spectra(task), self.molecules
         return replace(self, single=molecules[task.single[molecules] != spectra])
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psilearn.chem.metabolites.candidate_model import CandidateModel
+from psilearn.chem.metabolites.candidate_model import NEW_FEATURES, CandidateModel
 from psilearn.chem.metabolites.known_molecules import INPUTS, OWN_INPUTS, KnownMolecules, known_inputs
 from psilearn.chem.metabolites.listwise import mixture_log_probabilities
 from psilearn.chem.metabolites.second_stage_fit import SEPARATE, Query, fit_evidence, list_fits
@@ -36,10 +36,20 @@ def test_odds_of_known_candidates_and_probabilities_of_new_ones_are_combined(mod
     np.testing.assert_allclose(p[is_known], odds / (1 + odds.sum()))
     np.testing.assert_allclose(p[~is_known], new / (1 + odds.sum()))
     assert p.sum() == pytest.approx(1)
-    none, evidence = np.zeros(7, dtype=bool), features["records"]
-    for same, total in ((none, scores), (~none, scores + evidence)):
-        expected = mixture_log_probabilities(total, np.array([7]))
-        np.testing.assert_allclose(fitted.log_probabilities(features, scores, same), expected)
+    expected = mixture_log_probabilities(scores, np.array([7]))
+    np.testing.assert_allclose(fitted.log_probabilities(features, scores, np.zeros(7, dtype=bool)), expected)
+
+
+def test_evidence_counts_where_all_candidates_are_known_and_neighbors_do_not(model):
+    features = draw_features(np.random.default_rng(1), 7)
+    features = {**{name: np.random.default_rng(2).random(7) for name in NEW_FEATURES}, **features}
+    features["reference"] = np.ones(7)
+    weights = dict.fromkeys(NEW_FEATURES, 2.0)
+    found = CandidateModel(weights, model[0]).log_probabilities(features)
+    scores = sum(2.0 * features[name] for name in NEW_FEATURES if not name.startswith("neighbor"))
+    np.testing.assert_allclose(found, mixture_log_probabilities(scores + features["records"], np.array([7])))
+    others = CandidateModel({**weights, "neighbor": 9.0}, model[0])
+    np.testing.assert_array_equal(others.log_probabilities(features), found)
 
 
 def test_leads_compare_with_new_candidates():

@@ -1,5 +1,7 @@
 """Evidence of pairs of single spectra: conditions, counts by a loop, and sums over pairs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -76,11 +78,24 @@ def test_evidence_is_learned_for_each_relation():
         assert evidence.ratios[number] == evidence.ratios[1]
 
 
+def test_too_few_pairs_use_the_fallback():
+    rng, fallback = np.random.default_rng(0), ReferenceEvidence((0.0, 1.0), (-3.0, 3.0))
+    records = [draw_formula(rng, i, 0) for i in range(400)]
+    assert fit_record_evidence(records, fallback) == fit_record_evidence(records)
+    one_instrument = [
+        replace(part, conditions=replace(part.conditions, instruments=np.full(4, "A"))) for part in records
+    ]
+    assert set(fit_record_evidence(one_instrument, fallback).ratios) >= {fallback}
+
+
 ORBITRAPS = """LC-ESI-QFT; LC-ESI-ITFT; ESI-LITFT; Q-FT; LTQ FT; FTICR; Bruker Apex QE 12T FT-ICR; FTMS; Hybrid FT;
-Q Exactive; Q-Exactive +; QExactive HF; Exploris 240; LTQ Orbitap Velos; Orbitrap ID-X Tribrid; Fusion Lumos"""
+Q Exactive; Q-Exactive +; QExactive HF; Exploris 240; LTQ Orbitap Velos; Orbitrap ID-X Tribrid; Fusion Lumos;
+LTQFT; Bruker solariX"""
 TOFS = """LC-ESI-QTOF; LC-ESI-ITTOF; maXis 4G (Bruker); Bruker maXis Impact; Bruker impact HD; compact; timsTOF; Vion;
-API QSTAR Pulsar i; LCT Micromass; Synapt G2; Xevo G2 XS; X500R; Agilent 6530; 6550 (Agilent Technologies)"""
-OTHERS = "N/A; LC-ESI-QQ; LC-ESI-IT; LTQ Velos; Xevo TQ-S; Agilent 6495; Microsoft; API 3000"
+API QSTAR Pulsar i; LCT Micromass; Synapt G2; Xevo G2 XS; X500R; Agilent 6530; 6550 (Agilent Technologies);
+Agilent G6545; G6530A; Agilent Technologies 6540; Xevo G3; Bruker compact"""
+OTHERS = """Compact mass spectrometer (QqQ); software compact; N/A; LC-ESI-QQ; LC-ESI-IT; LTQ Velos; Xevo TQ-S;
+Agilent 6495; Microsoft; API 3000"""
 
 
 @pytest.mark.parametrize(("kind", "instruments"), [("orbitrap", ORBITRAPS), ("tof", TOFS), ("", OTHERS)])

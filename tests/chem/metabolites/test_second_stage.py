@@ -17,11 +17,15 @@ from psilearn.chem.metabolites.candidate_model import FEATURES, FRAGMENT_FEATURE
 from psilearn.chem.metabolites.csv_table import to_rows
 from psilearn.chem.metabolites.labeled_spectra import find_labeled
 from psilearn.chem.metabolites.molecule_prior import MoleculePrior
+from psilearn.chem.metabolites.peak_support import find_support
+from psilearn.chem.metabolites.reranking import Reranker
 from psilearn.chem.metabolites.saved_identifier import encode_identifier
 from psilearn.chem.metabolites.second_stage import MAX_FRAGMENTED, Candidates, SecondStage
 from psilearn.chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, MASSBANK_WEIGHTS, Fit, Query
 from psilearn.chem.metabolites.second_stage_training import make_references
 from psilearn.chem.metabolites.spectrum_conditions import N_RELATIONS
+from psilearn.chem.molecules import Adduct, Formula
+from psilearn.chem.spectra import Spectrum
 from psilearn.io import save_model
 from psilearn.kernels import Tanimoto
 from tests.chem.chemistry import smiles_list, spectra_of
@@ -86,6 +90,8 @@ def test_candidates_are_fragmented_in_the_order_of_the_training(identifier, libr
     references = stage.maker.references
     loaded = SecondStage.from_notes(notes, references.bits, references.spectra)
     assert loaded.cheap == stage.cheap
+    del notes["cheap_weights"]  # of models before these weights were kept: the final ones chose candidates
+    assert SecondStage.from_notes(notes, references.bits, references.spectra).cheap == dict(stage.model.weights)
     worst_first = replace(loaded, cheap={"embedding": -1.0})
     chosen = []
     monkeypatch.setattr(second_stage, "MAX_FRAGMENTED", 2)
@@ -98,6 +104,19 @@ def test_candidates_are_fragmented_in_the_order_of_the_training(identifier, libr
     assert max(map(len, chosen)) == 2
 
 
+@pytest.mark.parametrize("adduct", ["[M+H]+", "[M-H]-", "[M+Na]+"])
+def test_a_spectrum_without_adduct_is_fragmented_as_the_ion_of_its_precursor(identifier, library, adduct):
+    reranker = Reranker(identifier.second_stage_, library, 3, "expected", 0.9)
+    formula, smiles = library.get_formulas(slice(0, 1))[0], library.get_smiles([0])[0]
+    precursor = Adduct.parse(adduct).mz(Formula.parse(formula).mass)
+    stated = Spectrum(np.linspace(30.0, precursor, 40), np.ones(40), precursor_mz=precursor, adduct=adduct)
+    found = reranker._with_adduct(replace(stated, adduct=None), slice(0, 1))
+    assert found.adduct == adduct
+    np.testing.assert_array_equal(
+        find_support(replace(stated, adduct=None), smiles, formula), find_support(stated, smiles, formula)
+    )
+
+
 def replace_stage(identifier, stage):
     """Return the identifier with another second stage."""
     changed = copy(identifier)
@@ -105,7 +124,7 @@ def replace_stage(identifier, stage):
     return changed
 
 
-def test_confidence_sees_candidates_that_are_not_listed(identifier, library, spectra):
+def test_confidence_depends_on_candidates_that_are_not_listed(identifier, library, spectra):
     """Known and new molecules have separate p-values, so that the largest one may be far down the ranking."""
     stage = identifier.second_stage_
     known_only = replace(stage.sets, known=np.full(100, 2.0))  # every known candidate has the p-value 1

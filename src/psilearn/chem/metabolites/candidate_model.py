@@ -16,7 +16,8 @@ Array = NDArray[np.float64]
 
 REFERENCE_FEATURES = ("reference", "evidence", "pull")
 FRAGMENT_FEATURES = ("explained", "explained_cheaply")
-NEW_FEATURES = ("embedding", "prior", "neighbors", "neighbor", *FRAGMENT_FEATURES)
+NEIGHBOR_FEATURES = ("neighbors", "neighbor")
+NEW_FEATURES = ("embedding", "prior", *NEIGHBOR_FEATURES, *FRAGMENT_FEATURES)
 FEATURES = (*NEW_FEATURES, *REFERENCE_FEATURES)
 
 
@@ -44,9 +45,22 @@ class CandidateModel:
     def log_probabilities(self, features: Mapping[str, Array]) -> Array:
         """Return the log-probabilities of the candidates of a query."""
         scores = score_with(self.weights, features)
+        is_known = features["reference"] > 0
         if self.known is None:
             return mixture_log_probabilities(scores, np.array([len(scores)]))
-        return self.known.log_probabilities(features, scores, features["reference"] > 0)
+        if is_known.all():
+            scores = self._scores_of_known(features)
+            return mixture_log_probabilities(scores, np.array([len(scores)]))
+        return self.known.log_probabilities(features, scores, is_known)
+
+    def _scores_of_known(self, features: Mapping[str, Array]) -> Array:
+        """Return scores of candidates that all have reference spectra: there is no new one to be ahead of.
+
+        Evidence is a logarithm of likelihoods and is added. Neighbors are left out: the references of a candidate are
+        neighbors of its isomers, but not of itself.
+        """
+        weights = {name: weight for name, weight in self.weights.items() if name not in NEIGHBOR_FEATURES}
+        return score_with(weights, features) + features["records"]
 
     def to_notes(self) -> dict[str, Any]:
         """Return JSON data."""

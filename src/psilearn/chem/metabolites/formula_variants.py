@@ -28,7 +28,12 @@ def iter_variants(
     start = rows.start
     for formula, molecules in groupby(library.get_formulas(rows)):
         stop = start + len(list(molecules))
-        adduct = spectrum.adduct or find_adduct(spectrum, Formula.parse(formula), adducts or COMMON_ADDUCTS)
+        adduct = adduct_of(spectrum, formula, adducts)
         is_stated = (spectrum.formula, spectrum.adduct) == (formula, adduct)
         yield spectrum if is_stated else replace(spectrum, formula=formula, adduct=adduct), slice(start, stop)
         start = stop
+
+
+def adduct_of(spectrum: Spectrum, formula: str, adducts: tuple[str, ...] = ()) -> str | None:
+    """Return the adduct of a spectrum, or the one of ``adducts``, or of the common ones, that fits to its precursor."""
+    return spectrum.adduct or find_adduct(spectrum, Formula.parse(formula), adducts or COMMON_ADDUCTS)

@@ -85,11 +85,12 @@ class KnownMolecules:
         return np.asarray(_expand(standard) @ self.coefficients)
 
     def log_probabilities(self, features: Mapping[str, Array], scores: Array, is_known: Mask) -> Array:
-        """Return the log-probabilities of all candidates of a query, given the scores of the logit for new ones."""
+        """Return the log-probabilities of all candidates of a query, given the scores of the logit for new ones.
+
+        At least one candidate must be new.
+        """
         if not is_known.any():
             return mixture_log_probabilities(scores, np.array([len(scores)]))
-        if is_known.all():  # there is no new candidate to be ahead of: evidence is a ratio of likelihoods and adds up
-            return mixture_log_probabilities(scores + features["records"], np.array([len(scores)]))
         log_odds = self(known_inputs(features, scores, is_known))
         total = np.logaddexp.reduce(np.append(log_odds, 0.0))
         log_p = np.empty(len(scores))

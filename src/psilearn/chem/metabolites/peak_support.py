@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from psilearn.chem.metabolites.formula_variants import adduct_of
 from psilearn.chem.molecules import Adduct
 from psilearn.chem.molecules.fragmentation import explanation_costs, fragment_molecule
 from psilearn.chem.molecules.subformulas import annotate_peaks
@@ -18,11 +19,12 @@ def find_support(spectrum: Spectrum, smiles: str, formula: str, ppm: float = 10.
     ions, and of molecules that are too large to be cut, are the parts of the formula.
     """
     fragments = fragment_molecule(smiles)
-    charge = _proton_charge(spectrum.adduct)
+    adduct = adduct_of(spectrum, formula)
+    charge = _proton_charge(adduct)
     if charge and len(fragments.masses):
         return np.isfinite(explanation_costs(spectrum.mz, fragments, negative=charge < 0, ppm=ppm))
     supporting = np.zeros(len(spectrum), dtype=bool)
-    supporting[annotate_peaks(spectrum.mz, formula, spectrum.adduct, ppm=ppm, floor=0.002).peaks] = True
+    supporting[annotate_peaks(spectrum.mz, formula, adduct, ppm=ppm, floor=0.002).peaks] = True
     return supporting
 
 

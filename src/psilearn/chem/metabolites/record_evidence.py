@@ -51,8 +51,10 @@ class FormulaRecords:
     conditions: Conditions
 
 
-def fit_record_evidence(formulas: Iterable[FormulaRecords]) -> RecordEvidence:
-    """Learn the evidence from pairs of single spectra of the same formula.
+def fit_record_evidence(
+    formulas: Iterable[FormulaRecords], fallback: ReferenceEvidence | None = None
+) -> RecordEvidence:
+    """Learn the evidence from pairs of single spectra of the same formula; ``fallback`` replaces that of too few pairs.
 
     Pairs of the same molecule that state the same instrument are left out: queries are usually measured on another one.
     The pairs of two molecules, or of one molecule with itself, count as one pair in each relation.
@@ -60,7 +62,9 @@ def fit_record_evidence(formulas: Iterable[FormulaRecords]) -> RecordEvidence:
     counts = np.zeros((N_RELATIONS, 2, N_BINS))
     for records in formulas:
         _add_counts(counts, records)
-    total = ReferenceEvidence._of_counts(*counts.sum(axis=0)[::-1])
+    pooled = counts.sum(axis=0)
+    has_pairs = bool((pooled.sum(axis=1) >= MIN_PAIRS).all())
+    total = ReferenceEvidence._of_counts(*pooled[::-1]) if has_pairs or fallback is None else fallback
     enough = (counts.sum(axis=2) >= MIN_PAIRS).all(axis=1)
     return RecordEvidence(
         tuple(

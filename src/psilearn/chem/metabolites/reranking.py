@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from psilearn.chem.metabolites.adaptive_sets import members
+from psilearn.chem.metabolites.formula_variants import adduct_of
 from psilearn.chem.metabolites.second_stage import Candidates, Reranked, SecondStage, SmilesOf
 from psilearn.chem.molecules import CandidateLibrary
 from psilearn.chem.spectra import Spectrum
@@ -58,11 +59,22 @@ class Reranker:
             distances = np.empty(ranked.n_candidates)
             distances[ranked.indices] = ranked.distances
             candidates = Candidates(
-                spectrum, np.asarray(self.library.bits[part]), distances, similar, SmilesOf(self.library, part.start)
+                self._with_adduct(spectrum, part),
+                np.asarray(self.library.bits[part]),
+                distances,
+                similar,
+                SmilesOf(self.library, part.start),
             )
             with _blas().limit(limits=1):  # products are so small that further threads only wait for each other
                 reranked = self.stage.rerank(candidates)
             yield order_by_probability(reranked, ranked, distances, self.k, self.ties, self.coverage)
+
+    def _with_adduct(self, spectrum: Spectrum, rows: slice) -> Spectrum:
+        """Return a spectrum with an adduct, as training spectra have one: that of its precursor if none is stated."""
+        if spectrum.adduct is not None:
+            return spectrum
+        formula = self.library.get_formulas(slice(rows.start, rows.start + 1))[0]
+        return replace(spectrum, adduct=adduct_of(spectrum, formula))
 
 
 @cache

@@ -183,7 +183,7 @@ class SecondStage:
         maker = FeatureMaker(
             references, _decode_ratio(notes["evidence"]), MoleculePrior(prior), _decode_records(notes["records"])
         )
-        cheap = decode_weights(notes["cheap_weights"])
+        cheap = decode_weights(notes.get("cheap_weights", notes["weights"]))  # models before these weights were kept
         return cls(maker, cheap, CandidateModel.from_notes(notes), AdaptiveSets.from_notes(notes["sets"]))
 
 

@@ -141,9 +141,8 @@ def fit_records(labeled: LabeledSpectra, similarity: Array, groups: Index) -> Re
     for i, spectrum in enumerate(labeled.spectra):
         rows.setdefault(spectrum.formula or "", []).append(i)
     parts = (np.array(part) for part in rows.values())
-    return fit_record_evidence(
-        FormulaRecords(groups[part], similarity[np.ix_(part, part)], conditions.take(part)) for part in parts
-    )
+    formulas = (FormulaRecords(groups[part], similarity[np.ix_(part, part)], conditions.take(part)) for part in parts)
+    return fit_record_evidence(formulas, MASSBANK_EVIDENCE)
 
 
 def fit_prior(labeled: LabeledSpectra, groups: Index, seed: int) -> MoleculePrior:

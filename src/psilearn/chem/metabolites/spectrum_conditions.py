@@ -24,11 +24,12 @@ N_RELATIONS = 2 * N_ENERGY_RELATIONS
 INSTRUMENT_FIELDS = ("instrument_family", "instrument", "instrument_type")
 ORBITRAP_WORDS = (  # of instruments and of their types, also of other Fourier transform analyzers
     *("orbitr?ap", "exactive", "exploris", "tribrid", "lumos", r"\bid-?x\b"),
-    r"(?<![a-z])(?:q|l?it)?-?ft(?:-?(?:ms|icr))?(?![a-z])",
+    *(r"(?<![a-z])(?:q|l?it|ltq)?-?ft(?:-?(?:ms|icr))?(?![a-z])", "solarix"),
 )
 TOF_WORDS = (  # models that are named without their analyzer
-    *("tof", "maxis", r"\b(?:im|com)pact\b", "q-?star", "synapt", r"\bvion\b", "xevo g2", "x500", r"\blct\b"),
-    *(r"agilent\W+65\d\d", r"\b65\d\d\W+agilent"),
+    *("tof", "maxis", r"\bimpact\b", r"(?<!software )\bcompact\b(?! mass)", "q-?star", "synapt", r"\bvion\b"),
+    *("xevo g[23]", "x500", r"\blct\b"),
+    *(r"agilent(?:\W+technologies)?\W+g?65\d\d", r"\bg?65\d\d[a-z]?\W+agilent", r"\bg65\d\d"),
 )
 KINDS = {"orbitrap": "|".join(ORBITRAP_WORDS), "tof": "|".join(TOF_WORDS)}
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
