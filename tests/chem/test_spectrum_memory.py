@@ -17,6 +17,7 @@ def test_values_are_computed_once_for_the_spectra_that_need_them():
         calls.append(len(missing))
         return [float(spectrum.mz[-1]) for spectrum in missing]
 
+    gc.collect()  # spectra of earlier tests
     before = len(spectrum_memory._values)
     assert remember(spectra[:2], "heaviest", heaviest) == [50.0, 51.0]
     assert remember([spectra[3], spectra[0], spectra[2]], "heaviest", heaviest) == [53.0, 50.0, 52.0]
