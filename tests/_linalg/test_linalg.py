@@ -17,10 +17,7 @@ from psilearn._linalg import (
     ShiftedCholesky,
     block_krylov_eigh,
     pivoted_cholesky,
-    solve_lower,
-    solve_transposed,
     top_eigh,
-    torch_cholesky,
 )
 from psilearn._linalg import eigen as linalg
 from psilearn.kernels import Gaussian, Linear, Tanimoto
@@ -457,15 +454,3 @@ def test_an_iteration_finds_no_directions_beyond_the_rank(rank):
     subspace = moment.top(129)
     assert len(subspace.eigenvalues) == rank
     np.testing.assert_allclose(subspace.directions.T @ subspace.directions, np.eye(rank), atol=1e-10)
-
-
-@on_backends
-@pytest.mark.parametrize("solve", [solve_lower, solve_transposed])
-@pytest.mark.parametrize("panel", [1, 7, 16, 40])
-def test_triangular_systems_are_solved_in_panels(solve, panel, monkeypatch):
-    monkeypatch.setattr(torch_cholesky, "PANEL", panel)
-    rng = np.random.default_rng(0)
-    L = np.asfortranarray(np.tril(rng.standard_normal((23, 23))) + 8 * np.eye(23))
-    B = np.asfortranarray(rng.standard_normal((23, 5)))
-    expected = np.linalg.solve(L if solve is solve_lower else L.T, B)
-    np.testing.assert_allclose(to_numpy(solve(asarray(L), asarray(B))), expected, atol=1e-13)

@@ -14,15 +14,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from psilearn._backend import Compute, iter_slices, stream, take_rows, to_numpy
-from psilearn._distributed import ChunkedRows, sum_chunks
-from psilearn._linalg import Array, GramSum, Moment, Subspace, block_copies, mixed_moment, split_if_faster, squared_norm
+from psilearn._backend import Compute, iter_slices, take_rows, to_numpy
+from psilearn._distributed import ChunkedRows
+from psilearn._linalg import Array, Moment, Subspace, mixed_moment
 from psilearn._utils import validation
-from psilearn._utils.progress import step, track
+from psilearn._utils.progress import step
 from psilearn._utils.samples import Samples, concat, distinct, n_samples, take
 from psilearn.embedding.coordinates import KnownOutputs, OutputCoordinates, embedding_in
 from psilearn.embedding.embedding import MAX_EMBEDDED_ROWS, Embedding
-from psilearn.embedding.output_stream import OutputStream, number_batches
+from psilearn.embedding.output_stream import OutputStream
+from psilearn.embedding.running_moment import RunningMoment
 from psilearn.kernels import Kernel
 from psilearn.landmarks.features import LandmarkFeatures
 from psilearn.landmarks.selection import Landmarks, pool_size
@@ -262,82 +263,6 @@ class ChunkedLandmarkTargets(LandmarkTargets):
     def of(self, outputs: Samples) -> LandmarkTargets:
         """Return the targets of the outputs of one chunk."""
         return LandmarkTargets.make(self.features, outputs, self.compute)
-
-
-class RunningMoment:
-    """Σ φ(y)φ(y)ᵀ over batches of outputs, r² numbers, with the part of Σ k(y, y) that the landmarks capture.
-
-    Without ``has_sum`` only that part: directions that depend on the inputs alone need no moment of the outputs.
-    """
-
-    has_sum = True  # of models that an earlier version pickled
-
-    def __init__(self, features: LandmarkFeatures, compute: Compute, has_sum: bool = True) -> None:
-        self.features = features
-        self.compute = compute
-        self.has_sum = has_sum
-        self.sum = GramSum(features.rank if has_sum else 0, compute)
-        self.count = 0
-        self.captured = 0.0
-        self.total = 0.0
-
-    def add(self, outputs: OutputStream) -> None:
-        """Add every output of a stream: m·r kernel values and 2m·r² flops."""
-        if outputs.chunks is not None:
-            common = self.features.to_numpy(), self.compute, self.has_sum
-            self._add_sums(*sum_chunks(_moment_of_chunk, outputs.chunks, common=common))
-            return
-        features, compute = self.features.to_device(self.compute), self.compute
-
-        def features_and_lengths(batch: Samples) -> tuple[Any, float]:
-            return features.columns(batch, compute), float(np.sum(features.kernel.diag(batch)))  # (r, b), Σ k(y, y)
-
-        batches = track(
-            outputs.batches(block_copies(compute) * features.rank * compute.itemsize, compute), outputs.name
-        )
-        numbered = number_batches(batches)
-        for rows, (phi, lengths) in stream(numbered, features_and_lengths, compute, features.kernel.supports_torch):
-            if self.has_sum:
-                with step("moment of the outputs"):
-                    self.sum.add(split_if_faster(phi, compute))
-            self.count += rows.stop - rows.start
-            self.captured += squared_norm(phi)
-            self.total += lengths
-            del phi  # before the next block is computed
-
-    def merge(self, other: RunningMoment) -> None:
-        """Add the sums of another moment."""
-        self._add_sums(other.sum, other.count, other.captured, other.total)
-
-    def _add_sums(self, gram: GramSum | Array, count: int, captured: float, total: float) -> None:
-        self.sum.merge(gram if isinstance(gram, GramSum) else GramSum.of(gram))
-        self.count += count
-        self.captured += captured
-        self.total += total
-
-    def mean(self) -> Moment:
-        """Return the sum divided by the count."""
-        mean = self.sum.symmetric()
-        mean /= self.count
-        return Moment(matrix=mean)
-
-    def to_numpy(self, features: LandmarkFeatures) -> RunningMoment:
-        """Return the same moment with NumPy arrays and these features."""
-        converted = copy(self)
-        converted.features = features
-        converted.sum = self.sum.to_numpy() if self.count else GramSum(len(self.sum.lower))
-        converted.compute = self.compute.on_numpy()
-        return converted
-
-
-def _moment_of_chunk(
-    Y: Samples, features: LandmarkFeatures, compute: Compute, has_sum: bool
-) -> tuple[Any, int, float, float]:
-    """Return the sums of a moment over one chunk of outputs."""
-    with compute.active():
-        moment = RunningMoment(features, compute, has_sum)
-        moment.add(OutputStream(Y, features.kernel, Y))
-        return moment.sum.to_numpy().lower, moment.count, moment.captured, moment.total
 
 
 def _landmark_pool(labeled: Samples, unlabeled: OutputStream | None, landmarks: Landmarks) -> Samples:

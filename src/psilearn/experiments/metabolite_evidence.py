@@ -85,8 +85,8 @@ class EvidenceFolds:
 
     def _tests(self, outer: int, learned: Any) -> Iterator[tuple[str, Any]]:
         for protocol, suffix in product((NEW, MIXED), ("", ONE_RECORD)):
-            asked = self.queries.get(f"{outer}-{protocol}", [])
-            queries = [query for query in asked if query.is_single_record == bool(suffix)]
+            of_protocol = self.queries.get(f"{outer}-{protocol}", [])
+            queries = [query for query in of_protocol if query.is_single_record == bool(suffix)]
             if queries:
                 for name, values in learned.evaluate(queries).items():
                     yield f"{protocol}{suffix}: {name}", values

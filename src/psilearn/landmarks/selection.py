@@ -268,7 +268,7 @@ def _sample_pivots(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomStat
 
 
 def _divide_by_triangle(columns: Any, L: Any, compute: Compute) -> Any:
-    """Return columns·L⁻ᵀ for float32 columns (N, b); on a GPU as a product, faster than many short substitutions."""
+    """Return columns·L⁻ᵀ for float32 columns (N, b), on a GPU by a product with the inverse."""
     if compute.on_gpu:
         return columns @ compute.asarray(np.linalg.inv(L).T, np.float32)
     return solve_lower(compute.asarray(np.asfortranarray(L), np.float32), columns.T).T

@@ -54,7 +54,7 @@ class CandidateModel:
         return self.known.log_probabilities(features, scores, is_known)
 
     def _scores_of_known(self, features: Mapping[str, Array]) -> Array:
-        """Return scores of candidates that all have reference spectra: there is no new one to be ahead of.
+        """Return scores of candidates that all have reference spectra, so that none of them is new.
 
         Evidence is a logarithm of likelihoods and is added. Neighbors are left out: the references of a candidate are
         neighbors of its isomers, but not of itself.

@@ -7,7 +7,7 @@ inputs interact (a lead counts less if the spectra do not match), so it is quadr
 new candidates have the probabilities of a conditional logit that is fitted to new molecules only.
 
 If oᶜ are the odds of the known candidates, candidate c has the probability oᶜ/(1 + Σo), and the new ones together
-1/(1 + Σo). If all candidates are known, they are ranked by the scores of that logit plus the evidence.
+1/(1 + Σo). Queries whose candidates are all known are ranked by ``CandidateModel``.
 """
 
 from __future__ import annotations
