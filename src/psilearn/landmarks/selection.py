@@ -7,22 +7,20 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from psilearn._backend import Compute, array_namespace, current_compute, take_rows, to_numpy
+from psilearn._backend import Compute, array_namespace, current_compute, to_numpy
 from psilearn._distributed import concat_chunks
-from psilearn._linalg import Array, ShiftedCholesky, row_products, solve_lower
+from psilearn._linalg import Array, ShiftedCholesky, row_products
 from psilearn._utils import validation
 from psilearn._utils.progress import stage
 from psilearn._utils.samples import Index, Samples, check_collection, n_samples, take
 from psilearn.kernels import Kernel
+from psilearn.landmarks.pivots import sample_pivots, weighted_sample
 
 METHODS = ("uniform", "kmeans++", "leverage", "pivoted")
 OUTPUT_METHODS = (*METHODS, "labeled")
 MAX_PILOT = 1000  # objects that leverage scores are estimated from
 SAMPLING_ROUNDS = 8  # of k-means++
-MAX_PROPOSALS = 100  # pivots that are proposed at a time
 MIN_POOL = 10_000  # objects that landmarks are chosen from if not all are considered
-POOL_SHARE = 8  # times as many objects as landmarks whose kernel values a GPU computes all at once
-PIVOT_FLOOR = 1e-6  # relative size of a diagonal entry that is not distinguished from zero in single precision
 
 
 def pool_size(n: int) -> int:
@@ -143,12 +141,12 @@ class Landmarks(BaseEstimator):
             return rng.choice(size, self.n, replace=False)
         if self.method == "leverage":
             scores = _leverage_scores(kernel, A, min(self.n, MAX_PILOT), alpha, rng, compute)
-            return _weighted_sample(scores, self.n, rng)
+            return weighted_sample(scores, self.n, rng)
         is_pivoted = self.method == "pivoted"
         pool = rng.choice(
             size, min(size, pool_size(self.n) if is_pivoted else max(MIN_POOL, 10 * self.n)), replace=False
         )
-        sample = _sample_pivots if is_pivoted else _sample_by_distance
+        sample = sample_pivots if is_pivoted else _sample_by_distance
         return pool[sample(kernel, take(A, pool), self.n, rng, compute)]
 
 
@@ -159,15 +157,6 @@ def as_landmarks(value: Any, name: str, method: str) -> Landmarks | None:
     landmarks = value if isinstance(value, Landmarks) else Landmarks(validation.check_count(value, name), method)
     landmarks._check(name)
     return landmarks
-
-
-def _weighted_sample(weights: Array, n: int, rng: np.random.RandomState) -> Index:
-    """Return n different indices, drawn with these weights; if too few weights are positive, others at random."""
-    positive = np.flatnonzero(weights > 0)
-    if len(positive) > n:
-        return rng.choice(positive, n, replace=False, p=weights[positive] / np.sum(weights[positive]))
-    others = np.setdiff1d(np.arange(len(weights)), positive)
-    return np.concatenate([positive, rng.choice(others, n - len(positive), replace=False)])
 
 
 def _sample_by_distance(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomState, compute: Compute) -> Index:
@@ -182,7 +171,7 @@ def _sample_by_distance(kernel: Kernel, A: Samples, n: int, rng: np.random.Rando
         nearest = _nearest_landmarks(A, kernel, take(A, new), lengths[new], compute)
         distances = np.minimum(distances, nearest + lengths)
         distances[chosen] = 0
-        new = _weighted_sample(np.maximum(distances, 0), min(batch, n - len(chosen)), rng)
+        new = weighted_sample(np.maximum(distances, 0), min(batch, n - len(chosen)), rng)
         new = new[~np.isin(new, chosen)]
         if not len(new):  # every object is at distance zero of a landmark
             rest = np.setdiff1d(np.arange(size), chosen)
@@ -224,93 +213,3 @@ def _remaining_lengths(A: Samples, kernel: Kernel, pilot: Samples, ridge: float,
             K = kernel(take(A, rows), pilot, compute=compute)
             captured[rows] = to_numpy(row_products(K, system.solve(K.T).T))
         return np.maximum(kernel.diag(A) - captured, 0)
-
-
-def _sample_pivots(kernel: Kernel, A: Samples, n: int, rng: np.random.RandomState, compute: Compute) -> Index:
-    """Sample pivots of a Cholesky factorization k(A, A) ≈ FFᵀ with probability proportional to the remaining diagonal.
-
-    Pivots are proposed in blocks, and each is accepted with the probability that remains of it after the ones accepted
-    before it: the same distribution as one at a time, at the speed of matrix products.
-    """
-    compute = compute.with_dtype(np.float64)  # kernel values may be of any size, F is not
-    A = kernel.to_device(A, compute)
-    rest = kernel.diag(A)
-    scale = float(rest.max())
-    if scale <= 0:
-        return np.zeros(1, dtype=np.intp)  # every object has length zero: one represents all
-    with np.errstate(over="ignore"):  # NumPy 1.26 reports an overflow for a tiny scale, although rest ≤ scale
-        rest = rest / scale
-    size = n_samples(A)
-    at_once = compute.on_gpu and POOL_SHARE * n >= size and compute.block_rows(4 * 8 * size, size) == size
-    pool = _PoolKernel(kernel, A, at_once and kernel.supports_torch, compute)
-    F = compute.zeros((size, n), np.float32)
-    chosen: list[int] = []
-    while len(chosen) < n and np.any(rest > PIVOT_FLOOR):
-        rest[rest <= PIVOT_FLOOR] = 0
-        proposed = _weighted_sample(rest, min(MAX_PROPOSALS, int(np.sum(rest > 0))), rng)
-        known = F[:, : len(chosen)]
-        rows = take_rows(known, proposed)
-        remaining = to_numpy(pool.among(proposed) / scale - rows @ rows.T)
-        accepted = _accept_pivots(remaining, rng)[: n - len(chosen)]
-        new = proposed[accepted]
-        if not len(new):  # the remainder of all proposals was rounding
-            rest[proposed] = 0
-            continue
-        L = np.linalg.cholesky(remaining[np.ix_(accepted, accepted)] + PIVOT_FLOOR * np.eye(len(new)))
-        columns = compute.asarray(pool.columns(new) / scale, np.float32)
-        columns -= known @ take_rows(known, new).T
-        columns = _divide_by_triangle(columns, L, compute)
-        F[:, len(chosen) : len(chosen) + len(new)] = columns
-        rest -= to_numpy(row_products(columns, columns))
-        rest[new] = 0
-        chosen.extend(new)
-    return np.array(chosen, dtype=np.intp)
-
-
-def _divide_by_triangle(columns: Any, L: Any, compute: Compute) -> Any:
-    """Return columns·L⁻ᵀ for float32 columns (N, b), on a GPU by a product with the inverse."""
-    if compute.on_gpu:
-        return columns @ compute.asarray(np.linalg.inv(L).T, np.float32)
-    return solve_lower(compute.asarray(np.asfortranarray(L), np.float32), columns.T).T
-
-
-class _PoolKernel:
-    """Kernel values of the objects that pivots are chosen from.
-
-    On a GPU all of them are computed at once if they fit: many small blocks take longer.
-    """
-
-    def __init__(self, kernel: Kernel, A: Samples, at_once: bool, compute: Compute) -> None:
-        self.kernel, self.A, self.compute = kernel, A, compute
-        self.gram = kernel(A, compute=compute) if at_once else None  # (N, N)
-
-    def among(self, index: Index) -> Any:
-        """Return the kernel values of some objects with each other, (b, b)."""
-        if self.gram is None:
-            return self.kernel(take(self.A, index), compute=self.compute)
-        return take_rows(take_rows(self.gram, index).T, index)
-
-    def columns(self, index: Index) -> Any:
-        """Return the kernel values of all objects with some, (N, b)."""
-        if self.gram is None:
-            return self.kernel(self.A, take(self.A, index), compute=self.compute)
-        return take_rows(self.gram, index).T
-
-
-def _accept_pivots(remaining: Array, rng: np.random.RandomState) -> Index:
-    """Return which proposals to accept, from the (b, b) Gram matrix of their remainders.
-
-    It is factored as FᵀF over the accepted ones, row by row of F; ``rest`` is the diagonal of what is left.
-    """
-    rest = np.diagonal(remaining).copy()
-    thresholds = np.maximum(rng.random_sample(len(rest)) * rest, PIVOT_FLOOR).tolist()
-    F = np.empty_like(remaining)
-    accepted: list[int] = []
-    for j, threshold in enumerate(thresholds):
-        if rest[j] > threshold:
-            known = F[: len(accepted)]
-            row = (remaining[j] - known[:, j] @ known) / np.sqrt(rest[j])
-            F[len(accepted)] = row
-            rest -= row * row
-            accepted.append(j)
-    return np.array(accepted, dtype=np.intp)
