@@ -14,12 +14,14 @@ from psilearn._linalg import (  # noqa: E402
     SPLIT_UNDERFLOW,
     GramSum,
     HalfMatrix,
-    SplitInverse,
     SplitMatrix,
+    SplitTriangle,
     is_split_faster,
+    matmul,
     multiply_halves,
     row_inner_products,
     split_products,
+    squared_column_norms,
 )
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
@@ -86,14 +88,40 @@ def test_zeros_stay_zeros():
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("panel", [2048, 16])
-def test_products_with_the_inverse_solve_the_triangular_system(device, panel, monkeypatch):
+def test_substitution_in_panels_solves_the_triangular_system(device, panel, monkeypatch):
     monkeypatch.setattr(split_products, "PANEL", panel)
     rng = np.random.default_rng(0)
     L = torch.from_numpy(np.tril(rng.standard_normal((83, 83)), -1) / 10 + np.diag(rng.uniform(0.5, 2, 83))).to(device)
     B = matrix((83, 45), 1, device=device)
     expected = torch.linalg.solve_triangular(L, B.double(), upper=False)
-    torch.testing.assert_close(split_products.invert_triangle(L) @ L, torch.eye(83).to(L), rtol=0, atol=1e-13)
-    torch.testing.assert_close(SplitInverse(L).solve(B).double(), expected, rtol=1e-5, atol=1e-5)
+    longest = float(torch.linalg.vector_norm(expected, dim=0).max())
+    X = SplitTriangle(L).solve(B, longest)
+    torch.testing.assert_close(X.to_tensor().double(), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(squared_column_norms(X), (expected**2).sum(0), rtol=1e-5, atol=1e-5)
+    columns = SplitTriangle(L).solve(B.T.contiguous().T, longest)  # another layout, the same numbers
+    torch.testing.assert_close(columns.to_tensor(), X.to_tensor(), rtol=1e-6, atol=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(-48, 48))
+def test_substitution_has_the_error_of_single_precision_at_any_scale(seed, exponent):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((40, 60))
+    K = torch.from_numpy(rows @ rows.T / 60 * 2.0 ** (2 * exponent))
+    L = torch.linalg.cholesky(K)
+    B = K[:, rng.permutation(40)[:20]]  # columns of K, whose solutions are rows of L
+    expected = torch.linalg.solve_triangular(L, B, upper=False)
+    longest = float(torch.sqrt(K.diagonal().max()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(split_products, "PANEL", 16)
+        found = SplitTriangle(L).solve(B.float(), longest).to_tensor().double()
+    assert float((found - expected).abs().max()) <= 1e-4 * longest
+
+
+def test_products_of_split_and_plain_matrices_are_the_same():
+    A, B = matrix((30, 21), 0), matrix((21, 12), 1)
+    pairs = [(A, B), (SplitMatrix.of(A), B), (A, SplitMatrix.of(B)), (SplitMatrix.of(A), SplitMatrix.of(B))]
+    for left, right in pairs:
+        torch.testing.assert_close(matmul(left, right), A @ B, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -159,10 +187,3 @@ def test_inner_products_of_rows_are_within_the_bound(device, d, monkeypatch):
     error = found.double() - A.double() @ B.double().T
     assert bool((error.abs() <= allowed_error(A, B.T)).all())
     assert bool((error != 0).any())  # split, not in a higher precision
-
-
-def test_a_product_is_written_where_asked():
-    A, B = SplitMatrix.of(matrix((5, 9), 0)), SplitMatrix.of(matrix((9, 4), 1))
-    out = torch.empty((8, 4))
-    A.multiply(B, out=out[2:7])
-    assert torch.equal(out[2:7], A @ B)

@@ -13,7 +13,6 @@ from psilearn._linalg.array_ops import (
     clip_negative,
     nonzero_pairs,
     row_products,
-    squared_norm,
 )
 from psilearn._linalg.block_krylov import MAX_DEPTH, block_krylov_eigh
 from psilearn._linalg.cholesky import (
@@ -37,14 +36,15 @@ from psilearn._linalg.split_products import (
     SPLIT_ERROR,
     SPLIT_UNDERFLOW,
     HalfMatrix,
-    SplitInverse,
     SplitMatrix,
+    SplitTriangle,
     block_copies,
     has_half_units,
     is_split_faster,
+    matmul,
     multiply_halves,
     row_inner_products,
-    split_if_faster,
+    squared_column_norms,
 )
 
 __all__ = [
@@ -64,8 +64,8 @@ __all__ = [
     "PivotedCholesky",
     "ShiftedCholesky",
     "SpanningCholesky",
-    "SplitInverse",
     "SplitMatrix",
+    "SplitTriangle",
     "Subspace",
     "add_to_diagonal",
     "argsmallest",
@@ -78,6 +78,7 @@ __all__ = [
     "has_half_units",
     "is_iterated",
     "is_split_faster",
+    "matmul",
     "mixed_moment",
     "mixing_weights",
     "multiply_halves",
@@ -89,7 +90,6 @@ __all__ = [
     "solve_lower",
     "solve_transposed",
     "spanning_cholesky",
-    "split_if_faster",
-    "squared_norm",
+    "squared_column_norms",
     "top_eigh",
 ]

@@ -37,15 +37,6 @@ def clip_above(values: Any, bound: float) -> Any:
     return values.clamp(max=bound) if is_tensor(values) else np.minimum(values, bound)
 
 
-def squared_norm(A: Any) -> float:
-    """Return Σ aᵢⱼ², summed in float64."""
-    if is_tensor(A):
-        import torch
-
-        return float(torch.linalg.vector_norm(A, dtype=torch.float64)) ** 2
-    return float(np.einsum("ij,ij->", A, A, dtype=np.float64))
-
-
 def add_to_diagonal(M: Any, values: Any) -> Any:
     """Add values (n,) to the diagonal of a matrix (n, n) in place, and return the matrix."""
     if is_tensor(M):

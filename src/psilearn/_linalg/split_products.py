@@ -27,12 +27,14 @@ from typing import Any, Self
 import numpy as np
 
 from psilearn._backend import Compute
+from psilearn._linalg.array_ops import row_products
 
 CHUNK = 1024  # terms that the matrix units add up without rounding
 ALIGNMENT = 8  # half-precision numbers in 16 bytes, to which the matrix units want rows aligned
 TOP_EXPONENT = 14  # of the largest scaled entry; half precision ends at 2¹⁶
 MAX_SCALE_EXPONENT = 126
 PANEL = 2048  # rows or columns of a triangle that are computed at a time
+SMALLEST_TRIANGLE = 64  # rows of a triangle that is inverted by substitution
 MIN_SIZE = 512  # rows and columns from which on splitting a matrix pays off
 SPLIT_ERROR = 2.0**-20  # of two split factors, relative to Σ|a||b|
 HALF_ERROR = 2.0**-11 + 2.0**-20  # of a split factor and one in half precision
@@ -59,16 +61,17 @@ def _multiplies_to_float32(index: int) -> bool:
         return False
 
 
-def multiply_halves(A: Any, B: Any, total: Any = None) -> Any:
-    """Return A B for half-precision tensors (a, k) and (k, b) in float32; added to ``total``, in place, if given."""
+def multiply_halves(A: Any, B: Any, total: Any = None, sign: int = 1) -> Any:
+    """Return ±A B for half-precision tensors (a, k) and (k, b) in float32; added to ``total``, in place, if given."""
     import torch
 
     if A.device.type != "cuda":  # the same numbers, without matrix units
-        product = A.float() @ B.float()
+        product = sign * (A.float() @ B.float())
         return product if total is None else total.add_(product)
     if total is None:
-        return torch.mm(A, B, out_dtype=torch.float32)
-    return torch.addmm(total, A, B, out_dtype=torch.float32, out=total)
+        product = torch.mm(A, B, out_dtype=torch.float32)
+        return product if sign == 1 else product.neg_()
+    return torch.addmm(total, A, B, out_dtype=torch.float32, alpha=sign, out=total)
 
 
 @dataclass(frozen=True)
@@ -77,26 +80,48 @@ class SplitMatrix:
 
     high: Any  # (a, b)  float16
     low: Any  # (a, b)  float16
-    scale: Any  # 0-dimensional, float64, a power of two
+    scale: Any  # a power of two: a number, or a 0-dimensional tensor in float64
 
     @classmethod
-    def of(cls, A: Any) -> SplitMatrix:
-        """Split a float32 or float64 tensor; besides A, 4 bytes per entry and a copy of A are in memory at a time."""
+    def of(cls, A: Any, largest: float | None = None) -> SplitMatrix:
+        """Split a float32 or float64 tensor; besides A, 4 bytes per entry and a copy of A are in memory at a time.
+
+        ``largest`` is a bound on the size of the entries. Without it the device finds the largest entry.
+        """
         import torch
 
         if A.T.is_contiguous() and not A.is_contiguous():
-            return cls.of(A.T).T
+            return cls.of(A.T, largest).T
         if not A.numel():
             return cls(A.half(), A.half(), torch.ones((), dtype=torch.float64, device=A.device))
-        _, exponent = torch.frexp(torch.linalg.vector_norm(A, torch.inf))
-        places = (TOP_EXPONENT - exponent).clamp(max=MAX_SCALE_EXPONENT)
-        scale = torch.ldexp(torch.ones((), dtype=A.dtype, device=A.device), places)
-        high, low = (_empty_halves(A.shape, A.device) for _ in range(2))
-        rest = A * scale
-        high.copy_(rest)
-        rest -= high
-        low.copy_(rest)
-        return cls(high, low, scale.double())  # products of scales may be out of the range of float32
+        split = cls.empty(tuple(A.shape), _measured_scale(A) if largest is None else scale_of(largest), A.device)
+        rest = A * split.scale
+        split.high.copy_(rest)
+        rest -= split.high
+        split.low.copy_(rest)
+        return split
+
+    @classmethod
+    def empty(cls, shape: tuple[int, int], scale: Any, device: Any) -> SplitMatrix:
+        """Return a matrix whose entries are not set yet."""
+        high, low = (_empty_halves(shape, device) for _ in range(2))
+        return cls(high, low, scale)
+
+    def fill(self, A: Any, factor: float) -> None:
+        """Set the entries to a float32 tensor times ``factor``, a power of two; the tensor is overwritten."""
+        import torch
+
+        places = factor * self.scale
+        torch.mul(A, places, out=self.high)
+        A.add_(self.high, alpha=-1 / places)
+        torch.mul(A, places, out=self.low)
+
+    def to_tensor(self) -> Any:
+        """Return the matrix as a float32 tensor."""
+        return (self.high.float() + self.low) / self.scale
+
+    def __len__(self) -> int:
+        return len(self.high)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -122,16 +147,34 @@ class SplitMatrix:
         """Return the product with another matrix, split or a float32 tensor, in float32, (a, c)."""
         return self.multiply(other if isinstance(other, SplitMatrix) else SplitMatrix.of(other))
 
-    def multiply(self, other: SplitMatrix, out: Any = None) -> Any:
-        """Return the product with another split matrix in float32, (a, c), written into ``out`` unless that is None."""
-        import torch
+    def multiply(self, other: SplitMatrix) -> Any:
+        """Return the product with another split matrix in float32, (a, c)."""
+        total = self.scaled_product(other)
+        total /= self.scale * other.scale
+        return total
 
-        total = multiply_halves(self.high, other.low)
-        multiply_halves(self.low, other.high, total)
+    def scaled_product(self, other: SplitMatrix, total: Any = None, sign: int = 1) -> Any:
+        """Return ± the product with another split matrix times both scales, (a, c); added to ``total`` if given."""
+        total = multiply_halves(self.high, other.low, total, sign)
+        multiply_halves(self.low, other.high, total, sign)
         for start in range(0, self.shape[1], CHUNK):
             terms = slice(start, start + CHUNK)
-            multiply_halves(self.high[:, terms], other.high[terms], total)
-        return torch.div(total, self.scale * other.scale, out=total if out is None else out)
+            multiply_halves(self.high[:, terms], other.high[terms], total, sign)
+        return total
+
+
+def _measured_scale(A: Any) -> Any:
+    """Return the scale of a tensor as a tensor: without waiting for the device."""
+    import torch
+
+    _, exponent = torch.frexp(torch.linalg.vector_norm(A, torch.inf))
+    places = (TOP_EXPONENT - exponent).clamp(max=MAX_SCALE_EXPONENT)
+    return torch.ldexp(torch.ones((), dtype=A.dtype, device=A.device), places).double()  # products are in range
+
+
+def scale_of(largest: float) -> float:
+    """Return the power of two by which entries of at most this size are multiplied."""
+    return 2.0 ** min(TOP_EXPONENT - frexp(largest)[1], MAX_SCALE_EXPONENT)
 
 
 def _empty_halves(shape: tuple[int, int], device: Any) -> Any:
@@ -164,45 +207,76 @@ class HalfMatrix:
         return HalfMatrix(self.values[rows], self.scale)
 
 
-class SplitInverse:
-    """L⁻¹ B for a lower triangle L (r, r), by products with the inverse of L, r²/2 multiplications per column of B.
+class SplitTriangle:
+    """L⁻¹ B for a lower triangle L (r, r) and B (r, b) by substitution in panels of rows.
 
-    Relative to |L⁻¹||B| the error is that of a product. A substitution has the same error up to a small factor: both
-    are bounded by the condition number of L.
+    r² multiplications per column. With the inverses of the diagonal blocks all of it are split products,
+
+        Xᵢ = Lᵢᵢ⁻¹ (Bᵢ − Σ_{j<i} Lᵢⱼ Xⱼ),
+
+    and X is split as soon as it is known, because the next panels and the products that follow need it so. The
+    triangle takes 4 bytes per entry.
     """
 
     def __init__(self, L: Any) -> None:
-        self.inverse = SplitMatrix.of(invert_triangle(L))
-
-    def solve(self, B: Any) -> Any:
-        """Return L⁻¹ B in float32, (r, b), for a float32 tensor."""
         import torch
 
-        right = SplitMatrix.of(B)
-        solution = torch.empty(B.shape, dtype=torch.float32, device=B.device)
-        for start in range(0, len(B), PANEL):
-            rows, before = slice(start, start + PANEL), slice(0, start + PANEL)
-            self.inverse[rows, before].multiply(right[before], out=solution[rows])
-        return solution
+        self.length = float(torch.linalg.vector_norm(L, dim=1).max()) if len(L) else 0.0  # of the longest row
+        self.triangle = SplitMatrix.of(L.contiguous(), self.length)  # rows, which products read faster than columns
+        self.panels = [slice(start, min(start + PANEL, len(L))) for start in range(0, len(L), PANEL)]
+        inverses = _inverses([L[rows, rows] for rows in self.panels])
+        sizes = torch.stack([torch.linalg.vector_norm(inverse, torch.inf) for inverse in inverses]).tolist()
+        self.inverses = [SplitMatrix.of(*pair) for pair in zip(inverses, sizes, strict=True)]
+
+    def solve(self, B: Any, longest: float) -> SplitMatrix:
+        """Return L⁻¹ B for a float32 tensor, if no column of the solution is longer than ``longest``.
+
+        Then no entry of B, or of what is left of it, exceeds ``longest`` times the longest row of L.
+        """
+        import torch
+
+        places = min(scale_of(longest), 2.0**MAX_SCALE_EXPONENT / self.triangle.scale)  # float32 has their product
+        X = SplitMatrix.empty(tuple(B.shape), places, B.device)
+        scale = self.triangle.scale * places
+        for rows, inverse in zip(self.panels, self.inverses, strict=True):
+            left = torch.empty((rows.stop - rows.start, B.shape[1]), dtype=torch.float32, device=B.device)
+            torch.mul(B[rows], scale, out=left)
+            if rows.start:
+                self.triangle[rows, : rows.start].scaled_product(X[: rows.start], left, -1)
+            rest = SplitMatrix.empty((len(left), B.shape[1]), scale_of(longest * self.length), B.device)
+            rest.fill(left, 1 / scale)
+            X[rows].fill(inverse.scaled_product(rest), 1 / (inverse.scale * rest.scale))
+        return X
 
 
-def invert_triangle(L: Any) -> Any:
-    """Return the inverse of a lower triangle in its own precision: r³/3 flops, as matrix products."""
+def _inverses(triangles: list[Any]) -> list[Any]:
+    """Return the inverses of lower triangles of at most PANEL rows, all at once: a GPU is slow with one at a time."""
     import torch
 
-    if len(L) <= PANEL:
-        return torch.linalg.solve_triangular(L, torch.eye(len(L), dtype=L.dtype, device=L.device), upper=False)
-    middle = len(L) // 2 // ALIGNMENT * ALIGNMENT
+    size = SMALLEST_TRIANGLE  # times a power of two
+    while size < max(len(L) for L in triangles):
+        size *= 2
+    batch = torch.eye(size, dtype=triangles[0].dtype, device=triangles[0].device).repeat(len(triangles), 1, 1)
+    for whole, L in zip(batch, triangles, strict=True):
+        whole[: len(L), : len(L)] = L
+    inverses = _invert_batch(batch)
+    return [inverse[: len(L), : len(L)] for inverse, L in zip(inverses, triangles, strict=True)]
+
+
+def _invert_batch(L: Any) -> Any:
+    """Return the inverses of lower triangles (b, s, s): of both diagonal blocks A, C of each in one batch, and −CBA."""
+    import torch
+
+    b, size, _ = L.shape
+    if size <= SMALLEST_TRIANGLE:
+        return torch.linalg.solve_triangular(
+            L, torch.eye(size, dtype=L.dtype, device=L.device).expand_as(L), upper=False
+        )
+    half = size // 2
+    A, C = _invert_batch(torch.cat([L[:, :half, :half], L[:, half:, half:]])).split(b)
     inverse = torch.zeros_like(L)
-    upper = inverse[:middle, :middle] = invert_triangle(L[:middle, :middle])
-    lower = inverse[middle:, middle:] = invert_triangle(L[middle:, middle:])
-    corner = torch.empty_like(L[middle:, :middle])
-    for start in range(0, middle, PANEL):  # both factors are triangles: their zeros are left out
-        columns = slice(start, start + PANEL)
-        corner[:, columns] = L[middle:, start:middle] @ upper[start:, columns]
-    for start in range(0, len(lower), PANEL):
-        rows = slice(start, start + PANEL)
-        inverse[middle:, :middle][rows] = -(lower[rows, : rows.stop] @ corner[: rows.stop])
+    inverse[:, :half, :half], inverse[:, half:, half:] = A, C
+    torch.bmm(-C, L[:, half:, :half] @ A, out=inverse[:, half:, :half])
     return inverse
 
 
@@ -213,7 +287,7 @@ def is_split_faster(shape: tuple[int, ...], compute: Compute) -> bool:
 
 def block_copies(compute: Compute) -> int:
     """Return how many blocks of the size of the features are in memory while one block is processed."""
-    return 6 if compute.dtype == np.float32 and has_half_units(compute.device) else 3
+    return 4 if compute.dtype == np.float32 and has_half_units(compute.device) else 3
 
 
 def row_inner_products(A: Any, B: Any, compute: Compute) -> Any:
@@ -227,9 +301,22 @@ def row_inner_products(A: Any, B: Any, compute: Compute) -> Any:
     return left @ right.T
 
 
-def split_if_faster(A: Any, compute: Compute) -> Any:
-    """Return an array as a :class:`SplitMatrix` where its products are faster, else the array itself."""
-    return SplitMatrix.of(A) if is_split_faster(A.shape, compute) else A
+def matmul(A: Any, B: Any) -> Any:
+    """Return the product of two float32 matrices, each of them an array, a tensor or a :class:`SplitMatrix`."""
+    if isinstance(A, SplitMatrix):
+        return A @ B
+    return A @ (B.to_tensor() if isinstance(B, SplitMatrix) else B)
+
+
+def squared_column_norms(A: Any) -> Any:
+    """Return Σᵢ aᵢⱼ² of each column in float64, for a matrix as in :func:`matmul`."""
+    if not isinstance(A, SplitMatrix):
+        return row_products(A.T, A.T)
+    import torch
+
+    panels = [A[start : start + PANEL].to_tensor() for start in range(0, len(A), PANEL)]
+    norms = torch.stack([torch.linalg.vector_norm(panel, dim=0) for panel in panels])
+    return (norms.double() ** 2).sum(0)
 
 
 def add_lower_gram(total: Any, F: Any) -> None:

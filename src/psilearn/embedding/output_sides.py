@@ -158,7 +158,11 @@ class LandmarkOutputs(CoordinateOutputs):
         self.features = LandmarkFeatures.of(kernel, take(pool, chosen), "output", compute)
         self._labeled: LandmarkTargets | None = LandmarkTargets.make(self.features, Y, compute)
         self.labeled_moment = RunningMoment(self.features, compute, spans_unlabeled)
-        self.labeled_moment.add(OutputStream(Y, kernel, Y, "y"))
+        if spans_unlabeled or isinstance(Y, ChunkedRows):
+            self.labeled_moment.add(OutputStream(Y, kernel, Y, "y"))
+        else:  # without a sum of products, distinct outputs are enough
+            counts = np.bincount(known.labeled, minlength=known.n_labeled)
+            self.labeled_moment.add(OutputStream(labeled, kernel, labeled, "y"), counts)
         self.unlabeled_moment = RunningMoment(self.features, compute, spans_unlabeled)
         if unlabeled is not None and spans_unlabeled:
             self.unlabeled_moment.add(unlabeled)
@@ -246,6 +250,16 @@ class LandmarkTargets:
 
     def __getitem__(self, rows: slice) -> Any:
         return self.features.columns(take(self.outputs, rows), self.compute).T
+
+    @property
+    def max_width(self) -> int:
+        """The number r of coordinates."""
+        return self.features.rank
+
+    def factor(self, rows: slice) -> Any:
+        """Return the rows as a factor of products: an array, a tensor or a split matrix."""
+        phi, _ = self.features.factor_and_lengths(take(self.outputs, rows), self.compute)
+        return phi.T
 
 
 class ChunkedLandmarkTargets(LandmarkTargets):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend import Compute, stream
+from psilearn._backend import Compute, stream, to_numpy
 from psilearn._distributed import sum_chunks
-from psilearn._linalg import Array, GramSum, Moment, block_copies, split_if_faster, squared_norm
+from psilearn._linalg import Array, GramSum, Moment, block_copies, squared_column_norms
 from psilearn._utils.progress import step, track
 from psilearn._utils.samples import Samples
 from psilearn.embedding.output_stream import OutputStream, number_batches
@@ -33,28 +33,33 @@ class RunningMoment:
         self.captured = 0.0
         self.total = 0.0
 
-    def add(self, outputs: OutputStream) -> None:
-        """Add every output of a stream: m·r kernel values and 2m·r² flops."""
+    def add(self, outputs: OutputStream, counts: Any = None) -> None:
+        """Add every output of a stream: m·r kernel values and 2m·r² flops.
+
+        ``counts`` (m,) says how often each output in memory occurs; only a moment without a sum takes it.
+        """
         if outputs.chunks is not None:
             common = self.features.to_numpy(), self.compute, self.has_sum
             self._add_sums(*sum_chunks(_moment_of_chunk, outputs.chunks, common=common))
             return
         features, compute = self.features.to_device(self.compute), self.compute
 
-        def features_and_lengths(batch: Samples) -> tuple[Any, float]:
-            return features.columns(batch, compute), float(np.sum(features.kernel.diag(batch)))  # (r, b), Σ k(y, y)
+        def factor_and_lengths(batch: Samples) -> tuple[Any, Array]:
+            return features.factor_and_lengths(batch, compute)  # (r, b), k(y, y)
 
         batches = track(
             outputs.batches(block_copies(compute) * features.rank * compute.itemsize, compute), outputs.name
         )
         numbered = number_batches(batches)
-        for rows, (phi, lengths) in stream(numbered, features_and_lengths, compute, features.kernel.supports_torch):
+        for rows, (phi, lengths) in stream(numbered, factor_and_lengths, compute, features.kernel.supports_torch):
             if self.has_sum:
                 with step("moment of the outputs"):
-                    self.sum.add(split_if_faster(phi, compute))
-            self.count += rows.stop - rows.start
-            self.captured += squared_norm(phi)
-            self.total += lengths
+                    self.sum.add(phi)
+            captured = to_numpy(squared_column_norms(phi))
+            weights = np.ones(len(lengths)) if counts is None else counts[rows]
+            self.count += int(weights.sum())
+            self.captured += float(weights @ captured)
+            self.total += float(weights @ lengths)
             del phi  # before the next block is computed
 
     def merge(self, other: RunningMoment) -> None:

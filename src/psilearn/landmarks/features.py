@@ -13,7 +13,8 @@ from psilearn._linalg import (
     SINGLE,
     Array,
     NotPositiveSemidefiniteError,
-    SplitInverse,
+    SplitMatrix,
+    SplitTriangle,
     is_split_faster,
     solve_lower,
     spanning_cholesky,
@@ -63,20 +64,31 @@ class LandmarkFeatures:
 
     def columns(self, A: Samples, compute: Compute) -> Any:
         """Return φ(a) as columns, (r, len(A)), arrays in Fortran order; len(A)·r² flops."""
+        phi, _ = self.factor_and_lengths(A, compute)
+        return phi.to_tensor() if isinstance(phi, SplitMatrix) else phi
+
+    def factor_and_lengths(self, A: Samples, compute: Compute) -> tuple[Any, Array]:
+        """Return φ(a) as columns, (r, len(A)), for products, and k(a, a), (len(A),).
+
+        The columns are an array in Fortran order, a tensor, or a :class:`SplitMatrix` if that has faster products.
+        """
+        A = self.kernel.check(A)
+        lengths = self.kernel.diag_of_checked(A)
         if not self.rank:
-            return compute.zeros((n_samples(A), 0), compute.dtype).T
+            return compute.zeros((n_samples(A), 0), compute.dtype).T, lengths
         with step("kernel values with landmarks"):
-            K = self.kernel(A, self.landmarks, compute=compute)
+            K = self.kernel.block_of_checked(A, self.landmarks, compute)
             check_symmetric_block(K, self.kernel, A, self.landmarks, compute)
         with step("solution with the landmarks' triangle"):
-            return self._solve(K.T if is_tensor(K) else np.ascontiguousarray(K).T, compute)
+            block = K.T if is_tensor(K) else np.ascontiguousarray(K).T
+            return self._solve(block, float(np.sqrt(lengths.max())), compute), lengths
 
-    def _solve(self, block: Any, compute: Compute) -> Any:
-        """Return L⁻¹ · block for a block (r, b) that may be overwritten."""
+    def _solve(self, block: Any, longest: float, compute: Compute) -> Any:
+        """Return L⁻¹ · block for a block (r, b) that may be overwritten; |φ(a)| ≤ √k(a, a) is at most ``longest``."""
         if compute.dtype != np.float32:
             return solve_lower(self.triangle, block)
         if is_split_faster(block.shape, compute):
-            return self._inverse.solve(block)
+            return self._split_triangle.solve(block, longest)
         return solve_lower(self._single_triangle, block)
 
     def to_device(self, compute: Compute) -> LandmarkFeatures:
@@ -91,8 +103,8 @@ class LandmarkFeatures:
         return replace(self, triangle=to_fortran(self.triangle))
 
     @cached_property
-    def _inverse(self) -> SplitInverse:
-        return SplitInverse(self.triangle)
+    def _split_triangle(self) -> SplitTriangle:
+        return SplitTriangle(self.triangle)
 
     @cached_property
     def _single_triangle(self) -> Any:

@@ -30,6 +30,18 @@ class Targets(Protocol):
 
 
 @runtime_checkable
+class ComputedTargets(Protocol):
+    """Targets that are computed on request, and whose number of coordinates may not be known yet."""
+
+    @property
+    def max_width(self) -> int:
+        """A bound on r."""
+
+    def factor(self, rows: slice) -> Any:
+        """Return the rows on the device as a factor of products: an array, a tensor or a split matrix."""
+
+
+@runtime_checkable
 class ChunkedTargets(Protocol):
     """Targets that are functions of outputs in chunks."""
 

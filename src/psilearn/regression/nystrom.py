@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-
 from psilearn._backend import Compute, array_namespace, current_compute, row_blocks, stream, to_numpy
 from psilearn._distributed import ChunkedRows, sum_chunks
 from psilearn._linalg import (
@@ -15,17 +13,23 @@ from psilearn._linalg import (
     NotPositiveSemidefiniteError,
     block_copies,
     is_split_faster,
+    matmul,
     shifted_factor,
     solve_lower,
     solve_transposed,
-    split_if_faster,
 )
 from psilearn._utils.progress import step, track
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
 from psilearn.landmarks.features import LandmarkFeatures
-from psilearn.regression.kernel_regression import MAX_REGRESSION_ROWS, ChunkedTargets, KernelRegression, Targets
+from psilearn.regression.kernel_regression import (
+    MAX_REGRESSION_ROWS,
+    ChunkedTargets,
+    ComputedTargets,
+    KernelRegression,
+    Targets,
+)
 
 
 class NystromRidge:
@@ -133,10 +137,11 @@ class NystromRidge:
                [0.    , 0.0556]])
         """
         n, q, compute = n_samples(self.X_fit_), self.features_.rank, self.compute
-        single = 28 if is_split_faster((q, q), compute) else 16  # with the inverse of the triangle while it is split
+        width = _max_width(V)
+        single = 28 if is_split_faster((q, q), compute) else 16  # with a copy of the triangle while it is split
         compute.require_bytes(
-            (single if compute.itemsize == 4 else 8) * q * q + 40 * q * V.shape[1],
-            f"Nyström regression with {q} landmarks onto {V.shape[1]} output coordinates",
+            (single if compute.itemsize == 4 else 8) * q * q + 40 * q * width,
+            f"Nyström regression with {q} landmarks onto {width} output coordinates",
             "Lower input_landmarks or output_landmarks.",
         )
         if isinstance(self.X_fit_, ChunkedRows):
@@ -171,26 +176,31 @@ class NystromRidge:
 def _sums(features: LandmarkFeatures, X: Samples, V: Targets, compute: Compute) -> tuple[GramSum, Array, float]:
     """Return ΦᵀΦ, ΦᵀV and Σ k(x, x) over the rows of X and V, in blocks."""
     q, kernel = features.rank, features.kernel
-    gram, cross, total = GramSum(q, compute), compute.zeros((q, V.shape[1])), 0.0
+    gram, total = GramSum(q, compute), 0.0
+    cross: Any = None  # (q, r)
     features = features.to_device(compute)
 
-    def features_and_lengths(X: Samples) -> tuple[Any, float]:
-        return features.columns(X, compute), float(np.sum(kernel.diag(X)))  # (q, b), Σ k(x, x)
+    def factor_and_lengths(X: Samples) -> tuple[Any, Array]:
+        return features.factor_and_lengths(X, compute)  # (q, b), k(x, x)
 
-    per_row = (block_copies(compute) * q + 2 * V.shape[1]) * compute.itemsize + compute.transfer_bytes(X)
+    per_row = (block_copies(compute) * q + 2 * _max_width(V)) * compute.itemsize + compute.transfer_bytes(X)
     blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
     parts = row_blocks(X, track(blocks, "regression", len(blocks)))
-    for rows, (phi, lengths) in stream(parts, features_and_lengths, compute, kernel.supports_torch):
+    for rows, (phi, lengths) in stream(parts, factor_and_lengths, compute, kernel.supports_torch):
         with step("Gram matrix of the features"):
-            factor = split_if_faster(phi, compute)
-            del phi
-            gram.add(factor)
-        targets = compute.asarray(V[rows], compute.dtype)
+            gram.add(phi)
+        targets = V.factor(rows) if isinstance(V, ComputedTargets) else compute.asarray(V[rows], compute.dtype)
+        cross = compute.zeros((q, targets.shape[1])) if cross is None else cross
         with step("cross products with the targets"):
-            cross += factor @ targets
-        total += lengths
-        del factor  # before the next block is computed
+            cross += matmul(phi, targets)
+        total += float(lengths.sum())
+        del phi, targets  # before the next block is computed
     return gram, cross, total
+
+
+def _max_width(V: Targets) -> int:
+    """Return a bound on the number of coordinates, without waiting for targets that are computed."""
+    return V.max_width if isinstance(V, ComputedTargets) else int(V.shape[1])
 
 
 def _sums_of_chunks(
