@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
-from functools import cache
-from typing import Any, TypeVar
+from functools import cache, partial
+from typing import Any, Self, TypeVar
 
 from psilearn._backend.torch_precision import join_team
 
@@ -22,27 +23,71 @@ def map_in_streams(work: Callable[[Item], Result], items: Iterable[Item], device
     them at a time take little longer than one. The caller must be inside of ``Compute.active()``. Items may share
     tensors that exist before the call, but must not compute anything that another item uses.
     """
-    import torch
-
-    _load_solvers(device)
-    ready = torch.cuda.current_stream(device).record_event()
-
-    def run(item: Item) -> Result:
-        stream = torch.cuda.Stream(device)
-        with join_team(), torch.cuda.stream(stream):
-            stream.wait_event(ready)
-            result = work(item)
-            stream.synchronize()
-        return result
-
-    with ThreadPoolExecutor(N_STREAMS) as pool:
-        pending = [pool.submit(copy_context().run, run, item) for item in items]
+    with _Streams(device, N_STREAMS) as streams:
+        pending = [streams.submit(partial(work, item)) for item in items]
         try:
             for result in pending:
                 yield result.result()
         finally:
             for result in pending:
                 result.cancel()
+
+
+@contextmanager
+def side_stream(device: Any) -> Iterator[Callable[[Callable[[], Any]], Future[Any]]]:
+    """Compute in a second thread, with a stream of its own, while the block runs; yields a function that submits work.
+
+    Submitted functions run one after the other. Leaving the block waits for them and raises the first of their errors,
+    even if the block has raised one. The caller must be inside of ``Compute.active()``.
+    """
+    with join_team(), _Streams(device, 1, priority=-1) as streams:
+        pending: list[Future[Any]] = []
+
+        def submit(work: Callable[[], Any]) -> Future[Any]:
+            pending.append(streams.submit(work))
+            return pending[-1]
+
+        try:
+            yield submit
+        finally:
+            for result in pending:
+                result.result()
+
+
+class _Streams:
+    """Threads that compute for the current one, each call in a stream of its own; torch on the CPU has no streams."""
+
+    def __init__(self, device: Any, n: int, priority: int = 0) -> None:
+        self.device, self.priority = device, priority
+        self.pool = ThreadPoolExecutor(n)
+
+    def __enter__(self) -> Self:
+        if self.device.type == "cuda":
+            import torch
+
+            _load_solvers(self.device)
+            self.ready = torch.cuda.current_stream(self.device).record_event()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pool.shutdown()
+
+    def submit(self, work: Callable[[], Result]) -> Future[Result]:
+        """Start ``work()`` as soon as a thread is free; it sees what the current thread computed before the threads."""
+        return self.pool.submit(copy_context().run, self._run, work)
+
+    def _run(self, work: Callable[[], Result]) -> Result:
+        with join_team():
+            if self.device.type != "cuda":
+                return work()
+            import torch
+
+            stream = torch.cuda.Stream(self.device, priority=self.priority)
+            with torch.cuda.stream(stream):
+                stream.wait_event(self.ready)
+                result = work()
+                stream.synchronize()
+            return result
 
 
 @cache

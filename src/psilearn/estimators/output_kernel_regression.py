@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 from sklearn.utils.metaestimators import available_if
@@ -19,12 +20,13 @@ from psilearn.embedding import Embedding, OutputStream
 from psilearn.embedding.output_sides import LandmarkOutputs, OutputSide
 from psilearn.estimators.dask_inputs import convert_dask, require_landmarks
 from psilearn.estimators.fit_plan import FitPlan
+from psilearn.estimators.fit_streams import compute_overlapped, overlaps
 from psilearn.estimators.output_checks import check_fit_outputs
 from psilearn.estimators.prediction import OutputKernelPredictor
 from psilearn.kernels import Kernel, as_kernel, as_output_kernel
 from psilearn.landmarks.selection import Landmarks, as_landmarks
 from psilearn.regression import KernelRidge, NystromRidge, SklearnRegressor
-from psilearn.regression.kernel_regression import Regression, Regressor
+from psilearn.regression.kernel_regression import Regression, Regressor, Targets
 from psilearn.regression.regressor_checks import check_inputs, check_regressor
 
 Continuation = tuple[LandmarkOutputs, Regression | None] | None  # what partial_fit continues from
@@ -110,11 +112,19 @@ class OutputKernelRegression(OutputKernelPredictor):
             inputs, input_kernel = self._check_inputs(X)
             Y, stream = check_fit_outputs(kernel, y, unlabeled, n_samples(inputs))
             kernel.fit(Y)
-            psi = plan.output_side(kernel, Y, stream, compute)
-            regressor = self._make_regressor(plan, input_kernel, inputs, Y, compute)
-            regression = regressor.fit(inputs).regress(psi.labeled, with_moment=plan.uses_fitted_values)
-            del regressor  # and with it the factor of K_x, n² numbers
-            continuation, regression = _prepare_partial_fit(plan, psi, regression)
+            output_side = partial(plan.output_side, kernel, Y, stream, compute)
+
+            def regress(targets: Targets) -> Regression:
+                regressor = self._make_regressor(plan, input_kernel, inputs, Y, compute)
+                return regressor.fit(inputs).regress(targets, with_moment=plan.uses_fitted_values)
+
+            if overlaps(plan, (kernel, input_kernel), (Y, inputs), stream, compute):
+                psi, kept, regression = compute_overlapped(plan, output_side, regress, n_samples(Y), compute)
+            else:
+                psi = output_side()
+                regression = regress(psi.labeled)
+                kept = psi.for_partial_fit()
+            continuation, regression = _prepare_partial_fit(plan, kept, regression)
             fitted = _FittedEmbedding.of(psi, regression, plan.subspace(psi, regression, compute), compute)
             model = unfitted_copy(self)
             model.output_kernel_ = kernel
@@ -171,9 +181,10 @@ class OutputKernelRegression(OutputKernelPredictor):
         self._continuation = continuation
 
 
-def _prepare_partial_fit(plan: FitPlan, psi: OutputSide, regression: Regression) -> tuple[Continuation, Regression]:
+def _prepare_partial_fit(
+    plan: FitPlan, outputs: LandmarkOutputs | None, regression: Regression
+) -> tuple[Continuation, Regression]:
     """Return what ``partial_fit`` continues from, or None, and the regression in a compact form if it is kept."""
-    outputs = psi.for_partial_fit()
     if outputs is None or not plan.uses_unlabeled:
         return None if outputs is None else (outputs, None), regression
     regression = regression.compact()

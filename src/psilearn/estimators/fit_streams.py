@@ -1,0 +1,96 @@
+"""The input side and the output side of a fit with landmarks at the same time, in two streams of a GPU.
+
+The output side chooses its landmarks in many short rounds between which the host decides, while the input side is a few
+long products: together they take little longer than the input side alone. The regression needs the targets only after
+the Gram matrix of its first block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+from psilearn._backend import Compute, side_stream
+from psilearn._distributed import ChunkedRows
+from psilearn._utils.progress import is_watched
+from psilearn._utils.samples import Samples, n_samples
+from psilearn.embedding import OutputStream
+from psilearn.embedding.output_sides import LandmarkOutputs, OutputSide
+from psilearn.estimators.fit_plan import FitPlan
+from psilearn.kernels import Kernel
+from psilearn.landmarks.selection import pool_size
+from psilearn.regression.kernel_regression import Regression, Targets
+
+
+def overlaps(
+    plan: FitPlan,
+    kernels: tuple[Kernel | None, ...],
+    data: tuple[Samples, Samples],
+    unlabeled: OutputStream | None,
+    compute: Compute,
+) -> bool:
+    """Return whether both sides of a fit are computed at the same time.
+
+    Kernels of torch on one GPU with enough memory for both sides, landmarks from seeds and not from a random state that
+    both sides change, data in memory, and nobody who watches the steps.
+    """
+    landmarks = plan.input_landmarks, plan.output_landmarks
+    if not compute.on_gpu or is_watched() or None in landmarks or plan.has_regressor:
+        return False
+    has_seeds = all(isinstance(side.random_state, Integral) for side in landmarks if side is not None)
+    in_memory = not any(isinstance(part, ChunkedRows) for part in data)
+    if unlabeled is not None and unlabeled.in_memory is None:
+        return False
+    on_device = all(kernel is not None and kernel.supports_torch for kernel in kernels)
+    return has_seeds and in_memory and on_device and 2 * _bytes(plan, n_samples(data[0])) <= _available(compute)
+
+
+def _bytes(plan: FitPlan, n: int) -> int:
+    """Return the memory of both sides on the device, without blocks: triangles and the Gram matrix of a pool."""
+    assert plan.input_landmarks is not None and plan.output_landmarks is not None
+    q, r = (min(n, side.n) for side in (plan.input_landmarks, plan.output_landmarks))
+    return 40 * q * (q + r) + 40 * r * r + 32 * min(n, pool_size(r)) ** 2
+
+
+def _available(compute: Compute) -> int:
+    return compute.available_bytes() or 0
+
+
+@dataclass(frozen=True)
+class PendingTargets:
+    """Targets of an output side that is still computed: whoever asks for them waits."""
+
+    side: Future[OutputSide]
+    n: int
+    max_width: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, r)."""
+        return self.n, self.side.result().rank
+
+    def __getitem__(self, rows: slice) -> Any:
+        return self.side.result().labeled[rows]
+
+    def factor(self, rows: slice) -> Any:
+        """Return the rows as a factor of products."""
+        return self.side.result().labeled.factor(rows)
+
+
+def compute_overlapped(
+    plan: FitPlan,
+    output_side: Callable[[], OutputSide],
+    regress: Callable[[Targets], Regression],
+    n: int,
+    compute: Compute,
+) -> tuple[OutputSide, LandmarkOutputs | None, Regression]:
+    """Return the output side, what ``partial_fit`` continues from, and the regression onto n targets."""
+    assert plan.output_landmarks is not None
+    with side_stream(compute.device) as submit:
+        side = submit(output_side)
+        kept = submit(lambda: side.result().for_partial_fit())
+        regression = regress(PendingTargets(side, n, plan.output_landmarks.n))
+    return side.result(), kept.result(), regression
