@@ -8,6 +8,8 @@ import numpy as np
 from array_api_compat import is_torch_array
 from numpy.typing import NDArray
 
+MIN_PINNED_BYTES, MAX_PINNED_BYTES = 2**16, 2**26  # of arrays that are copied to a GPU while it computes
+STAGING_BYTES = 2**24  # of a tensor that is copied to the host at a time
 TORCH_DTYPE_CHARS = "?bhilBefd"  # NumPy dtype characters, in native byte order, that torch has an equivalent of
 
 
@@ -33,6 +35,9 @@ def to_device(array: Any, device: Any, dtype: Any = None) -> Any:
         if not array.flags.writeable or any(step < 0 or step % array.itemsize for step in array.strides):
             array = array.copy()  # torch requires writable memory and strides that are multiples of the item size
         array = torch.from_numpy(array)
+        if torch.device(device).type == "cuda" and MIN_PINNED_BYTES <= array.nbytes <= MAX_PINNED_BYTES:
+            # Memory that is not pinned would be copied after everything that the device has still to do.
+            array = array.pin_memory().to(device, non_blocking=True)
     return array.detach().to(device, None if dtype is None else getattr(torch, np.dtype(dtype).name))
 
 
@@ -46,12 +51,25 @@ def to_numpy(array: Any) -> NDArray[Any]:
 
 
 def _copy_to_host(tensor: Any) -> NDArray[Any]:
-    """Return a tensor of a GPU as a NumPy array; NumPy allocates large pages, which take less time to touch first."""
+    """Return a tensor of a GPU as a NumPy array; NumPy allocates large pages, which take less time to touch first.
+
+    Large tensors pass through pinned memory in parts: a copy to memory that was never touched stops other threads that
+    use the device.
+    """
     import torch
 
     like = torch.empty(0, dtype=tensor.dtype).numpy()
     values = np.empty(tuple(tensor.shape), like.dtype)
-    torch.from_numpy(values).copy_(tensor)
+    if tensor.nbytes < MIN_PINNED_BYTES or not tensor.is_contiguous():
+        torch.from_numpy(values).copy_(tensor)
+        return values
+    given, copied = tensor.view(-1), values.reshape(-1)
+    step = min(len(given), STAGING_BYTES // tensor.itemsize)
+    staging = torch.empty(step, dtype=tensor.dtype, pin_memory=True)
+    for start in range(0, len(given), step):
+        part = staging[: len(given) - start]
+        part.copy_(given[start : start + step])
+        copied[start : start + step] = part.numpy()
     return values
 
 

@@ -54,9 +54,41 @@ class BaseKernel(KernelEvaluation):
         """
         if compute is None:
             compute = current_compute(A, B)
-        left = self._prepare(A, "A", compute)
-        right = left if B is None else self._prepare(B, "B", compute)
-        if B is not None:
+        A = self.check(A, "A")
+        return self.block_of_checked(A, A if B is None else self.check(B, "B"), compute)
+
+    def block_of_checked(self, A: Samples, B: Samples, compute: Compute) -> Array:
+        """Compute the block k(A, B) of collections that :meth:`check` returned, without validating them again.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of objects
+            The rows of the block.
+        B : array, CSR matrix or sequence of objects
+            The columns of the block. The diagonal is exact if this is A itself.
+        compute : Compute
+            Precision and device.
+
+        Returns
+        -------
+        array of shape (len(A), len(B))
+            The values, all finite, as a new array or tensor.
+
+        See Also
+        --------
+        Kernel.__call__ : The same with validation.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn._backend import NUMPY
+        >>> from psilearn.kernels import Linear
+        >>> Linear().block_of_checked(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0]]), NUMPY)
+        array([[11., 17.]])
+        """
+        left = self._place(A, compute)
+        right = left if B is A else self._place(B, compute)
+        if right is not left:
             self._check_pair(left, right)
         return self._evaluate(left, right, compute)
 
@@ -133,7 +165,33 @@ class BaseKernel(KernelEvaluation):
         >>> Linear().diag([[1.0, 2.0], [0.0, 1.0]])
         array([5., 1.])
         """
-        return self._checked_diag(self.check(A))
+        return self.diag_of_checked(self.check(A))
+
+    def diag_of_checked(self, A: Samples) -> Array:
+        """Compute k(a, a) for each object of a collection that :meth:`check` returned, without validating it again.
+
+        Parameters
+        ----------
+        A : array, CSR matrix or sequence of n objects
+            The objects.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The squared lengths |ψ(a)|² in float64.
+
+        See Also
+        --------
+        Kernel.diag : The same with validation.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.kernels import Linear
+        >>> Linear().diag_of_checked(np.array([[1.0, 2.0], [0.0, 1.0]]))
+        array([5., 1.])
+        """
+        return self._checked_diag(A)
 
     def paired(self, A: Samples, B: Samples) -> Array:
         """Compute k(aᵢ, bᵢ) for each i.

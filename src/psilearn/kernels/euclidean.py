@@ -46,11 +46,12 @@ def gaussians(A: Any, B: Any, gamma: float, compute: Compute) -> Any:
     scale = 1.0 if 1 / MAX_GAMMA <= gamma <= MAX_GAMMA else 2.0 ** round(log2(gamma) / 2)
     rows = _Rows.of(A, B, compute.dtype, scale)
     width = gamma / scale / scale  # the square of the scale may be out of range
+    largest, limit = rows.largest_square(), FAR[compute.dtype.itemsize] / width
     # Split products are not symmetric in the last bits.
-    split = has_half_units(compute.device) and B is not A and rows.largest_square() * width <= SPLIT_RADIUS
+    split = has_half_units(compute.device) and B is not A and largest * width <= SPLIT_RADIUS
     block = to_gaussians(rows.products(compute, split), rows.squared_left, rows.squared_right, width)
-    limit = FAR[compute.dtype.itemsize] / width
-    _correct(block, A, B, rows, limit, lambda distances: array_namespace(distances).exp(-gamma * distances))
+    if not largest <= limit:  # NaN, where squares overflow, counts as far
+        _correct(block, A, B, rows, limit, lambda distances: array_namespace(distances).exp(-gamma * distances))
     if B is A:
         fill_diagonal(block, 1)
     return block
@@ -128,7 +129,8 @@ class _Rows(NamedTuple):
 
     def largest_square(self) -> float:
         """Return the largest |a|²."""
-        return max(float(squared.max()) for squared in (self.squared_left, self.squared_right) if len(squared))
+        squares = (self.squared_left, self.squared_right)
+        return max((float(squared.max()) for squared in squares if len(squared)), default=0.0)
 
 
 def _is_dense(rows: Any) -> bool:

@@ -14,6 +14,8 @@ from psilearn._utils.samples import Samples, n_samples, take
 
 CHECKED_BYTES = 2**19  # of rows that are compared with their transpose at a time; they stay in the cache
 MIN_PANEL_ROWS = 1024
+N_PANELS = 8
+ALIGNED_ROWS = 64
 MIRRORED_ROWS = 256
 RANGES = {4: (1e-30, 1e30), 8: (1e-290, 1e290)}  # of k(a, a), by the bytes of a number
 
@@ -63,7 +65,10 @@ def mirror_lower(K: Array) -> Array:
 
 def panel_rows(n: int, compute: Compute = NUMPY) -> int:
     """Return how many rows of a symmetric (n, n) matrix are computed at a time."""
-    return min(compute.block_rows(3 * 8 * n, n), max(MIN_PANEL_ROWS, -(-n // 8)))
+    step = max(MIN_PANEL_ROWS, -(-n // N_PANELS))
+    if compute.on_gpu:  # longer panels, since each takes many launches, with rows that the matrix units want aligned
+        step = max(MIN_PANEL_ROWS, -(-n // (N_PANELS // 2) // ALIGNED_ROWS) * ALIGNED_ROWS)
+    return min(compute.block_rows(3 * 8 * n, n), step)
 
 
 def gram_bytes(n: int, itemsize: int = 8) -> int:
@@ -91,12 +96,15 @@ def check_symmetric_matrix(K: Array, gap: float, diagonal: Array, dtype: Any, ke
 
 
 def check_symmetric_block(K: Array, kernel: Any, A: Samples, B: Samples, compute: Compute) -> None:
-    """Raise if K = k(A, B) is not k(B, A)ᵀ: for some objects of a large block, for all if the values are looked up."""
+    """Raise if K = k(A, B) is not k(B, A)ᵀ: for some objects of a large block, for all if the values are looked up.
+
+    Both collections are validated.
+    """
     n = n_samples(A)
     index = np.arange(n) if kernel.looks_up_values else np.linspace(0, n - 1, min(n // 16, 8)).astype(np.intp)
     if len(index):
         some = K if len(index) == n else take_rows(K, index)
-        transposed = kernel(B, A if len(index) == n else take(A, index), compute=compute)
+        transposed = kernel.block_of_checked(B, A if len(index) == n else take(A, index), compute)
         # Two blocks of rows have different centers: in float32 their rounding errors differ, and more so in TF32.
         factor = 1 if compute.dtype == np.float64 else 500 if compute.uses_tf32 else 10
         _check_gap(asymmetry(some, transposed), factor * _allowed_gap(some, compute.dtype), kernel)
