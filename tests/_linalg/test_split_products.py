@@ -180,10 +180,19 @@ def test_scales_far_apart_do_not_overflow():
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("d", [8, 37])
-def test_inner_products_of_rows_are_within_the_bound(device, d, monkeypatch):
-    monkeypatch.setattr(split_products, "is_split_faster", lambda shape, compute: True)
+@pytest.mark.parametrize("largest", [0.0, 1e-3, 1e5])
+def test_inner_products_with_offsets_are_within_the_bound(device, d, largest, monkeypatch):
     A, B = matrix((30, d), 0, device=device), matrix((20, d), 1, device=device)
-    found = row_inner_products(A, B, Compute(np.float32, torch.device(device)))
-    error = found.double() - A.double() @ B.double().T
-    assert bool((error.abs() <= allowed_error(A, B.T)).all())
-    assert bool((error != 0).any())  # split, not in a higher precision
+    left, right = (-largest * torch.rand(len(rows), dtype=torch.float64, device=device) for rows in (A, B))
+    expected = A.double() @ B.double().T + left[:, None] + right
+    compute = Compute(np.float32, torch.device(device))
+    plain = row_inner_products(A, B, split_products.Offsets(left, right, largest), compute)
+    monkeypatch.setattr(split_products, "is_split_faster", lambda shape, compute: True)
+    split = row_inner_products(A, B, split_products.Offsets(left, right, largest), compute)
+    allowed = allowed_error(A, B.T) + (d + 2) * SPLIT_UNDERFLOW * (float(A.abs().max()) + largest**0.5) * (
+        float(B.abs().max()) + largest**0.5
+    )
+    allowed += 2.0**-19 * (left.abs()[:, None] + right.abs())
+    for found in (plain, split):
+        assert bool(((found.double() - expected).abs() <= allowed).all())
+    assert not torch.equal(plain, split)

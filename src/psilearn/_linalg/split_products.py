@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from math import frexp
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -290,15 +290,33 @@ def block_copies(compute: Compute) -> int:
     return 4 if compute.dtype == np.float32 and has_half_units(compute.device) else 3
 
 
-def row_inner_products(A: Any, B: Any, compute: Compute) -> Any:
-    """Return A Bᵀ for float32 tensors (a, d) and (b, d), in split precision where that is faster."""
-    from torch.nn.functional import pad
+class Offsets(NamedTuple):
+    """Numbers that are added to the rows and to the columns of a block of inner products."""
 
+    left: Any  # (a,)
+    right: Any  # (b,)
+    largest: float  # a bound on their size
+
+
+def row_inner_products(A: Any, B: Any, offsets: Offsets, compute: Compute) -> Any:
+    """Return A Bᵀ + offsets for float32 tensors (a, d) and (b, d), in split precision where that is faster.
+
+    The offsets u, v are then two more terms of the products, (u/t)·t + t·(v/t), which costs less than two passes over
+    the block. With t² near the largest offset none of these entries is large.
+    """
+    import torch
+
+    left, right = (numbers.to(A.dtype)[:, None] for numbers in (offsets.left, offsets.right))
     if not all(is_split_faster(rows.shape, compute) for rows in (A, B)):
-        return A @ B.T
-    missing = -A.shape[1] % ALIGNMENT
-    left, right = (SplitMatrix.of(pad(rows, (0, missing)) if missing else rows) for rows in (A, B))
-    return left @ right.T
+        return (A @ B.T).add_(left).add_(right.T)
+    t = 2.0 ** (frexp(offsets.largest)[1] // 2)
+    padding = (-A.shape[1] - 2) % ALIGNMENT
+    extended = [
+        torch.cat([A, left / t, torch.full_like(left, t), A.new_zeros((len(A), padding))], 1),
+        torch.cat([B, torch.full_like(right, t), right / t, B.new_zeros((len(B), padding))], 1),
+    ]
+    A, B = (SplitMatrix.of(rows) for rows in extended)
+    return A @ B.T
 
 
 def matmul(A: Any, B: Any) -> Any:

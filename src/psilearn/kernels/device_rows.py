@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from psilearn._backend import Compute, iter_slices, to_device
-from psilearn._linalg import has_half_units, multiply_halves, row_inner_products, row_products
+from psilearn._linalg import Offsets, has_half_units, multiply_halves, row_inner_products, row_products
 from psilearn.kernels.csr_columns import column_counts, keep_columns
 
 _WARNING_LOCK = Lock()
@@ -108,10 +108,10 @@ def squared_lengths(rows: Any) -> Any:
     return rows.squared_lengths() if isinstance(rows, DeviceRows) else row_products(rows, rows)
 
 
-def inner_products(A: Any, B: Any, compute: Compute, split: bool = False) -> Any:
-    """Return A Bᵀ for dense or CSR rows on a device, dense, in the requested precision.
+def inner_products(A: Any, B: Any, compute: Compute, offsets: Offsets | None = None) -> Any:
+    """Return A Bᵀ, or A Bᵀ + offsets, for dense or CSR rows on a device, dense, in the requested precision.
 
-    With ``split``, large float32 products of dense rows may have the error of split precision.
+    With offsets, large float32 products of dense rows may have the error of split precision.
 
     CSR rows are converted to dense ones, which pays off from half a percent of nonzeros on. Below that, and if memory
     does not suffice for dense rows, CSR rows are multiplied with dense panels of the other side. Columns in which one
@@ -122,12 +122,15 @@ def inner_products(A: Any, B: Any, compute: Compute, split: bool = False) -> Any
     dtype = getattr(torch, compute.dtype.name)
     A, B = _drop_columns(A, B)
     if not isinstance(A, DeviceRows) and not isinstance(B, DeviceRows):
-        return _dense_products(A, B, compute, split)
+        return _dense_products(A, B, compute, offsets)
     (a, d), b = A.shape, B.shape[0]
-    max_dense_rows = compute.block_rows((4 if split else 1) * d * compute.itemsize, a + b)  # split rows are copied
+    max_dense_rows = compute.block_rows((4 if offsets else 1) * d * compute.itemsize, a + b)  # split rows are copied
     density = max(rows.density for rows in (A, B) if isinstance(rows, DeviceRows))
     if a + b <= max_dense_rows and density > SPARSE_DENSITY:
-        return _dense_products(A, B, compute, split)
+        return _dense_products(A, B, compute, offsets)
+    if offsets is not None:
+        left, right = (numbers.to(dtype) for numbers in (offsets.left, offsets.right))
+        return inner_products(A, B, compute).add_(left[:, None]).add_(right)
     if not isinstance(A, DeviceRows):
         return inner_products(B, A, compute).T
     if b <= max_dense_rows:
@@ -150,11 +153,11 @@ def _drop_columns(A: Any, B: Any) -> tuple[Any, Any]:
     return left, left if B is A else DeviceRows.of(keep_columns(B.host, shared), B.tensor.device)
 
 
-def _dense_products(A: Any, B: Any, compute: Compute, split: bool) -> Any:
+def _dense_products(A: Any, B: Any, compute: Compute, offsets: Offsets | None) -> Any:
     import torch
 
     left, right = (_dense(rows, getattr(torch, compute.dtype.name)) for rows in (A, B))
-    return row_inner_products(left, right, compute) if split else left @ right.T
+    return left @ right.T if offsets is None else row_inner_products(left, right, offsets, compute)
 
 
 def _dense(rows: Any, dtype: Any) -> Any:
@@ -174,6 +177,11 @@ def to_gaussians(products: Any, column: Any, row: Any, gamma: float, symmetric: 
     if not in_one_step:
         products += row
     return products.clamp_(max=0).exp_()
+
+
+def exponents_to_gaussians(halves: Any, gamma: float) -> Any:
+    """Turn −|a − b|²/2 into exp(min(−γ|a − b|², 0)) in place."""
+    return halves.mul_(2 * gamma).clamp_(max=0).exp_()
 
 
 def intersection_sizes(

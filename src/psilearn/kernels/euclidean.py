@@ -16,9 +16,10 @@ import numpy as np
 from scipy import sparse
 
 from psilearn._backend import Compute, array_namespace, is_tensor, iter_blocks, take_rows, to_device, to_numpy
-from psilearn._linalg import Array, has_half_units, nonzero_pairs, row_products
+from psilearn._linalg import Array, Offsets, has_half_units, nonzero_pairs, row_products
 from psilearn._utils.samples import Index
-from psilearn.kernels.device_rows import DeviceRows
+from psilearn.kernels import device_rows
+from psilearn.kernels.device_rows import DeviceRows, exponents_to_gaussians
 from psilearn.kernels.inner_products import (
     cast,
     dense,
@@ -48,8 +49,10 @@ def gaussians(A: Any, B: Any, gamma: float, compute: Compute) -> Any:
     width = gamma / scale / scale  # the square of the scale may be out of range
     largest, limit = rows.largest_square(), FAR[compute.dtype.itemsize] / width
     # Split products are not symmetric in the last bits.
-    split = has_half_units(compute.device) and B is not A and largest * width <= SPLIT_RADIUS
-    block = to_gaussians(rows.products(compute, split), rows.squared_left, rows.squared_right, width)
+    if has_half_units(compute.device) and B is not A and largest * width <= SPLIT_RADIUS:
+        block = exponents_to_gaussians(rows.negative_halves(largest, compute), width)
+    else:
+        block = to_gaussians(rows.products(compute), rows.squared_left, rows.squared_right, width)
     if not largest <= limit:  # NaN, where squares overflow, counts as far
         _correct(block, A, B, rows, limit, lambda distances: array_namespace(distances).exp(-gamma * distances))
     if B is A:
@@ -123,9 +126,14 @@ class _Rows(NamedTuple):
         squared = paired_inner_products(right, right)
         return cls(left, right, squared if left is right else paired_inner_products(left, left), squared)
 
-    def products(self, compute: Compute, split: bool = False) -> Any:
-        """Return the inner products of the rows, with ``split`` possibly in split precision."""
-        return inner_products(self.left, self.right, compute, split)
+    def products(self, compute: Compute) -> Any:
+        """Return the inner products of the rows."""
+        return inner_products(self.left, self.right, compute)
+
+    def negative_halves(self, largest: float, compute: Compute) -> Any:
+        """Return −|a − b|²/2 for rows on a GPU, possibly in split precision; ``largest`` is the largest |a|²."""
+        left, right = (to_device(squared, compute.device) / -2 for squared in (self.squared_left, self.squared_right))
+        return device_rows.inner_products(self.left, self.right, compute, Offsets(left, right, largest / 2))
 
     def largest_square(self) -> float:
         """Return the largest |a|²."""

@@ -80,13 +80,10 @@ def dense(rows: Any, part: slice, dtype: Any) -> Array:
     return (panel.toarray() if sparse.issparse(panel) else panel).astype(dtype, copy=False)
 
 
-def inner_products(A: Any, B: Any, compute: Compute, split: bool = False) -> Array:
-    """Return A Bᵀ as a dense (len(A), len(B)) block of the requested precision, for dense or CSR rows.
-
-    With ``split``, a GPU may compute float32 products in split precision.
-    """
+def inner_products(A: Any, B: Any, compute: Compute) -> Array:
+    """Return A Bᵀ as a dense (len(A), len(B)) block of the requested precision, for dense or CSR rows."""
     if is_on_device(A, B):
-        return device_rows.inner_products(A, B, compute, split)
+        return device_rows.inner_products(A, B, compute)
     dtype = compute.dtype
     if not sparse.issparse(A) and not sparse.issparse(B):
         rows = cast(A, dtype)

@@ -164,7 +164,7 @@ class KernelRegression:
         array([[1.],
                [1.]])
         """
-        coefficients = to_numpy(self._dual_coefficients(V, compute)).astype(compute.dtype, copy=False)
+        coefficients = to_numpy(compute.asarray(self._dual_coefficients(V, compute), compute.dtype))
         return KernelRegression(self.kernel, self.anchors, coefficients, None, None, self.approximation_error)
 
     def compact(self) -> KernelRegression:
