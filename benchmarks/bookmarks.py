@@ -28,6 +28,7 @@ N_FEATURES, N_ONES, ALPHA, DTYPE = 2150, 117, 1e-5, "float32"
 FULL = {"n": 60000, "q": 15000, "r": 3000, "p": 200, "tests": 27856, "iokr_n": 20000, "iokr_tests": 2000}
 QUICK = {"n": 2000, "q": 300, "r": 200, "p": 50, "tests": 500, "iokr_n": 2000, "iokr_tests": 200}
 MAX_BLOCK_BYTES = 2**28  # of kernel values
+TOP = "leading directions"
 
 
 def load_labels() -> sparse.csr_matrix:
@@ -57,18 +58,36 @@ class Operations(NamedTuple):
     step: str  # as psilearn reports it
 
 
-def count_operations(n: int, q: int, r: int, d: int, p: int) -> list[Operations]:
-    """Return the operations of a fit with q input and r output landmarks, d distinct outputs and p components."""
-    kernel = 2 * (n * q + q * q) * N_ONES**2 / N_FEATURES
+def count_operations(n: int, q: int, r: int, d: int, p: int, dense: bool) -> list[Operations]:
+    """Return the operations of a fit with q input and r output landmarks, d distinct outputs and p components.
+
+    On a GPU rows are ``dense`` in the products of kernel values.
+    """
+    pairs = n * q + q * q / 2
+    kernel = (
+        Operations("kernel: 2 per pair and column", 2 * pairs * N_FEATURES, "split", "kernel values with landmarks")
+        if dense
+        else Operations(
+            "kernel: 2 per pair of common ones",
+            2 * pairs * N_ONES**2 / N_FEATURES,
+            "float32",
+            "kernel values with landmarks",
+        )
+    )
     return [
-        Operations("kernel: 2 per pair of common ones", kernel, "float32", "kernel values with landmarks"),
-        Operations("triangular solution: n·q²", n * q**2, "split", "solution with the landmarks' triangle"),
+        kernel,
+        Operations("choice of landmarks: d·r²", d * r**2, "float32", "choice of landmarks"),
+        Operations(
+            "triangular solutions: n·q² + (n + d)·r²",
+            n * q**2 + (n + d) * r**2,
+            "split",
+            "solution with the landmarks' triangle",
+        ),
         Operations("Gram matrix, half of it: n·q²", n * q**2, "split", "Gram matrix of the features"),
         Operations("Cholesky factor: q³/3", q**3 / 3, "float64", "Cholesky factor of input landmarks"),
         Operations("cross products: 2·n·q·r", 2 * n * q * r, "split", "cross products with the targets"),
         Operations("factor, 2 solutions: q³/3 + 2·q²·r", q**3 / 3 + 2 * q**2 * r, "float64", "ridge system"),
-        Operations("output coordinates: r³/3 + d·r²", r**3 / 3 + d * r**2, "float64", "moment of the outputs"),
-        Operations("moment, two halves: 2·q·r²", 2 * q * r**2, "float64", "leading directions"),
+        Operations("moment, two halves, and eigenvectors: 2·q·r² + 6·r³", 2 * q * r**2 + 6 * r**3, "float64", TOP),
         Operations("embedding: q²·p + 2·(q + d)·r·p", q**2 * p + 2 * (q + d) * r * p, "float64", "embedding"),
     ]
 
@@ -193,7 +212,7 @@ def measure(run: Run) -> Figures:
 
 def _report_fit(run: Run, sizes: dict[str, int], oel: Figures) -> tuple[float, float]:
     """Print the operations of the fit; return their number and the share of the machine's speed."""
-    operations = count_operations(sizes["n"], sizes["q"], sizes["r"], int(oel["d"]), sizes["p"])
+    operations = count_operations(sizes["n"], sizes["q"], sizes["r"], int(oel["d"]), sizes["p"], run.device == "cuda")
     floors = least_seconds(run, operations)
     rows = [[part.formula, f"{part.flops:.2e}", 1e3 * seconds] for part, seconds in floors.items()]
     run.show_table("operations of the fit", ["step", "flops", "ms at the highest rate of the units"], rows)

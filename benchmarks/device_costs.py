@@ -83,7 +83,7 @@ def measure_bookmarks(run: Run, meter: PowerMeter) -> Cost:
     model = bookmarks.make_oel(sizes, exact=False)
     d = len(model.fit(X, Y).candidates_)
     operations: dict[str, float] = defaultdict(float)
-    for part in bookmarks.count_operations(sizes["n"], sizes["q"], sizes["r"], d, sizes["p"]):
+    for part in bookmarks.count_operations(sizes["n"], sizes["q"], sizes["r"], d, sizes["p"], dense=True):
         operations[part.rate] += part.flops
     name = "Bookmarks' shape: fit, float32"
     return measure_work(meter, name, lambda: model.fit(X, Y), operations, "2 nq² + 2 nqr", warm=False)

@@ -1,0 +1,130 @@
+"""A fit whose two sides are computed at the same time equals one that computes them one after the other."""
+
+from threading import Event, current_thread, main_thread
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from psilearn import IOKR, OEL, Landmarks  # noqa: E402
+from psilearn._backend import Compute, side_stream  # noqa: E402
+from psilearn._utils.progress import observe_steps, show_progress  # noqa: E402
+from psilearn.estimators import fit_streams, output_kernel_regression  # noqa: E402
+from psilearn.kernels import Gaussian, Laplacian, Linear  # noqa: E402
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((300, 6))
+Y = np.round(X[:, :3] + 0.2 * RNG.standard_normal((300, 3)), 1)
+KERNELS = Gaussian(), Linear()
+U = np.round(RNG.standard_normal((100, 3)), 1)
+
+
+@pytest.fixture
+def overlapping(monkeypatch):
+    """Let every fit compute both sides at the same time; returns the threads that computed an output side."""
+    threads = []
+    output_side = output_kernel_regression.FitPlan.output_side
+
+    def noted(self, *arguments):
+        threads.append(current_thread())
+        return output_side(self, *arguments)
+
+    monkeypatch.setattr(output_kernel_regression.FitPlan, "output_side", noted)
+    monkeypatch.setattr(output_kernel_regression, "overlaps", lambda *arguments: True)
+    return threads
+
+
+def make(device, **options):
+    return OEL(Gaussian(0.2), Gaussian(0.5), alpha=1e-3, n_components=8, device=device, **options)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("supervision", "unlabeled"), [(1.0, None), (0.5, U), (0.0, None)])
+def test_overlapped_fits_equal_others(device, supervision, unlabeled, overlapping, monkeypatch):
+    options = {"supervision": supervision, "input_landmarks": 80, "output_landmarks": 60}
+    found = make(device, **options).fit(X, Y, unlabeled)
+    assert overlapping and overlapping[-1] is not main_thread()
+    monkeypatch.setattr(output_kernel_regression, "overlaps", lambda *arguments: False)
+    expected = make(device, **options).fit(X, Y, unlabeled)
+    assert overlapping[-1] is main_thread()
+    np.testing.assert_array_equal(found.embedding_.landmarks, expected.embedding_.landmarks)
+    np.testing.assert_allclose(found.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
+    np.testing.assert_allclose(found.predict(X[:50]), expected.predict(X[:50]))
+    assert found.approximation_error_ == pytest.approx(expected.approximation_error_)
+    np.testing.assert_allclose(
+        found.partial_fit(U).eigenvalues_, expected.partial_fit(U).eigenvalues_, rtol=1e-10
+    )  # what it continues from is the same
+
+
+def test_errors_of_the_output_side_come_first(overlapping, monkeypatch):
+    def fail(side):
+        def raise_error(*arguments, **options):
+            raise ValueError(f"the {side} side")
+
+        return raise_error
+
+    model = make("cpu", input_landmarks=80, output_landmarks=60)
+    monkeypatch.setattr(output_kernel_regression.NystromRidge, "fit", fail("input"))
+    with pytest.raises(ValueError, match="the input side"):
+        model.fit(X, Y)
+    monkeypatch.setattr(output_kernel_regression.FitPlan, "output_side", fail("output"))
+    with pytest.raises(ValueError, match="the output side"):
+        model.fit(X, Y)
+    assert not hasattr(model, "embedding_")
+
+
+def test_targets_are_waited_for():
+    release = Event()
+
+    def compute():
+        release.wait(20)
+        return type("Side", (), {"rank": 3, "labeled": Y})()
+
+    with Compute.of("float64", torch.device("cpu")).active(), side_stream(torch.device("cpu")) as submit:
+        targets = fit_streams.PendingTargets(submit(compute), len(Y), 7)
+        assert targets.max_width == 7 and not targets.side.done()
+        release.set()
+        assert targets.shape == (300, 3)
+        np.testing.assert_array_equal(targets[2:5], Y[2:5])
+
+
+def gpu(monkeypatch, free=2**40):
+    monkeypatch.setattr(Compute, "on_gpu", True)
+    monkeypatch.setattr(Compute, "available_bytes", lambda self: free)
+    return Compute.of("float32", torch.device("cpu"))
+
+
+def overlaps(compute, kernels=KERNELS, unlabeled=None, **options):
+    options = {"input_landmarks": 80, "output_landmarks": 60, **options}
+    plan = OEL(**options)._check_parameters()
+    return fit_streams.overlaps(plan, kernels, (Y, X), unlabeled, compute)
+
+
+def test_only_fits_that_gain_from_it_overlap(monkeypatch):
+    assert not overlaps(Compute.of("float32", torch.device("cpu")))
+    compute = gpu(monkeypatch)
+    assert overlaps(compute)
+    assert not overlaps(compute, input_landmarks=None)
+    assert not overlaps(compute, output_landmarks=None)
+    assert not overlaps(compute, kernels=(Laplacian(), Linear()))
+    assert not overlaps(compute, input_landmarks=Landmarks(80, random_state=np.random.RandomState(0)))
+    with observe_steps(lambda description: None):
+        assert not overlaps(compute)
+    with show_progress(True):
+        assert not overlaps(compute)
+    assert not overlaps(gpu(monkeypatch, free=2**20))
+
+
+@pytest.mark.cuda
+def test_large_fits_overlap_on_a_gpu(monkeypatch):
+    seen = []
+    compute = output_kernel_regression.compute_overlapped
+    monkeypatch.setattr(
+        output_kernel_regression, "compute_overlapped", lambda *arguments: seen.append(1) or compute(*arguments)
+    )
+    options = {"input_landmarks": 80, "output_landmarks": 60}
+    model = IOKR(Gaussian(0.2), Gaussian(0.5), device="cuda", **options).fit(X, Y)
+    assert seen == [1]
+    np.testing.assert_array_equal(model.predict(X), IOKR(Gaussian(0.2), Gaussian(0.5), **options).fit(X, Y).predict(X))
