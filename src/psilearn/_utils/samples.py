@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from psilearn._backend import array_namespace, is_tensor, take_rows, tensor_to_numpy, to_device
+from psilearn._utils.row_groups import canonical_csr, group_rows
 
 Samples = Any
 Index = NDArray[np.intp]
 
 KEY_BYTES = 32  # longer rows are compared by their digests
 CHUNK_BYTES = 2**20  # size of the rows that are converted to keys at a time
+MIN_GROUPED_ROWS = 64  # fewer rows are compared faster by a dictionary of keys
 
 
 def n_samples(A: Samples) -> int:
@@ -159,13 +161,25 @@ def distinct(A: Samples) -> Distinct:
     Rows are equal if all their entries are equal. Hashable objects are compared by ``==``; lists, tuples, sets, dicts
     and arrays are compared item by item. All other objects are distinct from each other.
 
-    Rows of more than 32 bytes are compared by their 128-bit BLAKE2b digests. The probability that two different rows
-    among n have the same digest is n²/2¹²⁹, less than 1e-25 for a million rows.
+    Rows of numbers, dense or CSR, are grouped by 64-bit hashes and then compared entry by entry if there are at least
+    64 of them. Fewer rows, and rows of other entries, are compared by their 128-bit BLAKE2b digests if they have more
+    than 32 bytes. The probability that two different rows among n have the same digest is n²/2¹²⁹, less than 1e-25 for
+    a million rows.
     """
+    A = A if isinstance(A, np.ndarray) else tensor_to_numpy(A)
+    A = canonical_csr(A) if sparse.issparse(A) else A
+    if n_samples(A) >= MIN_GROUPED_ROWS and (sparse.issparse(A) or isinstance(A, np.ndarray)):
+        groups = group_rows(A)
+        if groups is not None:
+            return Distinct(*groups)
+    return _distinct_keys(object_keys(A), n_samples(A))
+
+
+def _distinct_keys(keys: Iterable[Hashable], n: int) -> Distinct:
     seen: dict[Hashable, int] = {}
     first: list[int] = []
-    inverse = np.empty(n_samples(A), dtype=np.intp)
-    for i, key in enumerate(object_keys(A)):
+    inverse = np.empty(n, dtype=np.intp)
+    for i, key in enumerate(keys):
         j = seen.setdefault(key, len(first))
         if j == len(first):
             first.append(i)
@@ -240,11 +254,7 @@ def _row_keys(A: NDArray[Any], dtype: Any) -> Iterator[bytes]:
 
 
 def _csr_keys(A: Any) -> list[bytes]:
-    A = A.tocsr()
-    if not A.has_canonical_format or np.count_nonzero(A.data) < len(A.data):
-        A = A.copy()
-        A.sum_duplicates()
-        A.eliminate_zeros()
+    A = canonical_csr(A)
     keys = [b""] * A.shape[0]
     sizes = np.diff(A.indptr)
     bytes_per_entry = A.indices.itemsize + A.data.itemsize
