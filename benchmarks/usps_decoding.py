@@ -1,19 +1,21 @@
 """Decoding on USPS halves: IOKR against OEL₀ with p = 64, which compares 2007 tests with 7000 candidates.
 
 1000 pairs and 6000 lower halves without upper halves, which are candidates; parameters as in the part ``usps``. The
-time of decoding is that of a prediction without k_x(tests, training inputs), which is the same for both models.
+time of decoding is that of a prediction without k_x(tests, training inputs), which is the same for both models. Before
+every turn k_x is computed once more, so that the threads of BLAS are awake in all turns.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 from benchmarks import usps
-from benchmarks.measurement import Figures, Run, Turn, time_in_turns, time_stage
+from benchmarks.measurement import Clock, Figures, Run, Turn, time_in_turns, time_stage
 from psilearn import IOKR, OEL
 from psilearn._linalg import Array
 from psilearn.datasets import load_usps
 
 NEEDS = usps.NEEDS
-MIN_REPEATS = 9  # a prediction is short
+MIN_REPEATS = 15  # a prediction is short
 MIN_RATIO = 9
 
 
@@ -27,9 +29,15 @@ def measure(run: Run) -> Figures:
         "IOKR": IOKR(usps.INPUT, usps.OUTPUT, alpha=usps.ALPHA),
         "OEL₀": OEL(usps.INPUT, usps.OUTPUT, alpha=usps.ALPHA, n_components=p, supervision=1.0),
     }
-    turns: dict[str, Turn[Array]] = {"kernel": partial(time_stage, partial(usps.INPUT, X_test, X))}
+    compute_kernel = partial(usps.INPUT, X_test, X)
+
+    def run_turn(work: Callable[[], Array], clock: Clock) -> Array:
+        compute_kernel()
+        return time_stage(work, clock)
+
+    turns: dict[str, Turn[Array]] = {"kernel": partial(run_turn, compute_kernel)}
     for name, model in models.items():
-        turns[name] = partial(time_stage, partial(model.fit(X, Y, unlabeled=U).predict, X_test))
+        turns[name] = partial(run_turn, partial(model.fit(X, Y, unlabeled=U).predict, X_test))
     timings = time_in_turns(turns, max(run.repeats, MIN_REPEATS))
     kernel = timings["kernel"].seconds["total"]
     seconds = {name: timings[name].seconds["total"] - kernel for name in models}

@@ -210,7 +210,7 @@ def test_flops_of_bookmarks_are_dominated_by_the_landmarks():
     for dense in (False, True):
         operations = bookmarks.count_operations(sizes["n"], sizes["q"], sizes["r"], 13779, sizes["p"], dense)
         flops = sum(part.flops for part in operations)
-        assert 2 * sizes["n"] * sizes["q"] ** 2 < flops < 3 * sizes["n"] * sizes["q"] ** 2
+        assert 2 * sizes["n"] * sizes["q"] ** 2 < flops < 4 * sizes["n"] * sizes["q"] ** 2
 
 
 def test_outputs_of_million_are_near_their_prototypes(tmp_path):

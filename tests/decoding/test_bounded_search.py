@@ -91,6 +91,23 @@ def test_any_problem_is_answered_as_by_brute_force(seed, q, c, p, k, kind, worki
         check(Z, Y, p, k, keep=keep, shrink=shrink)
 
 
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 10**6), n_merges=st.integers(1, 4), slack=st.sampled_from([0.0, 0.4, 1.0]))
+def test_the_nearest_are_merged_as_the_k_nearest_are(seed, n_merges, slack):
+    rng, n_rows = np.random.default_rng(seed), 5
+    found, expected = (
+        (np.full((n_rows, 1), np.inf), np.zeros((n_rows, 1)), np.full((n_rows, 1), -1)) for _ in range(2)
+    )
+    for start in range(0, 20 * n_merges, 20):
+        i = np.sort(rng.integers(0, n_rows, rng.integers(1, 12)))
+        distances = rng.integers(0, 5, len(i)).astype(float)
+        pairs = i, start + np.arange(len(i)), distances, slack * rng.random(len(i))
+        bounded_search._merge_nearest(found, *pairs)
+        bounded_search._merge(expected, *pairs)
+    for part, expected_part in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(part, expected_part)
+
+
 class ThreeThreads:
     """Stands for a BLAS with three threads: the tests run with one."""
 

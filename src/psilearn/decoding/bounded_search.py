@@ -83,11 +83,12 @@ def search_nearest_with_slacks(
     indices, distances = np.full((len(Z), k), -1, dtype=np.intp), np.full((len(Z), k), np.inf)
     slacks = np.zeros((len(Z), k))
     select_pairs = _pairs_within_reach if compute.device is None else _pairs_within_reach_on_device
+    merge = _merge_nearest if k == 1 else _merge
 
     def keep_nearest(block: BoundBlock) -> None:
         best: tuple[Any, ...] = tuple(part[block.queries] for part in (distances, slacks, indices))
         for i, j in select_pairs(block, best[0][:, -1], k):
-            _merge(best, i, j + (block.bounds.start + block.columns.start), *block.distances(i, j))
+            merge(best, i, j + (block.bounds.start + block.columns.start), *block.distances(i, j))
 
     wide = Layout(WIDE_COLUMNS, MAX_WIDE_BOUNDS, LONE_PRODUCTS)
     layout = wide if k == 1 else Layout(max(BLOCK_COLUMNS, k), MAX_BLOCK_BOUNDS)
@@ -227,24 +228,38 @@ def _blas() -> Any:
 
 def _pairs_within_reach(block: BoundBlock, farthest: Array, k: int) -> Iterator[tuple[Index, Index]]:
     """Yield the pairs of a block, sorted by row, that may be nearer than the k-th nearest so far, ``farthest`` (q,)."""
+    if k == 1:
+        yield from _pairs_near_least(block, farthest)
+        return
     lower = block.lower
     limit = block.bounds.limit(farthest, block.queries)
+    rows = np.flatnonzero(lower.min(axis=1) <= limit)
+    if len(rows) == 0:
+        return
+    if len(rows) < len(lower):
+        lower, limit = lower[rows], limit[rows]
+    hits = lower <= limit[:, None]
+    crowded = np.flatnonzero(np.count_nonzero(hits, axis=1) > MANY_HITS + 4 * k)
+    if len(crowded) and k < lower.shape[1]:
+        columns = np.argpartition(lower[crowded], k - 1, axis=1)[:, :k]
+        hits[crowded] &= lower[crowded] <= _limit_of(block, rows[crowded], lower[crowded], columns)[:, None]
+    i, j = np.divmod(np.flatnonzero(hits), hits.shape[1])
+    yield rows[i], j
+
+
+def _pairs_near_least(block: BoundBlock, farthest: Array) -> Iterator[tuple[Index, Index]]:
+    """Yield the same for k = 1; overwrites the smallest bound of each row."""
+    lower, bounds, queries = block.lower, block.bounds, block.queries
     first = lower.argmin(axis=1)
-    rows = np.flatnonzero(lower[np.arange(len(lower)), first] <= limit)
+    least = lower[np.arange(len(lower)), first]
+    reach = least + bounds.spread(queries, first + block.columns.start) + bounds.queries.squared[queries]
+    limit = bounds.limit(np.minimum(farthest, np.maximum(reach, 0)), queries)  # distances are never below 0
+    rows = np.flatnonzero(least <= limit)
     if len(rows) == 0:
         return
     if len(rows) < len(lower):
         lower, limit, first = lower[rows], limit[rows], first[rows]
-    if k == 1:
-        limit = np.minimum(limit, _limit_of(block, rows, lower, first[:, None]))
-        i, j = _pairs_near_first(lower, first, limit)
-    else:
-        hits = lower <= limit[:, None]
-        crowded = np.flatnonzero(np.count_nonzero(hits, axis=1) > MANY_HITS + 4 * k)
-        if len(crowded) and k < lower.shape[1]:
-            columns = np.argpartition(lower[crowded], k - 1, axis=1)[:, :k]
-            hits[crowded] &= lower[crowded] <= _limit_of(block, rows[crowded], lower[crowded], columns)[:, None]
-        i, j = np.divmod(np.flatnonzero(hits), hits.shape[1])
+    i, j = _pairs_near_first(lower, first, limit)
     yield rows[i], j
 
 
@@ -256,11 +271,13 @@ def _pairs_near_first(lower: Any, first: Index, limit: Array) -> tuple[Index, In
     everything = np.arange(len(lower))
     lower[everything, first] = np.inf
     crowded = np.flatnonzero(lower.min(axis=1) <= limit)
+    if len(crowded) == 0:
+        return everything, first
     hits = lower[crowded] <= limit[crowded, None]
     hits[np.arange(len(crowded)), first[crowded]] = False  # ∞ ≤ ∞
     others, j = np.divmod(np.flatnonzero(hits), lower.shape[1])
     i, j = np.concatenate([everything, crowded[others]]), np.concatenate([first, j])
-    order = np.lexsort((j, i)) if len(others) else everything
+    order = np.lexsort((j, i))
     return i[order], j[order]
 
 
@@ -326,6 +343,19 @@ def _merge(best: tuple[Any, ...], i: Index, indices: Index, distances: Array, sl
     order, best[0][rows] = k_smallest(merged[0], merged[1], k)
     for part, wide in zip(best[1:], merged[1:], strict=True):
         part[rows] = np.take_along_axis(wide, order, axis=1)
+
+
+def _merge_nearest(best: tuple[Any, ...], i: Index, indices: Index, distances: Array, slacks: Array) -> None:
+    """Do the same for k = 1: the first candidate of a row that ties with the smallest distance, which is kept, wins."""
+    starts = np.flatnonzero(np.diff(i, prepend=-1))
+    rows, everything = i[starts], np.arange(len(i))
+    known, known_slacks, known_indices = (part[:, 0] for part in best)
+    smallest = np.minimum(known[rows], np.minimum.reduceat(distances, starts))
+    is_tie = distances - slacks <= np.repeat(smallest, np.diff(starts, append=len(i)))
+    winners = np.minimum.reduceat(np.where(is_tie, everything, len(i)), starts)
+    is_new = known[rows] - known_slacks[rows] > smallest
+    rows_of_new, winners = rows[is_new], winners[is_new]
+    known[rows], known_slacks[rows_of_new], known_indices[rows_of_new] = smallest, slacks[winners], indices[winners]
 
 
 def _count_block(block: BoundBlock, truth: Array, truth_slack: Array) -> tuple[Index, Index]:

@@ -96,8 +96,11 @@ class Bounds:
     def left(self, rows: slice) -> Any:
         """Return [z, 1, |z|] for a slice of the queries."""
         p, xp = self.g.shape[1], array_namespace(self.g)
-        shape = rows.stop - rows.start, p + 2
-        left = xp.ones(shape, dtype=self._lower_dtype, device=device(self.g))
+        n = rows.stop - rows.start
+        if self.compute.device is None:
+            left = np.ones((n, p + 2), dtype=self._lower_dtype, order="F")  # products are faster than with order C
+        else:
+            left = xp.ones((n, p + 2), dtype=self._lower_dtype, device=device(self.g))
         left[:, :p] = self.queries.Z[rows]
         left[:, p + 1] = self.queries.lengths[rows]
         return left
