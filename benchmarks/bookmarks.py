@@ -5,6 +5,7 @@ for timing only. Gaussian kernels, 15,000 input landmarks, p = 200, float32. Eac
 GPU also without output landmarks, in float64.
 """
 
+from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from benchmarks.child_process import run_in_child
 from benchmarks.device import compute_on, synchronize
 from benchmarks.measurement import Figures, Run, median_of_each
 from benchmarks.step_profile import StepProfile, show_profile
-from psilearn import IOKR, OEL
+from psilearn import IOKR, OEL, computing
 from psilearn._utils.progress import observe_steps
 from psilearn._utils.samples import distinct
 from psilearn.datasets import data_home
@@ -105,9 +106,10 @@ def decode_seconds(
         start = perf_counter()
         model.predict(X_test)
         predicted = perf_counter()
-        with compute_on(device_name, DTYPE):
+        with computing(DTYPE, device_name) as compute:
+            anchors = model.input_kernel.to_device(X[:q], compute)
             for rows in gen_batches(X_test.shape[0], batch):
-                model.input_kernel(X_test[rows], X[:q])
+                model.input_kernel(X_test[rows], anchors, compute=compute)
         synchronize()
         evaluated = perf_counter()
         Z = model.embed(X_test)
@@ -133,13 +135,21 @@ def make_oel(sizes: dict[str, int], exact: bool) -> OEL:
     )
 
 
-def measure_oel(sizes: dict[str, int], repeats: int, device_name: str | None, exact: bool = False) -> dict[str, float]:
-    """Fit OEL₀ on all pairs and decode all tests; if ``exact``, without output landmarks and in float64."""
-    X, Y, X_test = load(sizes["n"], sizes["tests"])
-    model = make_oel(sizes, exact)
+def _fit_seconds(model: OEL, X: sparse.csr_matrix, Y: sparse.csr_matrix) -> float:
     start = perf_counter()
     model.fit(X, Y)
-    seconds = {"fit": perf_counter() - start}
+    return perf_counter() - start
+
+
+def measure_oel(sizes: dict[str, int], repeats: int, device_name: str | None, exact: bool = False) -> dict[str, float]:
+    """Fit OEL₀ on all pairs and decode all tests; if ``exact``, without output landmarks and in float64.
+
+    On a GPU the first fit, which loads the code of the GPU, is not counted.
+    """
+    X, Y, X_test = load(sizes["n"], sizes["tests"])
+    model = make_oel(sizes, exact)
+    turns = [_fit_seconds(model, X, Y) for _ in range(1 if device_name is None else 1 + repeats)]
+    seconds = {"first fit": turns[0], "fit": median(turns[1:] or turns)}
     seconds |= decode_seconds(model, X_test, X, sizes["q"], repeats, device_name)
     return {**seconds, "d": len(model.candidates_)}
 
@@ -220,8 +230,8 @@ def _report_fit(run: Run, sizes: dict[str, int], oel: Figures) -> tuple[float, f
     share = floor / oel["fit"]
     run.log(
         f"fit: {flops:.3g} flops in {oel['fit']:.2f} s = {flops / oel['fit'] / 1e9:.0f} GFLOP/s; at the highest rates "
-        f"of the units {floor:.2f} s, {100 * share:.0f} %; {oel['d']:,.0f} distinct outputs; peak "
-        f"{oel['peak_bytes'] / 2**30:.2f} GiB"
+        f"of the units {floor:.2f} s, {100 * share:.0f} %; first fit {oel['first fit']:.2f} s; "
+        f"{oel['d']:,.0f} distinct outputs; peak {oel['peak_bytes'] / 2**30:.2f} GiB"
     )
     claim = f"Bookmarks: the fit reaches at least {'50' if run.device is None else '55'} % of the rate of the units"
     run.check_claim(claim, share >= (0.5 if run.device is None else 0.55), f"{100 * share:.0f} %")

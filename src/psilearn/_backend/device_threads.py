@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache, partial
+from queue import SimpleQueue
 from typing import Any, Self, TypeVar
 
 from psilearn._backend.torch_precision import join_team
@@ -60,6 +61,9 @@ class _Streams:
     def __init__(self, device: Any, n: int, priority: int = 0) -> None:
         self.device, self.priority = device, priority
         self.pool = ThreadPoolExecutor(n)
+        self.free: SimpleQueue[int] = SimpleQueue()
+        for number in range(n):
+            self.free.put(number)
 
     def __enter__(self) -> Self:
         if self.device.type == "cuda":
@@ -80,14 +84,28 @@ class _Streams:
         with join_team():
             if self.device.type != "cuda":
                 return work()
-            import torch
+            number = self.free.get()
+            try:
+                return self._run_in(_stream(self.device, number, self.priority), work)
+            finally:
+                self.free.put(number)
 
-            stream = torch.cuda.Stream(self.device, priority=self.priority)
-            with torch.cuda.stream(stream):
-                stream.wait_event(self.ready)
-                result = work()
-                stream.synchronize()
-            return result
+    def _run_in(self, stream: Any, work: Callable[[], Result]) -> Result:
+        import torch
+
+        with torch.cuda.stream(stream):
+            stream.wait_event(self.ready)
+            result = work()
+            stream.synchronize()
+        return result
+
+
+@cache
+def _stream(device: Any, number: int, priority: int) -> Any:
+    """Return one of few streams: torch keeps a workspace of 32 MiB for each one that has multiplied matrices."""
+    import torch
+
+    return torch.cuda.Stream(device, priority=priority)
 
 
 @cache
