@@ -74,14 +74,9 @@ class Moment:
         """Return M as a new matrix, (r, r); of NumPy arrays with one block of rows in addition."""
         if self.matrix is None and isinstance(self.parts[0][0], np.ndarray):
             return weighted_gram(self.parts)
-        if self.matrix is not None:
-            total = 1.0 * self.matrix
-        else:
-            first, weights = self.parts[0]
-            total = (first.T * weights) @ first
-        for rows, weights in self.parts[self.matrix is None :]:
-            total += (rows.T * weights) @ rows
-        return total
+        if is_tensor(self.parts[0][0] if self.matrix is None else self.matrix):
+            return _sum_of_tensors(self.parts, self.matrix)
+        return sum(((rows.T * weights) @ rows for rows, weights in self.parts), start=1.0 * self.matrix)
 
     def _dense(self) -> Array:
         """Return M as a matrix that must not be changed."""
@@ -109,6 +104,18 @@ class Moment:
     def _map(self, convert: Callable[[Any], Any]) -> Moment:
         parts = tuple((convert(rows), w if isinstance(w, float) else convert(w)) for rows, w in self.parts)
         return Moment(parts, None if self.matrix is None else convert(self.matrix))
+
+
+def _sum_of_tensors(parts: Any, matrix: Any) -> Any:
+    """Return Σ Sᵀ diag(w) S + matrix for tensors, with half of the flops of products; weights of rows are ≥ 0."""
+    size = parts[0][0].shape[1] if matrix is None else len(matrix)
+    total = parts[0][0].new_zeros((size, size)) if matrix is None else matrix.clone()
+    for rows, weights in parts:
+        if isinstance(weights, float):
+            add_lower_gram(total, rows.T, weights)
+        else:
+            add_lower_gram(total, rows.T * weights.sqrt())
+    return total.tril() + total.tril(-1).T
 
 
 def mixing_weights(supervision: float) -> tuple[float, float]:

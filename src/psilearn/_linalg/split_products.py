@@ -316,7 +316,7 @@ def row_inner_products(A: Any, B: Any, offsets: Offsets, compute: Compute) -> An
         torch.cat([B, torch.full_like(right, t), right / t, B.new_zeros((len(B), padding))], 1),
     ]
     A, B = (SplitMatrix.of(rows) for rows in extended)
-    return A @ B.T
+    return (B @ A.T).T  # columns one after the other, as triangular systems read them
 
 
 def matmul(A: Any, B: Any) -> Any:
@@ -337,8 +337,8 @@ def squared_column_norms(A: Any) -> Any:
     return (norms.double() ** 2).sum(0)
 
 
-def add_lower_gram(total: Any, F: Any) -> None:
-    """Add F Fᵀ to the lower triangle of a float64 tensor (r, r), in panels: about half of the flops of a product.
+def add_lower_gram(total: Any, F: Any, factor: float = 1.0) -> None:
+    """Add F Fᵀ·factor to the lower triangle of a float64 tensor (r, r), in panels: half of the flops of a product.
 
     F (r, b) is a tensor or a :class:`SplitMatrix`. What is above the diagonal blocks of the panels stays as it is.
     """
@@ -346,6 +346,6 @@ def add_lower_gram(total: Any, F: Any) -> None:
         below, columns = slice(start, None), slice(start, start + PANEL)
         part = total[below, columns]
         if getattr(F, "dtype", None) == total.dtype:
-            part.addmm_(F[below], F[columns].T)
+            part.addmm_(F[below], F[columns].T, alpha=factor)
         else:
-            part += F[below] @ F[columns].T
+            part.add_(F[below] @ F[columns].T, alpha=factor)

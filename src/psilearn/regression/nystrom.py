@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from psilearn._backend import Compute, array_namespace, current_compute, row_blocks, stream, to_numpy
+import numpy as np
+
+from psilearn._backend import Compute, current_compute, is_tensor, row_blocks, stream, to_numpy
 from psilearn._distributed import ChunkedRows, sum_chunks
 from psilearn._linalg import (
     Array,
@@ -149,6 +151,7 @@ class NystromRidge:
         else:
             gram, cross, total = _sums(self.features_, self.X_fit_, V, compute)
         captured = gram.trace()
+        self.features_.check_captured(captured)
         error = max(0.0, 1 - captured / total) if total else 0.0
         with step("ridge system"):
             D, B = self._solve(gram, cross)
@@ -169,7 +172,7 @@ class NystromRidge:
                 f"{n_samples(self.X_fit_)} inputs: ΦᵀΦ + n·alpha·I has no Cholesky factor. Increase alpha, or use "
                 f"dtype='float64'."
             )
-        D = solve_lower(R, array_namespace(cross).asarray(cross.T, copy=True).T)  # an array in Fortran order
+        D = solve_lower(R, cross if is_tensor(cross) else np.asfortranarray(cross))
         return D, solve_transposed(R, D)
 
 
