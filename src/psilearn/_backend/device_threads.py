@@ -69,8 +69,9 @@ class _Streams:
         if self.device.type == "cuda":
             import torch
 
-            _load_solvers(self.device)
-            self.ready = torch.cuda.current_stream(self.device).record_event()
+            self.index = torch.cuda.current_device() if self.device.index is None else self.device.index
+            _load_solvers(self.index)
+            self.ready = torch.cuda.current_stream(self.index).record_event()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -86,7 +87,7 @@ class _Streams:
                 return work()
             number = self.free.get()
             try:
-                return self._run_in(_stream(self.device, number, self.priority), work)
+                return self._run_in(_stream(self.index, number, self.priority), work)
             finally:
                 self.free.put(number)
 
@@ -101,16 +102,16 @@ class _Streams:
 
 
 @cache
-def _stream(device: Any, number: int, priority: int) -> Any:
-    """Return one of few streams: torch keeps a workspace of 32 MiB for each one that has multiplied matrices."""
+def _stream(index: int, number: int, priority: int) -> Any:
+    """Return one of few streams of a GPU: torch keeps a workspace of 32 MiB for each that has multiplied matrices."""
     import torch
 
-    return torch.cuda.Stream(device, priority=priority)
+    return torch.cuda.Stream(index, priority=priority)
 
 
 @cache
-def _load_solvers(device: Any) -> None:
+def _load_solvers(index: int) -> None:
     """Let torch load its solvers, which fails if several threads call the first of them at the same time."""
     import torch
 
-    torch.linalg.cholesky(torch.ones((1, 1), device=device))
+    torch.linalg.cholesky(torch.ones((1, 1), device=f"cuda:{index}"))
