@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from sklearn import config_context
 
 from psilearn import IOKR, KDE, OEL, Landmarks
-from psilearn._backend import current_compute, to_numpy
-from psilearn._linalg import NotPositiveSemidefiniteError
+from psilearn._backend import Compute, current_compute, to_numpy
+from psilearn._linalg import NotPositiveSemidefiniteError, SplitMatrix, split_products
 from psilearn._linalg.moments import GramSum
 from psilearn._utils.samples import n_samples
-from psilearn.kernels import Gaussian, Linear
+from psilearn.kernels import Gaussian, Linear, Precomputed
 from psilearn.landmarks import pivots
 from psilearn.landmarks.features import LandmarkFeatures
 from psilearn.landmarks.selection import METHODS
@@ -382,3 +382,28 @@ def test_the_moment_of_the_outputs_is_kept_only_where_directions_depend_on_it(su
     error = model.approximation_error_
     model.partial_fit(Y[150:])
     assert 0 < model.approximation_error_ < 1 and model.approximation_error_ != error
+
+
+def test_inputs_of_nystrom_ridge_may_be_lists():
+    rows, targets = X[:30].tolist(), asarray(Y[:30])
+    found, expected = (
+        NystromRidge(KERNEL_X, ALPHA, Landmarks(8)).fit(inputs).regress(targets).predict(X[:5])
+        for inputs in (rows, np.array(rows))
+    )
+    np.testing.assert_allclose(to_numpy(found), to_numpy(expected), rtol=1e-6)
+
+
+def test_indefinite_kernels_do_not_overflow_in_split_precision(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(split_products, "has_half_units", lambda device: device is not None)
+    monkeypatch.setattr(split_products, "MIN_SIZE", 16)
+    K = np.eye(60)
+    K[:40, :40] += 0.999 * (1 - np.eye(40))  # a triangle whose inverse is large
+    K[:40, 40:] = 5 * RNG.standard_normal((40, 20))  # longer than k(a, a) = 1 allows
+    K[40:, :40] = K[:40, 40:].T
+    compute = Compute.of("float32", torch.device("cpu"))
+    features = LandmarkFeatures.of(Precomputed(K), np.arange(40), "output", compute).to_device(compute)
+    assert isinstance(features.factor_and_lengths(np.arange(40), compute)[0], SplitMatrix)
+    expected = np.linalg.solve(np.linalg.cholesky(K[:40, :40]), K[:40, 40:])
+    found = to_numpy(features.columns(np.arange(40, 60), compute))
+    np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())

@@ -116,6 +116,12 @@ class SplitMatrix:
         A.add_(self.high, alpha=-1 / places)
         torch.mul(A, places, out=self.low)
 
+    def is_finite(self) -> bool:
+        """Return whether no entry was too large for the scale; waits for the device."""
+        import torch
+
+        return bool(torch.linalg.vector_norm(self.high, torch.inf).isfinite())
+
     def to_tensor(self) -> Any:
         """Return the matrix as a float32 tensor."""
         return (self.high.float() + self.low) / self.scale
@@ -231,7 +237,8 @@ class SplitTriangle:
     def solve(self, B: Any, longest: float) -> SplitMatrix:
         """Return L⁻¹ B for a float32 tensor, if no column of the solution is longer than ``longest``.
 
-        Then no entry of B, or of what is left of it, exceeds ``longest`` times the longest row of L.
+        Then no entry of B, or of what is left of it, exceeds ``longest`` times the longest row of L. If columns
+        are much longer, entries overflow and the solution is not finite.
         """
         import torch
 

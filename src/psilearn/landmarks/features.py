@@ -43,6 +43,7 @@ class LandmarkFeatures:
         The tolerance is q·ε·max k(s, s), or 2√q·ε₃₂·max k(s, s) if features are computed in float32: it bounds how much
         the solution with L amplifies the rounding errors of a block. ``side`` is "input" or "output", for messages.
         """
+        landmarks = kernel.check(landmarks, f"{side} landmarks")
         with stage(f"kernel of {n_samples(landmarks):,} {side} landmarks"):
             K = kernel.gram(landmarks, compute=compute, remedy=f"Lower {side}_landmarks.")
         scale = float(array_namespace(K).linalg.diagonal(K).max())
@@ -81,14 +82,19 @@ class LandmarkFeatures:
             check_symmetric_block(K, self.kernel, A, self.landmarks, compute)
         with step("solution with the landmarks' triangle"):
             block = K.T if is_tensor(K) else np.ascontiguousarray(K).T
-            return self._solve(block, float(np.sqrt(lengths.max())), compute), lengths
+            return self._solve(block, float(np.sqrt(max(lengths.max(), 0.0))), compute), lengths
 
     def _solve(self, block: Any, longest: float, compute: Compute) -> Any:
-        """Return L⁻¹ · block for a block (r, b) that may be overwritten; |φ(a)| ≤ √k(a, a) is at most ``longest``."""
+        """Return L⁻¹ · block for a block (r, b) that may be overwritten; |φ(a)| ≤ √k(a, a) is at most ``longest``.
+
+        A kernel that is not positive semi-definite may exceed this bound, which split precision needs.
+        """
         if compute.dtype != np.float32:
             return solve_lower(self.triangle, block)
         if is_split_faster(block.shape, compute):
-            return self._split_triangle.solve(block, longest)
+            phi = self._split_triangle.solve(block, longest)
+            if phi.is_finite():
+                return phi
         return solve_lower(self._single_triangle, block)
 
     def check_captured(self, captured: float) -> None:
