@@ -7,6 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from sklearn import config_context, get_config  # noqa: E402
+
 from psilearn import IOKR, OEL, Landmarks  # noqa: E402
 from psilearn._backend import Compute, side_stream  # noqa: E402
 from psilearn._utils.progress import observe_steps, show_progress  # noqa: E402
@@ -88,6 +90,20 @@ def test_targets_are_waited_for():
         release.set()
         assert targets.shape == (300, 3)
         np.testing.assert_array_equal(targets[2:5], Y[2:5])
+
+
+def test_an_interrupt_is_not_replaced_and_settings_are_those_of_the_caller():
+    device, seen = torch.device("cpu"), []
+    with (
+        pytest.raises(KeyboardInterrupt),
+        config_context(working_memory=7),
+        Compute.of("float64", device).active(),
+        side_stream(device) as submit,
+    ):
+        submit(lambda: seen.append(get_config()["working_memory"])).result()
+        submit(lambda: 1 / 0)
+        raise KeyboardInterrupt
+    assert seen == [7]
 
 
 def gpu(monkeypatch, free=2**40):

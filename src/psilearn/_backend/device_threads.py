@@ -10,6 +10,8 @@ from functools import cache, partial
 from queue import SimpleQueue
 from typing import Any, Self, TypeVar
 
+from sklearn import config_context, get_config
+
 from psilearn._backend.torch_precision import join_team
 
 N_STREAMS = 8
@@ -39,7 +41,8 @@ def side_stream(device: Any) -> Iterator[Callable[[Callable[[], Any]], Future[An
     """Compute in a second thread, with a stream of its own, while the block runs; yields a function that submits work.
 
     Submitted functions run one after the other. Leaving the block waits for them and raises the first of their errors,
-    even if the block has raised one. The caller must be inside of ``Compute.active()``.
+    even if the block has raised one; an interrupt waits only for the function that runs. The caller must be inside of
+    ``Compute.active()``.
     """
     with join_team(), _Streams(device, 1, priority=-1) as streams:
         pending: list[Future[Any]] = []
@@ -50,9 +53,20 @@ def side_stream(device: Any) -> Iterator[Callable[[Callable[[], Any]], Future[An
 
         try:
             yield submit
-        finally:
+        except Exception:
+            _raise_first(pending)
+            raise
+        except BaseException:
             for result in pending:
-                result.result()
+                result.cancel()
+            raise
+        _raise_first(pending)
+
+
+def _raise_first(pending: list[Future[Any]]) -> None:
+    """Wait for submitted functions, and raise the error of the first one that failed."""
+    for result in pending:
+        result.result()
 
 
 class _Streams:
@@ -79,10 +93,10 @@ class _Streams:
 
     def submit(self, work: Callable[[], Result]) -> Future[Result]:
         """Start ``work()`` as soon as a thread is free; it sees what the current thread computed before the threads."""
-        return self.pool.submit(copy_context().run, self._run, work)
+        return self.pool.submit(copy_context().run, self._run, work, get_config())
 
-    def _run(self, work: Callable[[], Result]) -> Result:
-        with join_team():
+    def _run(self, work: Callable[[], Result], config: dict[str, Any]) -> Result:
+        with join_team(), config_context(**config):  # scikit-learn has settings of each thread
             if self.device.type != "cuda":
                 return work()
             number = self.free.get()

@@ -60,7 +60,6 @@ class RunningMoment:
             self.count += int(weights.sum())
             self.captured += float(weights @ captured)
             self.total += float(weights @ lengths)
-            features.check_captured(self.captured)
             del phi  # before the next block is computed
 
     def merge(self, other: RunningMoment) -> None:

@@ -97,14 +97,6 @@ class LandmarkFeatures:
                 return phi
         return solve_lower(self._single_triangle, block)
 
-    def check_captured(self, captured: float) -> None:
-        """Raise if Σ|φ(a)|² is not finite: |φ(a)|² ≤ k(a, a) holds for positive semi-definite kernels."""
-        if not np.isfinite(captured):
-            raise NotPositiveSemidefiniteError(
-                f"{self.kernel!r} is not positive semi-definite: its values k(s, a) for landmarks s are too large for "
-                f"the lengths k(s, s) and k(a, a)."
-            )
-
     def to_device(self, compute: Compute) -> LandmarkFeatures:
         """Return the same features with the triangle and dense landmarks on the device."""
         if compute.device is None:
