@@ -108,6 +108,19 @@ def test_the_nearest_are_merged_as_the_k_nearest_are(seed, n_merges, slack):
         np.testing.assert_array_equal(part, expected_part)
 
 
+@given(st.integers(0, 2**32 - 1))
+def test_numbers_that_are_not_finite_are_passed_over(seed):
+    rng = np.random.default_rng(seed)
+    best = np.full((3, 1), np.inf), np.zeros((3, 1)), np.full((3, 1), -1)
+    i = np.sort(rng.integers(0, 3, 8))
+    distances, slacks = (rng.choice([0.0, 1.0, 2.0, np.inf, np.nan], 8) for _ in range(2))
+    bounded_search._merge_nearest(best, i, np.arange(8), distances, slacks)
+    for row in range(3):
+        finite = distances[i == row][np.isfinite(distances[i == row])]
+        assert best[0][row, 0] == min(finite, default=np.inf)
+        assert (best[2][row, 0] >= 0) == (len(finite) > 0)
+
+
 class ThreeThreads:
     """Stands for a BLAS with three threads: the tests run with one."""
 

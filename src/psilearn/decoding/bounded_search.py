@@ -346,12 +346,17 @@ def _merge(best: tuple[Any, ...], i: Index, indices: Index, distances: Array, sl
 
 
 def _merge_nearest(best: tuple[Any, ...], i: Index, indices: Index, distances: Array, slacks: Array) -> None:
-    """Do the same for k = 1: the first candidate of a row that ties with the smallest distance, which is kept, wins."""
+    """Do the same for k = 1: the first candidate of a row that ties with the smallest distance, which is kept, wins.
+
+    Distances that are NaN, as those of a damaged model, are passed over.
+    """
     starts = np.flatnonzero(np.diff(i, prepend=-1))
     rows, everything = i[starts], np.arange(len(i))
     known, known_slacks, known_indices = (part[:, 0] for part in best)
-    smallest = np.minimum(known[rows], np.minimum.reduceat(distances, starts))
-    is_tie = distances - slacks <= np.repeat(smallest, np.diff(starts, append=len(i)))
+    smallest = np.fmin(known[rows], np.fmin.reduceat(distances, starts))
+    least = np.repeat(smallest, np.diff(starts, append=len(i)))
+    with np.errstate(invalid="ignore"):  # ∞ − ∞
+        is_tie = (distances == least) | (distances - slacks <= least)  # a slack may be NaN too
     winners = np.minimum.reduceat(np.where(is_tie, everything, len(i)), starts)
     is_new = known[rows] - known_slacks[rows] > smallest
     rows_of_new, winners = rows[is_new], winners[is_new]
