@@ -33,6 +33,6 @@ def gpu_available_bytes(device: Any) -> int:
     """Return the free memory of a GPU, including what torch has reserved without using it."""
     import torch
 
-    counts = torch.cuda.memory_stats_as_nested_dict(device)  # a tenth of the time of memory_reserved(device)
+    counts = torch.cuda.memory_stats_as_nested_dict(device)  # once: torch converts all counts for each question
     reserved, used = (counts[f"{kind}_bytes"]["all"]["current"] if counts else 0 for kind in ("reserved", "allocated"))
     return int(torch.cuda.mem_get_info(device)[0] + reserved - used)

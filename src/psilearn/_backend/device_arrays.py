@@ -53,8 +53,7 @@ def to_numpy(array: Any) -> NDArray[Any]:
 def _copy_to_host(tensor: Any) -> NDArray[Any]:
     """Return a tensor of a GPU as a NumPy array; NumPy allocates large pages, which take less time to touch first.
 
-    Large tensors pass through pinned memory in parts: a copy to memory that was never touched stops other threads that
-    use the device.
+    Large tensors pass through pinned memory in parts: a direct copy to memory that was never touched takes much longer.
     """
     import torch
 
