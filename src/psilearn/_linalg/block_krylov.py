@@ -81,7 +81,7 @@ class _KrylovSpace:
         self._columns = self._xp.empty((size, n_columns), **kind)
         self._T = self._xp.zeros((n_columns, n_columns), **kind)
         self.n_blocks, self._norm = 0, 0.0
-        self._next, self._coupling = _orthonormalize(Q)
+        self._next, self._coupling = orthonormalize(Q)
         self.extend()
 
     @property
@@ -103,9 +103,9 @@ class _KrylovSpace:
         noise = 1e-14 * self._norm * xp.roll(self._start, self.n_blocks, axis=0)
         image = image + (noise - B @ (B.T @ noise))
         coefficients = local.T @ image
-        Q, R = _orthonormalize(image - local @ coefficients)
+        Q, R = orthonormalize(image - local @ coefficients)
         correction = B.T @ Q
-        self._next, other = _orthonormalize(Q - B @ correction)
+        self._next, other = orthonormalize(Q - B @ correction)
         self._coupling = other @ R
         self._T[: block.stop, block] = correction @ R
         self._T[recent, block] += coefficients
@@ -120,7 +120,7 @@ class _KrylovSpace:
         return values, S, float(xp.max(residuals)) / max(float(values[0]), float(np.finfo(float).tiny))
 
 
-def _orthonormalize(Z: Any) -> tuple[Any, Any]:
+def orthonormalize(Z: Any) -> tuple[Any, Any]:
     """Return Q (size, b) and R (b, b) with Z = QR and QᵀQ = I.
 
     By the Cholesky factor of ZᵀZ, which is several times faster than Householder reflections. Q then loses digits where

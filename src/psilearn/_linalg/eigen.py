@@ -11,8 +11,10 @@ from scipy.linalg import eigh as lapack_eigh
 from psilearn._backend import Compute, array_namespace
 from psilearn._linalg.array_ops import Array, clip_negative
 from psilearn._linalg.block_krylov import block_krylov_eigh
+from psilearn._linalg.filtered_subspace import filtered_eigh
 
 DENSE_LIMIT = 2500  # a dense eigensolver is faster up to this order
+GPU_DENSE_LIMIT = 1500  # the same on a GPU, where many short steps take long
 FULL_SOLVER_ORDER = 1000  # up to this order all eigenvectors are found faster than some of them
 
 
@@ -34,23 +36,43 @@ def top_eigh(
     The operator is given by its product with a block, ``matmat((size, b)) → (size, b)``, and optionally by a function
     that forms its matrix more cheaply than the product with the identity. Small problems, and those that need a large
     share of all eigenvectors, are solved densely; the others by :func:`block_krylov_eigh`, which never forms the
-    matrix. Both agree to the residual 1e-10·μ₁, so the answer does not depend on the random start.
+    matrix. On a GPU a matrix of moderate order is formed and used by :func:`filtered_eigh`. All agree to the residual
+    1e-10·μ₁, so the answer does not depend on the random start.
     """
-    pairs = None
+    pairs, matrix = None, None
     if is_iterated(size, k):
-        start = compute.asarray(np.random.default_rng(0).standard_normal((size, k + max(10, k // 10))))
-        pairs = block_krylov_eigh(matmat, start, k)
+        pairs = block_krylov_eigh(matmat, _random_block(size, k + max(10, k // 10), compute), k)
+    elif is_filtered(size, k, compute):
+        matrix = matmat(compute.eye(size)) if to_matrix is None else to_matrix()
+        pairs = filtered_eigh(matrix.__matmul__, _random_block(size, k + max(10, k // 2), compute), k)
     if pairs is None:
-        pairs = dense_top_eigh(matmat(compute.eye(size)) if to_matrix is None else to_matrix(), k)
+        if matrix is None:
+            matrix = matmat(compute.eye(size)) if to_matrix is None else to_matrix()
+        pairs = dense_top_eigh(matrix, k)
     values, vectors = pairs
     xp = array_namespace(vectors)
     largest = xp.argmax(xp.abs(vectors), axis=0, keepdims=True)
     return clip_negative(values), vectors * xp.sign(xp.take_along_axis(vectors, largest, axis=0))
 
 
+def _random_block(size: int, width: int, compute: Compute) -> Any:
+    """Return random numbers, always the same on a device; a GPU draws them faster than they are copied to it."""
+    if not compute.on_gpu:
+        return compute.asarray(np.random.default_rng(0).standard_normal((size, width)))
+    import torch
+
+    seeded = torch.Generator(compute.device).manual_seed(0)
+    return torch.randn((size, width), dtype=torch.float64, device=compute.device, generator=seeded)
+
+
 def is_iterated(size: int, k: int) -> bool:
     """Return whether k leading eigenvectors of a matrix of this order are found by iteration."""
     return size > DENSE_LIMIT and 20 * k < size
+
+
+def is_filtered(size: int, k: int, compute: Compute) -> bool:
+    """Return whether k leading eigenvectors of a matrix of this order are found by filtered iteration."""
+    return compute.on_gpu and size > GPU_DENSE_LIMIT and 10 * k < size
 
 
 def dense_top_eigh(M: Array, k: int) -> tuple[Array, Array]:
