@@ -8,7 +8,7 @@ from sklearn import config_context
 
 from psilearn import IOKR, KDE, OEL, Landmarks
 from psilearn._backend import Compute, current_compute, to_numpy
-from psilearn._linalg import NotPositiveSemidefiniteError, SplitMatrix, split_products
+from psilearn._linalg import NotPositiveSemidefiniteError, SplitMatrix, shifted_factor, split_products
 from psilearn._linalg.moments import GramSum
 from psilearn._utils.samples import n_samples
 from psilearn.kernels import Gaussian, Linear, Precomputed
@@ -203,7 +203,7 @@ def test_an_alpha_below_the_rounding_errors_is_named():
     moment = GramSum(3, current_compute())
     moment.lower -= 1e-12 * eye(3)  # what rounding may leave of a singular ΦᵀΦ
     with pytest.raises(NotPositiveSemidefiniteError, match="alpha=1e-30 is below the rounding errors of input_kernel"):
-        ridge._solve(moment, asarray(np.ones((3, 1))))
+        ridge._solve(shifted_factor(moment.lower, 1e-30), asarray(np.ones((3, 1))))
 
 
 def test_landmarks_are_parameters_that_can_be_searched():

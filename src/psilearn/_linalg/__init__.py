@@ -24,6 +24,7 @@ from psilearn._linalg.cholesky import (
     SpanningCholesky,
     pivoted_cholesky,
     shifted_factor,
+    solve_both,
     solve_lower,
     solve_transposed,
     spanning_cholesky,
@@ -38,7 +39,7 @@ from psilearn._linalg.split_products import (
     HalfMatrix,
     Offsets,
     SplitMatrix,
-    SplitTriangle,
+    add_product,
     block_copies,
     has_half_units,
     is_split_faster,
@@ -46,7 +47,9 @@ from psilearn._linalg.split_products import (
     multiply_halves,
     row_inner_products,
     squared_column_norms,
+    use_in_current_stream,
 )
+from psilearn._linalg.split_triangle import SplitTriangle
 
 __all__ = [
     "FULL_SOLVER_ORDER",
@@ -69,6 +72,7 @@ __all__ = [
     "SplitMatrix",
     "SplitTriangle",
     "Subspace",
+    "add_product",
     "add_to_diagonal",
     "argsmallest",
     "block_copies",
@@ -89,9 +93,11 @@ __all__ = [
     "row_inner_products",
     "row_products",
     "shifted_factor",
+    "solve_both",
     "solve_lower",
     "solve_transposed",
     "spanning_cholesky",
     "squared_column_norms",
     "top_eigh",
+    "use_in_current_stream",
 ]

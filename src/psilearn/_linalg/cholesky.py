@@ -11,6 +11,7 @@ from scipy.linalg.lapack import dpotrf, dpstrf
 from psilearn._backend import array_namespace, take_rows
 from psilearn._linalg import torch_cholesky
 from psilearn._linalg.array_ops import Array
+from psilearn._linalg.panel_solutions import solve_twice, uses_panels
 
 INDEFINITE = 1e-6  # relative size of a negative part that is too large for a rounding error
 SINGLE = float(np.finfo(np.float32).eps)
@@ -57,6 +58,14 @@ def shifted_factor(lower: Array, shift: float) -> Array | None:
     lower.flat[:: len(lower) + 1] += shift
     R, failed = dpotrf(lower, lower=1, overwrite_a=1)
     return None if failed else R
+
+
+def solve_both(R: Array, B: Any) -> tuple[Any, Any]:
+    """Return R⁻¹B and (RRᵀ)⁻¹B for a lower triangle R; 2n² flops per column of B, which may be overwritten."""
+    if not isinstance(R, np.ndarray) and uses_panels(R):
+        return solve_twice(R, B)
+    half = solve_lower(R, np.asfortranarray(B) if isinstance(B, np.ndarray) else B)
+    return half, solve_transposed(R, half)
 
 
 class PivotedCholesky(NamedTuple):

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from math import frexp
 from typing import Any, NamedTuple, Self
 
@@ -30,12 +32,14 @@ from psilearn._backend import Compute
 from psilearn._linalg.array_ops import row_products
 
 CHUNK = 1024  # terms that the matrix units add up without rounding
-ALIGNMENT = 8  # half-precision numbers in 16 bytes, to which the matrix units want rows aligned
+VECTOR = 8  # half-precision numbers in 16 bytes, which the matrix units want to load at a time
+ALIGNMENT = 64  # half-precision numbers in a line of the cache, to which rows are aligned
 TOP_EXPONENT = 14  # of the largest scaled entry; half precision ends at 2¹⁶
 MAX_SCALE_EXPONENT = 126
-PANEL = 2048  # rows or columns of a triangle that are computed at a time
-SMALLEST_TRIANGLE = 64  # rows of a triangle that is inverted by substitution
+PANEL = 2048  # rows or columns of a Gram matrix that are computed at a time
 MIN_SIZE = 512  # rows and columns from which on splitting a matrix pays off
+MIN_FUSED_TERMS = 2**36  # of a product, in all its sums, from which on the fused kernel is used: it must be compiled
+HOPPER = 9  # the architecture that the fused kernel was written for
 SPLIT_ERROR = 2.0**-20  # of two split factors, relative to Σ|a||b|
 HALF_ERROR = 2.0**-11 + 2.0**-20  # of a split factor and one in half precision
 SPLIT_UNDERFLOW = 2.0**-37  # of the factors, relative to max|a| max|b|, per term
@@ -59,6 +63,42 @@ def _multiplies_to_float32(index: int) -> bool:
         raise
     except (TypeError, RuntimeError):  # before torch 2.8
         return False
+
+
+def fused_products(A: SplitMatrix, B: SplitMatrix) -> Any:
+    """Return the module that multiplies split matrices (a, k) and (k, c) in one pass, or None if torch alone is used.
+
+    The factors must be large, the rows of A contiguous, and the rows or columns of B.
+    """
+    (a, k), c, device = A.shape, B.shape[1], A.high.device
+    if device.type != "cuda" or a * k * c < MIN_FUSED_TERMS:
+        return None
+    if A.high.stride(1) != 1 or not (_is_loadable(A) and _is_loadable(B)):
+        return None
+    return _fused_module(device.index or 0)
+
+
+def _is_loadable(A: SplitMatrix) -> bool:
+    """Return whether the rows or the columns of a matrix are contiguous and aligned to 16 bytes."""
+    parts = [part if part.stride(1) == 1 else part.T for part in (A.high, A.low)]
+    return all(part.stride(1) == 1 and not part.stride(0) % VECTOR and not part.data_ptr() % 16 for part in parts)
+
+
+@cache
+def _fused_module(index: int) -> Any:
+    """Return the module of the fused kernel if it works on a GPU."""
+    import torch
+
+    if torch.cuda.get_device_capability(index)[0] != HOPPER or find_spec("triton") is None:
+        return None
+    try:
+        module = import_module("psilearn._linalg.fused_products")
+        probe = SplitMatrix.of(torch.ones((ALIGNMENT, ALIGNMENT), device=f"cuda:{index}"))
+        return module if bool((module.product(probe, probe) == ALIGNMENT).all()) else None
+    except torch.cuda.OutOfMemoryError:
+        raise
+    except Exception:  # Triton needs a C compiler, and its versions differ
+        return None
 
 
 def multiply_halves(A: Any, B: Any, total: Any = None, sign: int = 1) -> Any:
@@ -155,6 +195,9 @@ class SplitMatrix:
 
     def multiply(self, other: SplitMatrix) -> Any:
         """Return the product with another split matrix in float32, (a, c)."""
+        fused = fused_products(self, other)
+        if fused is not None:
+            return fused.product(self, other)
         total = self.scaled_product(other)
         total /= self.scale * other.scale
         return total
@@ -213,80 +256,6 @@ class HalfMatrix:
         return HalfMatrix(self.values[rows], self.scale)
 
 
-class SplitTriangle:
-    """L⁻¹ B for a lower triangle L (r, r) and B (r, b) by substitution in panels of rows.
-
-    r² multiplications per column. With the inverses of the diagonal blocks all of it are split products,
-
-        Xᵢ = Lᵢᵢ⁻¹ (Bᵢ − Σ_{j<i} Lᵢⱼ Xⱼ),
-
-    and X is split as soon as it is known, because the next panels and the products that follow need it so. The
-    triangle takes 4 bytes per entry.
-    """
-
-    def __init__(self, L: Any) -> None:
-        import torch
-
-        self.length = float(torch.linalg.vector_norm(L, dim=1).max()) if len(L) else 0.0  # of the longest row
-        self.triangle = SplitMatrix.of(L.contiguous(), self.length)  # rows, which products read faster than columns
-        self.panels = [slice(start, min(start + PANEL, len(L))) for start in range(0, len(L), PANEL)]
-        inverses = _inverses([L[rows, rows] for rows in self.panels])
-        sizes = torch.stack([torch.linalg.vector_norm(inverse, torch.inf) for inverse in inverses]).tolist()
-        self.inverses = [SplitMatrix.of(*pair) for pair in zip(inverses, sizes, strict=True)]
-
-    def solve(self, B: Any, longest: float) -> SplitMatrix:
-        """Return L⁻¹ B for a float32 tensor, if no column of the solution is longer than ``longest``.
-
-        Then no entry of B, or of what is left of it, exceeds ``longest`` times the longest row of L. If columns
-        are much longer, entries overflow and the solution is not finite.
-        """
-        import torch
-
-        places = min(scale_of(longest), 2.0**MAX_SCALE_EXPONENT / self.triangle.scale)  # float32 has their product
-        X = SplitMatrix.empty(tuple(B.shape), places, B.device)
-        scale = self.triangle.scale * places
-        for rows, inverse in zip(self.panels, self.inverses, strict=True):
-            left = torch.empty((rows.stop - rows.start, B.shape[1]), dtype=torch.float32, device=B.device)
-            torch.mul(B[rows], scale, out=left)
-            if rows.start:
-                self.triangle[rows, : rows.start].scaled_product(X[: rows.start], left, -1)
-            rest = SplitMatrix.empty((len(left), B.shape[1]), scale_of(longest * self.length), B.device)
-            rest.fill(left, 1 / scale)
-            X[rows].fill(inverse.scaled_product(rest), 1 / (inverse.scale * rest.scale))
-        return X
-
-
-def _inverses(triangles: list[Any]) -> list[Any]:
-    """Return the inverses of lower triangles of at most PANEL rows, all at once: a GPU is slow with one at a time."""
-    import torch
-
-    size = SMALLEST_TRIANGLE  # times a power of two
-    while size < max(len(L) for L in triangles):
-        size *= 2
-    batch = torch.eye(size, dtype=triangles[0].dtype, device=triangles[0].device).repeat(len(triangles), 1, 1)
-    for whole, L in zip(batch, triangles, strict=True):
-        whole[: len(L), : len(L)] = L
-    inverses = _invert_batch(batch)
-    return [inverse[: len(L), : len(L)] for inverse, L in zip(inverses, triangles, strict=True)]
-
-
-def _invert_batch(L: Any) -> Any:
-    """Return the inverses of lower triangles (b, s, s): of both diagonal blocks A, C of each in one batch, and −CBA."""
-    import torch
-
-    b, size, _ = L.shape
-    if size <= SMALLEST_TRIANGLE:
-        return torch.linalg.solve_triangular(
-            L, torch.eye(size, dtype=L.dtype, device=L.device).expand_as(L), upper=False
-        )
-    half = size // 2
-    A, C = _invert_batch(torch.cat([L[:, :half, :half], L[:, half:, half:]])).split(b)
-    inverse = torch.zeros_like(L)
-    inverse[:, :half, :half], inverse[:, half:, half:] = A, C
-    torch.bmm(-C, L[:, half:, :half] @ A, out=inverse[:, half:, :half])
-    return inverse
-
-
 def is_split_faster(shape: tuple[int, ...], compute: Compute) -> bool:
     """Return whether products with a float32 matrix of this shape are faster in split precision."""
     return compute.dtype == np.float32 and min(shape) >= MIN_SIZE and has_half_units(compute.device)
@@ -298,32 +267,65 @@ def block_copies(compute: Compute) -> int:
 
 
 class Offsets(NamedTuple):
-    """Numbers that are added to the rows and to the columns of a block of inner products."""
+    """Numbers that are added to the rows and to the columns of a block of inner products, and what follows."""
 
     left: Any  # (a,)
     right: Any  # (b,)
     largest: float  # a bound on their size
+    gamma: float | None = None  # if given, sums s are replaced by Gaussians exp(min(2γs, 0))
+
+    def add_to(self, products: Any) -> Any:
+        """Return the float32 products (a, b) with the offsets, or their Gaussians, in place."""
+        products.add_(self.left.to(products.dtype)[:, None]).add_(self.right.to(products.dtype))
+        return self.finish(products)
+
+    def finish(self, sums: Any) -> Any:
+        """Return sums of products and offsets, or their Gaussians, in place."""
+        return sums if self.gamma is None else sums.mul_(2 * self.gamma).clamp_(max=0).exp_()
 
 
 def row_inner_products(A: Any, B: Any, offsets: Offsets, compute: Compute) -> Any:
-    """Return A Bᵀ + offsets for float32 tensors (a, d) and (b, d), in split precision where that is faster.
+    """Return A Bᵀ + offsets for float32 tensors (a, d) and (b, d), or Gaussians, in split precision if that is faster.
 
     The offsets u, v are then two more terms of the products, (u/t)·t + t·(v/t), which costs less than two passes over
     the block. With t² near the largest offset none of these entries is large.
     """
     import torch
 
-    left, right = (numbers.to(A.dtype)[:, None] for numbers in (offsets.left, offsets.right))
     if not all(is_split_faster(rows.shape, compute) for rows in (A, B)):
-        return (A @ B.T).add_(left).add_(right.T)
+        return offsets.add_to(A @ B.T)
     t = 2.0 ** (frexp(offsets.largest)[1] // 2)
-    padding = (-A.shape[1] - 2) % ALIGNMENT
+    left, right = (numbers.to(A.dtype)[:, None] for numbers in (offsets.left, offsets.right))
+    padding = (-A.shape[1] - 2) % VECTOR
     extended = [
         torch.cat([A, left / t, torch.full_like(left, t), A.new_zeros((len(A), padding))], 1),
         torch.cat([B, torch.full_like(right, t), right / t, B.new_zeros((len(B), padding))], 1),
     ]
-    A, B = (SplitMatrix.of(rows) for rows in extended)
-    return (B @ A.T).T  # columns one after the other, as triangular systems read them
+    rows, columns = (SplitMatrix.of(part) for part in extended)
+    fused = fused_products(columns, rows.T)
+    # columns one after the other, as triangular systems read them
+    if offsets.gamma is not None and fused is not None:
+        return fused.gaussians(columns, rows.T, 2 * offsets.gamma).T
+    return offsets.finish(columns @ rows.T).T
+
+
+def add_product(total: Any, A: Any, B: Any) -> None:
+    """Add A B to a float64 matrix; the factors are two arrays, two tensors, or split matrices instead of tensors."""
+    fused = fused_products(A, B) if isinstance(A, SplitMatrix) and isinstance(B, SplitMatrix) else None
+    if fused is None:
+        total += matmul(A, B)
+    else:
+        fused.add_product(A, B, 1.0, total)
+
+
+def use_in_current_stream(A: Any) -> Any:
+    """Return a tensor or a split matrix of another stream; its memory is not reused before this stream is done."""
+    import torch
+
+    for part in (A.high, A.low) if isinstance(A, SplitMatrix) else (A,):
+        if part.device.type == "cuda":
+            part.record_stream(torch.cuda.current_stream(part.device))
+    return A
 
 
 def matmul(A: Any, B: Any) -> Any:
@@ -349,6 +351,10 @@ def add_lower_gram(total: Any, F: Any, factor: float = 1.0) -> None:
 
     F (r, b) is a tensor or a :class:`SplitMatrix`. What is above the diagonal blocks of the panels stays as it is.
     """
+    fused = fused_products(F, F.T) if isinstance(F, SplitMatrix) else None
+    if fused is not None:
+        fused.add_product(F, F.T, factor, total, lower=True)
+        return
     for start in range(0, len(total), PANEL):
         below, columns = slice(start, None), slice(start, start + PANEL)
         part = total[below, columns]

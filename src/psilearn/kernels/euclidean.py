@@ -19,7 +19,7 @@ from psilearn._backend import Compute, array_namespace, is_tensor, iter_blocks, 
 from psilearn._linalg import Array, Offsets, has_half_units, nonzero_pairs, row_products
 from psilearn._utils.samples import Index
 from psilearn.kernels import device_rows
-from psilearn.kernels.device_rows import DeviceRows, exponents_to_gaussians
+from psilearn.kernels.device_rows import DeviceRows
 from psilearn.kernels.inner_products import (
     cast,
     dense,
@@ -50,7 +50,7 @@ def gaussians(A: Any, B: Any, gamma: float, compute: Compute) -> Any:
     largest, limit = rows.largest_square(), FAR[compute.dtype.itemsize] / width
     # Split products are not symmetric in the last bits.
     if has_half_units(compute.device) and B is not A and largest * width <= SPLIT_RADIUS:
-        block = exponents_to_gaussians(rows.negative_halves(largest, compute), width)
+        block = rows.split_gaussians(largest, width, compute)
     else:
         block = to_gaussians(rows.products(compute), rows.squared_left, rows.squared_right, width)
     if not largest <= limit:  # NaN, where squares overflow, counts as far
@@ -130,10 +130,11 @@ class _Rows(NamedTuple):
         """Return the inner products of the rows."""
         return inner_products(self.left, self.right, compute)
 
-    def negative_halves(self, largest: float, compute: Compute) -> Any:
-        """Return −|a − b|²/2 for rows on a GPU, possibly in split precision; ``largest`` is the largest |a|²."""
+    def split_gaussians(self, largest: float, gamma: float, compute: Compute) -> Any:
+        """Return exp(−γ|a − b|²) for rows on a GPU, possibly from split products; ``largest`` is the largest |a|²."""
+        # −|a − b|²/2 = ⟨a, b⟩ − |a|²/2 − |b|²/2
         left, right = (to_device(squared, compute.device) / -2 for squared in (self.squared_left, self.squared_right))
-        return device_rows.inner_products(self.left, self.right, compute, Offsets(left, right, largest / 2))
+        return device_rows.inner_products(self.left, self.right, compute, Offsets(left, right, largest / 2, gamma))
 
     def largest_square(self) -> float:
         """Return the largest |a|²."""

@@ -1,0 +1,192 @@
+"""Products of split matrices in one pass on a Hopper GPU, with what follows them: a kernel of Triton.
+
+Plain torch computes HL' + LH' + HH' by one product for each term and each chunk of the sums, and reads and writes the
+result in float32 each time. Here a tile of the result stays in registers: each part of the factors is loaded once for
+all three terms, the sums of a chunk are added to those before it in float32, and the tile is scaled, subtracted,
+exponentiated, split or added to a float64 matrix before it is stored.
+
+Triton comes with torch for CUDA. It compiles the kernel when it is used for the first time, about half a second for
+each variant, and keeps it on disk; without Triton, or on another GPU, ``split_products`` uses torch alone.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+TILE = 128  # rows and columns of the result that a block of threads computes
+TERMS = 64  # terms that are loaded at a time: 128 bytes of a row
+CHUNK = 512  # terms whose sums, of three products, the matrix units add up without rounding
+GROUP = 8  # rows of tiles that are computed together, so that their factors stay in the cache
+WARPS, STAGES = 8, 3
+_LAUNCHES = Lock()  # the first launch of a variant compiles it
+
+
+@triton.jit(do_not_specialize=["n_rows", "n_columns", "n_terms"])
+def _product_kernel(
+    left_high,
+    left_low,
+    right_high,
+    right_low,
+    out,
+    out_low,
+    source,
+    factors,
+    n_rows,
+    n_columns,
+    n_terms,
+    out_stride,
+    source_stride,
+    RIGHT_IN_ROWS: tl.constexpr,
+    LEFT_IS_LOWER: tl.constexpr,
+    EPILOGUE: tl.constexpr,
+    SIZE: tl.constexpr,
+    STEP: tl.constexpr,
+    SPAN: tl.constexpr,
+    BAND: tl.constexpr,
+):
+    """Compute one tile of the product and store it as the epilogue says."""
+    tiles_down, tiles_across = tl.cdiv(n_rows, SIZE), tl.cdiv(n_columns, SIZE)
+    number = tl.program_id(0)
+    band = number // (BAND * tiles_across)
+    height = min(tiles_down - band * BAND, BAND)
+    inside = number % (BAND * tiles_across)
+    row = (band * BAND + inside % height) * SIZE
+    column = (inside // height) * SIZE
+    if EPILOGUE == "add below" and column >= row + SIZE:
+        return
+    if LEFT_IS_LOWER:  # what follows the diagonal is zero
+        n_terms = min(n_terms, row + SIZE)
+    total = tl.zeros((SIZE, SIZE), tl.float32)
+    for start in range(0, n_terms, SPAN):
+        chunk = tl.zeros((SIZE, SIZE), tl.float32)
+        for term in range(start, min(start + SPAN, n_terms), STEP):
+            left_h, left_l = left_high.load([row, term]), left_low.load([row, term])
+            if RIGHT_IN_ROWS:
+                right_h, right_l = right_high.load([column, term]).T, right_low.load([column, term]).T
+            else:
+                right_h, right_l = right_high.load([term, column]), right_low.load([term, column])
+            chunk = tl.dot(left_h, right_l, chunk)
+            chunk = tl.dot(left_l, right_h, chunk)
+            chunk = tl.dot(left_h, right_h, chunk)
+        total += chunk
+    rows = row + tl.arange(0, SIZE)[:, None]
+    columns = column + tl.arange(0, SIZE)[None, :]
+    valid = (rows < n_rows) & (columns < n_columns)
+    places = rows.to(tl.int64) * out_stride + columns
+    factor = tl.load(factors)  # in float64: scales may be far apart
+    if EPILOGUE == "add" or EPILOGUE == "add below":
+        tl.store(out + places, tl.load(out + places, valid) + total.to(tl.float64) * factor, valid)
+    elif EPILOGUE == "store":
+        tl.store(out + places, (total.to(tl.float64) * factor).to(tl.float32), valid)
+    elif EPILOGUE == "gaussian":
+        exponent = (total.to(tl.float64) * factor).to(tl.float32)
+        tl.store(out + places, tl.exp(tl.minimum(exponent, 0.0)), valid)
+    else:  # factors are powers of two in the range of float32
+        value = total * factor.to(tl.float32)
+        if EPILOGUE == "split rest":
+            given = tl.load(source + rows.to(tl.int64) * source_stride + columns, valid)
+            value = given * tl.load(factors + 1).to(tl.float32) - value
+        high = value.to(tl.float16)
+        tl.store(out + places, high, valid)
+        tl.store(out_low + places, (value - high.to(tl.float32)).to(tl.float16), valid)
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Where a product is stored and how: one tensor, or two halves with the same strides."""
+
+    epilogue: str
+    out: Any
+    low: Any = None
+    source: Any = None
+
+
+def product(A: Any, B: Any) -> Any:
+    """Return A B in float32, (a, c), for split matrices (a, k) and (k, c)."""
+    return _store(A, B, "store", 1.0)
+
+
+def gaussians(A: Any, B: Any, width: float) -> Any:
+    """Return exp(min(width·AB, 0)) in float32."""
+    return _store(A, B, "gaussian", width)
+
+
+def _store(A: Any, B: Any, epilogue: str, factor: float) -> Any:
+    import torch
+
+    out = torch.empty((A.shape[0], B.shape[1]), dtype=torch.float32, device=A.high.device)
+    _launch(A, B, _Target(epilogue, out), [factor / (A.scale * B.scale)])
+    return out
+
+
+def add_product(A: Any, B: Any, factor: float, total: Any, lower: bool = False) -> None:
+    """Add AB·factor to a float64 tensor; with ``lower`` only to the tiles that the lower triangle touches."""
+    _launch(A, B, _Target("add below" if lower else "add", total), [factor / (A.scale * B.scale)])
+
+
+def split_product(L: Any, B: Any, out: Any) -> None:
+    """Set a split matrix to L B for a lower triangle L."""
+    target = _Target("split", out.high, out.low)
+    _launch(L, B, target, [out.scale / (L.scale * B.scale)], left_is_lower=True)
+
+
+def split_rest(source: Any, A: Any, B: Any, out: Any) -> None:
+    """Set a split matrix to source − AB for a float32 tensor with contiguous rows."""
+    _launch(A, B, _Target("split rest", out.high, out.low, source), [out.scale / (A.scale * B.scale), out.scale])
+
+
+def _launch(A: Any, B: Any, target: _Target, factors: list[Any], left_is_lower: bool = False) -> None:
+    import torch
+
+    in_rows = B.high.stride(1) != 1
+    right = [part.T if in_rows else part for part in (B.high, B.low)]
+    step = (TILE, TERMS) if in_rows else (TERMS, TILE)
+    descriptors = [_describe(part, (TILE, TERMS)) for part in (A.high, A.low)]
+    descriptors += [_describe(part, step) for part in right]
+    (a, k), c = A.shape, B.shape[1]
+    out, source = target.out, target.out if target.source is None else target.source
+    numbers = torch.stack([_as_double(factor, out.device) for factor in factors])
+    device = torch.cuda.device(out.device) if out.device.type == "cuda" else nullcontext()
+    with _LAUNCHES, device:
+        _product_kernel[(triton.cdiv(a, TILE) * triton.cdiv(c, TILE),)](
+            *descriptors,
+            out,
+            out if target.low is None else target.low,
+            source,
+            numbers,
+            a,
+            c,
+            k,
+            out.stride(0),
+            source.stride(0),
+            in_rows,
+            left_is_lower,
+            target.epilogue,
+            TILE,
+            TERMS,
+            CHUNK,
+            GROUP,
+            num_warps=WARPS,
+            num_stages=STAGES,
+        )
+
+
+def _as_double(factor: Any, device: Any) -> Any:
+    """Return a factor as a 0-dimensional float64 tensor, without waiting for the device."""
+    import torch
+
+    if isinstance(factor, torch.Tensor):
+        return factor.double()
+    return torch.full((), factor, dtype=torch.float64, device=device)
+
+
+def _describe(rows: Any, block: tuple[int, int]) -> Any:
+    """Return a descriptor from which blocks of a tensor with contiguous rows are loaded; what is outside is zero."""
+    return TensorDescriptor(rows, list(rows.shape), list(rows.stride()), list(block))

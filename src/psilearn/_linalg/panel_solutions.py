@@ -1,0 +1,65 @@
+"""Solutions with large triangles on a GPU in panels, which are multiplied with the inverses of the diagonal blocks.
+
+A substitution is a chain of short steps that leaves most of a GPU idle. With the inverses nearly all of it are matrix
+products. Errors are up to κ(Lᵢᵢ)·ε: for triangles that are far from singular, as those of a ridge system are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+PANEL = 1024  # rows that are computed at a time
+MIN_ROWS = 4096  # of a triangle from which on panels are faster
+SMALLEST_TRIANGLE = 64  # rows of a triangle that is inverted by substitution
+
+
+def uses_panels(L: Any) -> bool:
+    """Return whether solutions with a tensor are computed in panels."""
+    return L.device.type == "cuda" and len(L) >= MIN_ROWS
+
+
+def solve_twice(L: Any, B: Any) -> tuple[Any, Any]:
+    """Return L⁻¹B and L⁻ᵀL⁻¹B for a lower triangle L (n, n) and B (n, b); 2n² flops per column."""
+    panels = [slice(start, min(start + PANEL, len(L))) for start in range(0, len(L), PANEL)]
+    inverses = invert_triangles([L[rows, rows] for rows in panels])
+    pairs = list(zip(panels, inverses, strict=True))
+    half = B.clone()
+    for rows, inverse in pairs:
+        half[rows] = inverse @ half[rows]
+        half[rows.stop :].addmm_(L[rows.stop :, rows], half[rows], alpha=-1)
+    X = half.clone()
+    for rows, inverse in reversed(pairs):
+        X[rows] = inverse.T @ X[rows]
+        X[: rows.start].addmm_(L[rows, : rows.start].T, X[rows], alpha=-1)
+    return half, X
+
+
+def invert_triangles(triangles: list[Any]) -> list[Any]:
+    """Return the inverses of lower triangles, all at once: a GPU is slow with one at a time."""
+    import torch
+
+    size = SMALLEST_TRIANGLE  # times a power of two
+    while size < max(len(L) for L in triangles):
+        size *= 2
+    batch = torch.eye(size, dtype=triangles[0].dtype, device=triangles[0].device).repeat(len(triangles), 1, 1)
+    for whole, L in zip(batch, triangles, strict=True):
+        whole[: len(L), : len(L)] = L
+    inverses = _invert_batch(batch)
+    return [inverse[: len(L), : len(L)] for inverse, L in zip(inverses, triangles, strict=True)]
+
+
+def _invert_batch(L: Any) -> Any:
+    """Return the inverses of lower triangles (b, s, s): of both diagonal blocks A, C of each in one batch, and −CBA."""
+    import torch
+
+    b, size, _ = L.shape
+    if size <= SMALLEST_TRIANGLE:
+        return torch.linalg.solve_triangular(
+            L, torch.eye(size, dtype=L.dtype, device=L.device).expand_as(L), upper=False
+        )
+    half = size // 2
+    A, C = _invert_batch(torch.cat([L[:, :half, :half], L[:, half:, half:]])).split(b)
+    inverse = torch.zeros_like(L)
+    inverse[:, :half, :half], inverse[:, half:, half:] = A, C
+    torch.bmm(-C, L[:, half:, :half] @ A, out=inverse[:, half:, :half])
+    return inverse

@@ -1,0 +1,99 @@
+"""The fused kernel of split products computes what torch computes.
+
+Without a GPU, Triton's interpreter runs the kernel (see ``conftest.py``).
+"""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton", reason="Triton is needed to run its kernels, also without a GPU")
+
+from psilearn._backend import Compute  # noqa: E402
+from psilearn._linalg import (  # noqa: E402
+    GramSum,
+    SplitMatrix,
+    SplitTriangle,
+    add_product,
+    row_inner_products,
+    split_products,
+    split_triangle,
+)
+from psilearn._linalg import fused_products as fused  # noqa: E402
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@pytest.fixture
+def used(monkeypatch):
+    """Let split products of any size use the fused kernel, with short chunks."""
+    monkeypatch.setattr(fused, "CHUNK", 128)
+    for module in (split_products, split_triangle):
+        monkeypatch.setattr(module, "fused_products", lambda A, B: fused)
+
+
+def matrix(shape, seed, exponent=0):
+    values = np.random.default_rng(seed).standard_normal(shape) * 2.0**exponent
+    return torch.from_numpy(values.astype(np.float32)).to(DEVICE)
+
+
+def plain_product(A, B):
+    return (A.scaled_product(B) / (A.scale * B.scale)).double()
+
+
+@pytest.mark.parametrize("in_rows", [False, True])
+def test_products_of_any_shape_are_those_of_torch(used, in_rows):
+    A, B = SplitMatrix.of(matrix((150, 300), 0, 40)), SplitMatrix.of(matrix((300, 131), 1, -60))
+    B = SplitMatrix.of(matrix((131, 300), 1, -60)).T if in_rows else B
+    expected = plain_product(A, B)
+    torch.testing.assert_close(fused.product(A, B).double(), expected, rtol=0, atol=2e-6 * float(expected.abs().max()))
+
+
+def test_only_tiles_below_the_diagonal_are_added(used):
+    F, compute = matrix((200, 130), 0), Compute.of("float32", torch.device(DEVICE))
+    total = GramSum(200, compute)
+    total.add(SplitMatrix.of(F))
+    total.add(SplitMatrix.of(F))
+    expected = 2 * F.double() @ F.double().T
+    torch.testing.assert_close(total.symmetric(), expected, rtol=1e-5, atol=1e-4)
+    assert not total.lower[:128, 128:].any()
+
+
+def test_products_are_added_in_float64(used):
+    A, B = matrix((40, 70), 0), matrix((70, 50), 1)
+    total = torch.full((40, 50), 1e9, dtype=torch.float64, device=DEVICE)
+    add_product(total, SplitMatrix.of(A), SplitMatrix.of(B))
+    torch.testing.assert_close(total - 1e9, A.double() @ B.double(), rtol=1e-5, atol=1e-5)
+
+
+def test_gaussians_are_those_of_the_distances(used, monkeypatch):
+    monkeypatch.setattr(split_products, "is_split_faster", lambda shape, compute: True)
+    A, B = matrix((140, 20), 0), matrix((30, 20), 1)
+    left, right = ((rows.double() ** 2).sum(1) / -2 for rows in (A, B))
+    largest = float(max(-left.min(), -right.min()))
+    offsets = split_products.Offsets(left, right, largest, 0.05)
+    found = row_inner_products(A, B, offsets, Compute.of("float32", torch.device(DEVICE)))
+    expected = torch.exp(-0.05 * torch.cdist(A.double(), B.double()) ** 2)
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_fused_substitution_solves_the_triangular_system(used, layout, monkeypatch):
+    monkeypatch.setattr(split_triangle, "PANEL", 128)
+    rng = np.random.default_rng(0)
+    L = torch.from_numpy(np.tril(rng.standard_normal((300, 300)), -1) / 40 + np.diag(rng.uniform(0.5, 2, 300))).to(
+        DEVICE
+    )
+    B = matrix((300, 45), 1)
+    expected = torch.linalg.solve_triangular(L, B.double(), upper=False)
+    given = B if layout == "rows" else B.T.contiguous().T
+    X = SplitTriangle(L).solve(given, float(torch.linalg.vector_norm(expected, dim=0).max()))
+    torch.testing.assert_close(X.to_tensor().double(), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(given, B)  # the given block is not changed
+
+
+def test_factors_that_cannot_be_loaded_are_left_to_torch():
+    assert split_products.fused_products(*(SplitMatrix.of(matrix((64, 64), seed)) for seed in range(2))) is None
+    split = SplitMatrix.of(matrix((64, 100), 0))
+    assert split_products._is_loadable(split) and split_products._is_loadable(split.T)
+    assert not split_products._is_loadable(split[:, 1:])  # not aligned
