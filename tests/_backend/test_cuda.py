@@ -43,7 +43,7 @@ def test_a_model_keeps_nothing_on_the_gpu(options):
         assert torch.cuda.memory_allocated() == held
         assert before in (None, held)
         before = held
-    assert held < 2**27
+    assert held < 2**28  # the workspaces of cuBLAS: 32 MiB for each stream
 
 
 def test_nothing_is_kept_of_a_fit_on_tensors_but_the_tensors():

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 from sklearn import config_context, get_config  # noqa: E402
 
 from psilearn import IOKR, OEL, Landmarks  # noqa: E402
-from psilearn._backend import Compute, side_stream  # noqa: E402
+from psilearn._backend import Compute, side_streams  # noqa: E402
 from psilearn._utils.progress import observe_steps, show_progress  # noqa: E402
 from psilearn.estimators import fit_streams, output_kernel_regression  # noqa: E402
 from psilearn.kernels import Gaussian, Laplacian, Linear  # noqa: E402
@@ -84,12 +84,29 @@ def test_targets_are_waited_for():
         release.wait(20)
         return type("Side", (), {"rank": 3, "labeled": Y})()
 
-    with Compute.of("float64", torch.device("cpu")).active(), side_stream(torch.device("cpu")) as submit:
-        targets = fit_streams.PendingTargets(submit(compute), len(Y), 7)
+    with Compute.of("float64", torch.device("cpu")).active(), side_streams(torch.device("cpu")) as submit:
+        targets = fit_streams.PendingTargets(submit(compute), len(Y), 7, submit)
         assert targets.max_width == 7 and not targets.side.done()
         release.set()
         assert targets.shape == (300, 3)
         np.testing.assert_array_equal(targets[2:5], Y[2:5])
+
+
+def test_factors_that_were_prepared_are_not_computed_again():
+    computed = []
+
+    class Labeled:
+        def factor(self, rows):
+            computed.append((rows.start, rows.stop))
+            return torch.from_numpy(Y[rows])
+
+    side = type("Side", (), {"labeled": Labeled()})()
+    with Compute.of("float64", torch.device("cpu")).active(), side_streams(torch.device("cpu")) as submit:
+        targets = fit_streams.PendingTargets(submit(lambda: side), len(Y), 7, submit)
+        targets.prepare([slice(0, 4), slice(4, 8)])
+        for rows in (slice(0, 4), slice(4, 6), slice(6, 8)):  # the second block was halved
+            np.testing.assert_array_equal(targets.factor(rows).numpy(), Y[rows])
+    assert computed == [(0, 4), (4, 8), (4, 6), (6, 8)]
 
 
 def test_an_interrupt_is_not_replaced_and_settings_are_those_of_the_caller():
@@ -98,7 +115,7 @@ def test_an_interrupt_is_not_replaced_and_settings_are_those_of_the_caller():
         pytest.raises(KeyboardInterrupt),
         config_context(working_memory=7),
         Compute.of("float64", device).active(),
-        side_stream(device) as submit,
+        side_streams(device) as submit,
     ):
         submit(lambda: seen.append(get_config()["working_memory"])).result()
         submit(lambda: 1 / 0)

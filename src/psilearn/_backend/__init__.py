@@ -19,7 +19,7 @@ from psilearn._backend.device_arrays import (
     to_fortran,
     to_numpy,
 )
-from psilearn._backend.device_threads import N_STREAMS, map_in_streams, side_stream
+from psilearn._backend.device_threads import N_STREAMS, beside, map_in_streams, side_streams
 from psilearn._backend.memory_limits import host_available_bytes
 from psilearn._backend.streaming import halve_if_needed, row_blocks, stream
 
@@ -28,6 +28,7 @@ __all__ = [
     "N_STREAMS",
     "Compute",
     "array_namespace",
+    "beside",
     "block_rows",
     "computing",
     "current_compute",
@@ -43,7 +44,7 @@ __all__ = [
     "map_in_streams",
     "resolve_compute",
     "row_blocks",
-    "side_stream",
+    "side_streams",
     "stream",
     "take_rows",
     "tensor_to_numpy",

@@ -22,6 +22,7 @@ FLOAT64 = np.dtype(np.float64)
 TF32 = "tf32"  # float32 whose matrix products may use the tensor cores of a GPU where that changes no answer
 GPU_SHARE = 4  # a block takes at most one part in four of the free memory of a GPU,
 MAX_GPU_BLOCK_BYTES = 2**34  # at most 16 GiB,
+CACHED_SHARE = 0.125  # of the memory of a GPU, up to which torch keeps what a fit has used
 GPU_ROWS_FACTOR = 8  # and at most eight times as many rows as on a CPU
 
 
@@ -165,6 +166,17 @@ class Compute:
                 f"{what} needs {needed:,} bytes ({needed / 2**30:.1f} GiB), but only {free:,} bytes are "
                 f"available{place}. {remedy}"
             )
+
+    def free_large_cache(self) -> None:
+        """Return GPU memory that torch holds without using it to the system, if that is a large share of all memory.
+
+        A smaller share is kept for the next call, which would have to ask for it again.
+        """
+        if self.on_gpu:
+            import torch
+
+            if torch.cuda.memory_reserved(self.device) > CACHED_SHARE * torch.cuda.mem_get_info(self.device)[1]:
+                self.free_cached_memory()
 
     def free_cached_memory(self) -> None:
         """Return GPU memory that torch holds without using it to the system."""

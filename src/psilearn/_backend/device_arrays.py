@@ -59,7 +59,11 @@ def _copy_to_host(tensor: Any) -> NDArray[Any]:
 
     like = torch.empty(0, dtype=tensor.dtype).numpy()
     values = np.empty(tuple(tensor.shape), like.dtype)
-    if tensor.nbytes < MIN_PINNED_BYTES or not tensor.is_contiguous():
+    if tensor.nbytes < MIN_PINNED_BYTES:
+        torch.from_numpy(values).copy_(tensor)
+        return values
+    tensor = tensor if tensor.nbytes > MAX_PINNED_BYTES else tensor.contiguous()  # the device changes the order faster
+    if not tensor.is_contiguous():
         torch.from_numpy(values).copy_(tensor)
         return values
     given, copied = tensor.view(-1), values.reshape(-1)

@@ -12,9 +12,11 @@ from typing import Any, Self, TypeVar
 
 from sklearn import config_context, get_config
 
+from psilearn._backend.compute import Compute
 from psilearn._backend.torch_precision import join_team
 
 N_STREAMS = 8
+N_SIDE_STREAMS = 3
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -37,14 +39,14 @@ def map_in_streams(work: Callable[[Item], Result], items: Iterable[Item], device
 
 
 @contextmanager
-def side_stream(device: Any) -> Iterator[Callable[[Callable[[], Any]], Future[Any]]]:
-    """Compute in a second thread, with a stream of its own, while the block runs; yields a function that submits work.
+def side_streams(device: Any, n: int = 1) -> Iterator[Callable[[Callable[[], Any]], Future[Any]]]:
+    """Compute in n other threads, each in a stream of its own, while the block runs; yields a function to submit work.
 
-    Submitted functions run one after the other. Leaving the block waits for them and raises the first of their errors,
-    even if the block has raised one; an interrupt waits only for the function that runs. The caller must be inside of
-    ``Compute.active()``.
+    Functions start in the order in which they are submitted. Leaving the block waits for them and raises the first of
+    their errors, even if the block has raised one; an interrupt waits only for the functions that run. The caller must
+    be inside of ``Compute.active()``.
     """
-    with join_team(), _Streams(device, 1, priority=-1) as streams:
+    with join_team(), _Streams(device, n, priority=-1) as streams:
         pending: list[Future[Any]] = []
 
         def submit(work: Callable[[], Any]) -> Future[Any]:
@@ -63,6 +65,26 @@ def side_stream(device: Any) -> Iterator[Callable[[Callable[[], Any]], Future[An
         _raise_first(pending)
 
 
+@contextmanager
+def beside(compute: Compute) -> Iterator[Callable[[Callable[[], Any]], Future[Any]]]:
+    """Yield a function that submits work to another thread and stream of a GPU; without a GPU the work is done at once.
+
+    As :func:`side_streams`.
+    """
+    if compute.on_gpu:
+        with side_streams(compute.device) as submit:
+            yield submit
+    else:
+        yield _done
+
+
+def _done(work: Callable[[], Any]) -> Future[Any]:
+    """Return the result of work that is done now."""
+    result: Future[Any] = Future()
+    result.set_result(work())
+    return result
+
+
 def _raise_first(pending: list[Future[Any]]) -> None:
     """Wait for submitted functions, and raise the error of the first one that failed."""
     for result in pending:
@@ -75,9 +97,6 @@ class _Streams:
     def __init__(self, device: Any, n: int, priority: int = 0) -> None:
         self.device, self.priority = device, priority
         self.pool = ThreadPoolExecutor(n)
-        self.free: SimpleQueue[int] = SimpleQueue()
-        for number in range(n):
-            self.free.put(number)
 
     def __enter__(self) -> Self:
         if self.device.type == "cuda":
@@ -99,11 +118,12 @@ class _Streams:
         with join_team(), config_context(**config):  # scikit-learn has settings of each thread
             if self.device.type != "cuda":
                 return work()
-            number = self.free.get()
+            free = _free_streams(self.index, self.priority)
+            stream = free.get()
             try:
-                return self._run_in(_stream(self.index, number, self.priority), work)
+                return self._run_in(stream, work)
             finally:
-                self.free.put(number)
+                free.put(stream)
 
     def _run_in(self, stream: Any, work: Callable[[], Result]) -> Result:
         import torch
@@ -116,11 +136,14 @@ class _Streams:
 
 
 @cache
-def _stream(index: int, number: int, priority: int) -> Any:
-    """Return one of few streams of a GPU: torch keeps a workspace of 32 MiB for each that has multiplied matrices."""
+def _free_streams(index: int, priority: int) -> SimpleQueue[Any]:
+    """Return the few streams of a GPU: torch keeps a workspace of 32 MiB for each that has multiplied matrices."""
     import torch
 
-    return torch.cuda.Stream(index, priority=priority)
+    free: SimpleQueue[Any] = SimpleQueue()
+    for _ in range(N_SIDE_STREAMS if priority else N_STREAMS):
+        free.put(torch.cuda.Stream(index, priority=priority))
+    return free
 
 
 @cache

@@ -8,15 +8,17 @@ the number of outputs is limited by time only.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
 from psilearn._backend import Compute, iter_slices, take_rows, to_numpy
 from psilearn._distributed import ChunkedRows
-from psilearn._linalg import Array, Moment, Subspace, mixed_moment
+from psilearn._linalg import Array, Moment, Subspace, matmul, mixed_moment
 from psilearn._utils import validation
 from psilearn._utils.progress import step
 from psilearn._utils.samples import Samples, concat, distinct, n_samples, take
@@ -138,6 +140,8 @@ class LandmarkOutputs(CoordinateOutputs):
     Landmarks are chosen among the unlabeled outputs too if these contribute to the embedding (``spans_unlabeled``).
     """
 
+    _known_columns: Sequence[Any] = ()  # φ(y) of all distinct outputs, (r, d) in blocks, if they are on a GPU
+
     def __init__(
         self,
         kernel: Kernel,
@@ -156,13 +160,15 @@ class LandmarkOutputs(CoordinateOutputs):
         n_labeled = min(known.n_labeled, n_samples(pool))
         chosen = landmarks.choose(kernel, pool, alpha=alpha, n_labeled=n_labeled, compute=compute)
         self.features = LandmarkFeatures.of(kernel, take(pool, chosen), "output", compute)
-        self._labeled: LandmarkTargets | None = LandmarkTargets.make(self.features, Y, compute)
-        self.labeled_moment = RunningMoment(self.features, compute, spans_unlabeled)
+        features = self.features if isinstance(Y, ChunkedRows) else self.features.to_device(compute)
+        self._labeled: LandmarkTargets | None = LandmarkTargets.make(features, Y, compute)
+        self.labeled_moment = RunningMoment(features, compute, spans_unlabeled)
         if spans_unlabeled or isinstance(Y, ChunkedRows):
             self.labeled_moment.add(OutputStream(Y, kernel, Y, "y"))
         else:  # without a sum of products, distinct outputs are enough
             counts = np.bincount(known.labeled, minlength=known.n_labeled)
-            self.labeled_moment.add(OutputStream(labeled, kernel, labeled, "y"), counts)
+            columns = self.labeled_moment.add(OutputStream(labeled, kernel, labeled, "y"), counts, compute.on_gpu)
+            self._known_columns = columns if n_samples(self.outputs) == known.n_labeled else ()
         self.unlabeled_moment = RunningMoment(self.features, compute, spans_unlabeled)
         if unlabeled is not None and spans_unlabeled:
             self.unlabeled_moment.add(unlabeled)
@@ -200,12 +206,16 @@ class LandmarkOutputs(CoordinateOutputs):
         remedy = "Lower n_components, or give unlabeled outputs as a path or an iterator: these are not stored."
         what = "The embedding of the known outputs"
         self.compute.on_numpy().require_memory(shape, what, remedy, self.compute.itemsize)
+        if self._known_columns and subspace.directions is not None:
+            rows = self.compute.asarray(subspace.directions, self.compute.dtype).T.contiguous()
+            return np.concatenate([to_numpy(matmul(rows, phi).T.contiguous()) for phi in self._known_columns])
         return embedding(self.outputs, self.compute)
 
     def for_partial_fit(self) -> LandmarkOutputs:
         """Return the same output side without Y and with NumPy arrays."""
         converted = copy(self)
         converted._labeled = None
+        converted._known_columns = ()
         with step("copies for partial_fit"):
             converted.features = self.features.to_numpy()
             converted.compute = self.compute.on_numpy()
@@ -220,6 +230,7 @@ class LandmarkOutputs(CoordinateOutputs):
         """
         extended = copy(self)
         extended.compute = compute
+        extended._known_columns = ()
         extended.unlabeled_moment = RunningMoment(self.features, compute, self.unlabeled_moment.has_sum)
         extended.unlabeled_moment.add(unlabeled)
         extended.unlabeled_moment.merge(self.unlabeled_moment)
@@ -246,7 +257,8 @@ class LandmarkTargets:
         """Return targets that are computed on the device, or in tasks if the outputs are in chunks."""
         if isinstance(outputs, ChunkedRows):
             return ChunkedLandmarkTargets(features.to_numpy(), outputs, compute)
-        return cls(features.to_device(compute), outputs, compute)
+        placed = features.kernel.to_device(outputs, compute) if sparse.issparse(outputs) else outputs
+        return cls(features.to_device(compute), placed, compute)
 
     def __getitem__(self, rows: slice) -> Any:
         return self.features.columns(take(self.outputs, rows), self.compute).T
@@ -256,9 +268,12 @@ class LandmarkTargets:
         """The number r of coordinates."""
         return self.features.rank
 
+    def prepare(self, blocks: list[slice]) -> None:
+        """Do nothing: rows are computed when they are asked for."""
+
     def factor(self, rows: slice) -> Any:
         """Return the rows as a factor of products: an array, a tensor or a split matrix."""
-        phi, _ = self.features.factor_and_lengths(take(self.outputs, rows), self.compute)
+        phi, _ = self.features.factor_and_lengths(take(self.outputs, rows), self.compute, is_checked=True)
         return phi.T
 
 

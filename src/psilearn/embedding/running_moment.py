@@ -15,6 +15,8 @@ from psilearn._utils.samples import Samples
 from psilearn.embedding.output_stream import OutputStream, number_batches
 from psilearn.landmarks.features import LandmarkFeatures
 
+MAX_KEPT_BYTES = 2**29  # of features of outputs that are kept for the embedding
+
 
 class RunningMoment:
     """Σ φ(y)φ(y)ᵀ over batches of outputs, r² numbers, with the part of Σ k(y, y) that the landmarks capture.
@@ -33,15 +35,17 @@ class RunningMoment:
         self.captured = 0.0
         self.total = 0.0
 
-    def add(self, outputs: OutputStream, counts: Any = None) -> None:
+    def add(self, outputs: OutputStream, counts: Any = None, keep: bool = False) -> list[Any]:
         """Add every output of a stream: m·r kernel values and 2m·r² flops.
 
-        ``counts`` (m,) says how often each output in memory occurs; only a moment without a sum takes it.
+        ``counts`` (m,) says how often each output in memory occurs; only a moment without a sum takes it. With
+        ``keep``, φ(y) of all outputs is returned, (r, b) for each block, unless that takes much memory.
         """
+        kept: list[Any] = []
         if outputs.chunks is not None:
             common = self.features.to_numpy(), self.compute, self.has_sum
             self._add_sums(*sum_chunks(_moment_of_chunk, outputs.chunks, common=common))
-            return
+            return kept
         features, compute = self.features.to_device(self.compute), self.compute
 
         def factor_and_lengths(batch: Samples) -> tuple[Any, Array]:
@@ -60,7 +64,12 @@ class RunningMoment:
             self.count += int(weights.sum())
             self.captured += float(weights @ captured)
             self.total += float(weights @ lengths)
+            if keep and rows.stop * features.rank * compute.itemsize <= MAX_KEPT_BYTES:
+                kept.append(phi)
+            else:
+                kept, keep = [], False
             del phi  # before the next block is computed
+        return kept
 
     def merge(self, other: RunningMoment) -> None:
         """Add the sums of another moment."""

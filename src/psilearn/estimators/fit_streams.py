@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from numbers import Integral
 from typing import Any
 
-from psilearn._backend import Compute, side_stream
+from psilearn._backend import Compute, side_streams
 from psilearn._distributed import ChunkedRows
+from psilearn._linalg import use_in_current_stream
 from psilearn._utils.progress import is_watched
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.embedding import OutputStream
@@ -66,6 +68,8 @@ class PendingTargets:
     side: Future[OutputSide]
     n: int
     max_width: int
+    submit: Callable[[Callable[[], Any]], Future[Any]]
+    prepared: dict[tuple[int, int], Future[Any]] = field(default_factory=dict)  # by the first row and the end
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -75,8 +79,20 @@ class PendingTargets:
     def __getitem__(self, rows: slice) -> Any:
         return self.side.result().labeled[rows]
 
+    def prepare(self, blocks: list[slice]) -> None:
+        """Start to compute the factors of blocks of rows in another stream."""
+        for rows in blocks:
+            self.prepared[rows.start, rows.stop] = self.submit(partial(self._compute, rows))
+
     def factor(self, rows: slice) -> Any:
         """Return the rows as a factor of products."""
+        pending = self.prepared.pop((rows.start, rows.stop), None)
+        if pending is None:
+            return self._compute(rows)
+        factor = pending.result()
+        return use_in_current_stream(factor)
+
+    def _compute(self, rows: slice) -> Any:
         return self.side.result().labeled.factor(rows)
 
 
@@ -89,8 +105,8 @@ def compute_overlapped(
 ) -> tuple[OutputSide, LandmarkOutputs | None, Regression]:
     """Return the output side, what ``partial_fit`` continues from, and the regression onto n targets."""
     assert plan.output_landmarks is not None
-    with side_stream(compute.device) as submit:
+    with side_streams(compute.device, 2) as submit:
         side = submit(output_side)
         kept = submit(lambda: side.result().for_partial_fit())
-        regression = regress(PendingTargets(side, n, plan.output_landmarks.n))
+        regression = regress(PendingTargets(side, n, plan.output_landmarks.n, submit))
     return side.result(), kept.result(), regression

@@ -9,7 +9,7 @@ from typing import Any, Self
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from psilearn._backend import Compute, find_device
+from psilearn._backend import Compute, beside, find_device
 from psilearn._linalg import Array, Subspace
 from psilearn._utils import validation
 from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
@@ -134,7 +134,7 @@ class OutputKernelRegression(OutputKernelPredictor):
                 header = getattr(X, "header", None)  # of data frames in chunks
                 columns = X if header is None else header
                 validate_data(model, columns, skip_check_array=True)  # stores the number and the names of the columns
-            compute.free_cached_memory()
+            compute.free_large_cache()
         return publish(self, model)
 
     def _check_parameters(self) -> FitPlan:
@@ -273,11 +273,11 @@ class _FittedEmbedding:
     @classmethod
     def of(cls, psi: OutputSide, regression: Regression, subspace: Subspace, compute: Compute) -> _FittedEmbedding:
         """Restrict the regression and the known outputs to the directions."""
-        with step("embedding"):
+        with step("embedding"), beside(compute) as submit:
+            rotated = submit(lambda: regression.rotate(psi.rotation(subspace), compute))
             embedding = psi.embedding(subspace.directions)
             candidates = _known_candidates(psi, embedding, psi.embed_known(subspace, embedding))
-            rotated = regression.rotate(psi.rotation(subspace), compute)
-        return cls(rotated, embedding, candidates, subspace.eigenvalues, psi.approximation_error)
+        return cls(rotated.result(), embedding, candidates, subspace.eigenvalues, psi.approximation_error)
 
 
 def _known_candidates(psi: OutputSide, embedding: Embedding, g: Array) -> SharedCandidates:

@@ -15,6 +15,7 @@ from psilearn._utils.samples import Samples, n_samples, take
 CHECKED_BYTES = 2**19  # of rows that are compared with their transpose at a time; they stay in the cache
 MIN_PANEL_ROWS = 1024
 N_PANELS = 8
+MAX_WHOLE_ROWS = 16384  # of a matrix that a GPU computes as one block
 ALIGNED_ROWS = 64
 MIRRORED_ROWS = 256
 RANGES = {4: (1e-30, 1e30), 8: (1e-290, 1e290)}  # of k(a, a), by the bytes of a number
@@ -32,8 +33,8 @@ def symmetric_matrix(block: Block, n: int, compute: Compute, compare_all: bool) 
     everything = slice(0, n)
     if step >= n:
         K = block(everything, everything)
-        K = K if compute.dtype == np.float64 else compute.asarray(K, np.float64)
         gap = asymmetry(K, K)
+        K = K if compute.dtype == np.float64 else compute.asarray(K, np.float64)
         return (K if gap == 0 else mirror_lower(K)), gap
     K, gap = compute.zeros((n, n)), 0.0
     for rows in iter_slices(n, step):
@@ -66,8 +67,9 @@ def mirror_lower(K: Array) -> Array:
 def panel_rows(n: int, compute: Compute = NUMPY) -> int:
     """Return how many rows of a symmetric (n, n) matrix are computed at a time."""
     step = max(MIN_PANEL_ROWS, -(-n // N_PANELS))
-    if compute.on_gpu:  # longer panels, since each takes many launches, with rows that the matrix units want aligned
-        step = max(MIN_PANEL_ROWS, -(-n // (N_PANELS // 2) // ALIGNED_ROWS) * ALIGNED_ROWS)
+    if compute.on_gpu:  # each panel takes many launches: all pairs twice take less time, up to a size
+        longer = -(-n // (N_PANELS // 2) // ALIGNED_ROWS) * ALIGNED_ROWS  # rows that the matrix units want aligned
+        step = max(MAX_WHOLE_ROWS, longer)
     return min(compute.block_rows(3 * 8 * n, n), step)
 
 

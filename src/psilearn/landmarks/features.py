@@ -35,6 +35,9 @@ class LandmarkFeatures:
     kernel: Kernel
     landmarks: Samples  # r linearly independent objects
     triangle: Array  # (r, r)  L
+    placed: Samples | None = None  # the landmarks as tensors, during a fit on a device
+
+    _has_checked_block = False  # whether the symmetry of a block was checked: that of the first one is
 
     @classmethod
     def of(cls, kernel: Kernel, landmarks: Samples, side: str, compute: Compute) -> LandmarkFeatures:
@@ -44,8 +47,9 @@ class LandmarkFeatures:
         the solution with L amplifies the rounding errors of a block. ``side`` is "input" or "output", for messages.
         """
         landmarks = kernel.check(landmarks, f"{side} landmarks")
+        placed = kernel.to_device(landmarks, compute)
         with stage(f"kernel of {n_samples(landmarks):,} {side} landmarks"):
-            K = kernel.gram(landmarks, compute=compute, remedy=f"Lower {side}_landmarks.")
+            K = kernel.gram(placed, compute=compute, remedy=f"Lower {side}_landmarks.")
         scale = float(array_namespace(K).linalg.diagonal(K).max())
         is_single = compute.dtype == np.float32
         rounding = 2 * np.sqrt(len(K)) * SINGLE if is_single else len(K) * float(np.finfo(np.float64).eps)
@@ -56,7 +60,9 @@ class LandmarkFeatures:
             raise NotPositiveSemidefiniteError(
                 f"{side}_kernel = {kernel!r} is not positive semi-definite on the landmarks: {error}."
             ) from error
-        return cls(kernel, take(landmarks, kept) if len(kept) < len(K) else landmarks, triangle)
+        if len(kept) < len(K):
+            landmarks, placed = take(landmarks, kept), take(placed, kept)
+        return cls(kernel, landmarks, triangle, placed)
 
     @property
     def rank(self) -> int:
@@ -68,18 +74,21 @@ class LandmarkFeatures:
         phi, _ = self.factor_and_lengths(A, compute)
         return phi.to_tensor() if isinstance(phi, SplitMatrix) else phi
 
-    def factor_and_lengths(self, A: Samples, compute: Compute) -> tuple[Any, Array]:
+    def factor_and_lengths(self, A: Samples, compute: Compute, is_checked: bool = False) -> tuple[Any, Array]:
         """Return φ(a) as columns, (r, len(A)), for products, and k(a, a), (len(A),).
 
         The columns are an array in Fortran order, a tensor, or a :class:`SplitMatrix` if that has faster products.
+        Objects are validated unless they ``is_checked``, which on a GPU has to wait for all work before.
         """
-        A = self.kernel.check(A)
+        A = A if is_checked else self.kernel.check(A)
         lengths = self.kernel.diag_of_checked(A)
         if not self.rank:
             return compute.zeros((n_samples(A), 0), compute.dtype).T, lengths
         with step("kernel values with landmarks"):
             K = self.kernel.block_of_checked(A, self.landmarks, compute)
-            check_symmetric_block(K, self.kernel, A, self.landmarks, compute)
+            if self.kernel.looks_up_values or not self._has_checked_block:
+                check_symmetric_block(K, self.kernel, A, self.landmarks, compute)
+                self.__dict__["_has_checked_block"] = True
         with step("solution with the landmarks' triangle"):
             block = K.T if is_tensor(K) else np.ascontiguousarray(K).T
             return self._solve(block, float(np.sqrt(max(lengths.max(), 0.0))), compute), lengths
@@ -99,14 +108,14 @@ class LandmarkFeatures:
 
     def to_device(self, compute: Compute) -> LandmarkFeatures:
         """Return the same features with the triangle and dense landmarks on the device."""
-        if compute.device is None:
+        if compute.device is None or (is_tensor(self.triangle) and is_tensor(self.landmarks)):
             return self
-        landmarks = self.kernel.to_device(self.landmarks, compute)
-        return replace(self, landmarks=landmarks, triangle=compute.asarray(self.triangle))
+        landmarks = self.kernel.to_device(self.landmarks, compute) if self.placed is None else self.placed
+        return replace(self, landmarks=landmarks, triangle=compute.asarray(self.triangle), placed=None)
 
     def to_numpy(self) -> LandmarkFeatures:
         """Return the same features with the triangle as a NumPy array."""
-        return replace(self, triangle=to_fortran(self.triangle))
+        return replace(self, triangle=to_fortran(self.triangle), placed=None)
 
     @cached_property
     def _split_triangle(self) -> SplitTriangle:

@@ -134,7 +134,7 @@ class PathSearch(BestEstimatorPredictions):
             grid = self._make_path_grid(problem, paths)
             tasks = self._make_tasks(problem, paths, grid, compute)
             scores = self._run(tasks, compute)
-            compute.free_cached_memory()
+            compute.free_large_cache()
         search = copy(self)
         search._store_results(problem, paths, grid, scores)
         del paths, tasks  # the coordinates of the outputs, before the final fit computes its own

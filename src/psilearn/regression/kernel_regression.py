@@ -37,6 +37,9 @@ class ComputedTargets(Protocol):
     def max_width(self) -> int:
         """A bound on r."""
 
+    def prepare(self, blocks: list[slice]) -> None:
+        """Start to compute the factors of blocks of rows that will be asked for, if that can be done meanwhile."""
+
     def factor(self, rows: slice) -> Any:
         """Return the rows on the device as a factor of products: an array, a tensor or a split matrix."""
 

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
+from scipy import sparse
 
-from psilearn._backend import Compute, current_compute, is_tensor, row_blocks, stream, to_numpy
+from psilearn._backend import Compute, beside, current_compute, row_blocks, stream, to_numpy
 from psilearn._distributed import ChunkedRows, sum_chunks
 from psilearn._linalg import (
     Array,
     GramSum,
     Moment,
     NotPositiveSemidefiniteError,
+    add_product,
     block_copies,
     is_split_faster,
-    matmul,
     shifted_factor,
-    solve_lower,
-    solve_transposed,
+    solve_both,
 )
-from psilearn._utils.progress import step, track
+from psilearn._utils.progress import is_watched, step, track
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
@@ -32,6 +31,8 @@ from psilearn.regression.kernel_regression import (
     KernelRegression,
     Targets,
 )
+
+Factors = tuple[Any, Any] | None  # φ (q, b) of a block and its targets (b, r)
 
 
 class NystromRidge:
@@ -104,8 +105,11 @@ class NystromRidge:
         1
         """
         self.X_fit_ = X
-        chosen = self.landmarks.choose(self.kernel, X, alpha=self.alpha, compute=self.compute)
-        self.features_ = LandmarkFeatures.of(self.kernel, take(X, chosen), "input", self.compute)
+        with beside(self.compute) as submit:
+            placed = submit(lambda: _place_rows(self.kernel, X, self.compute))
+            chosen = self.landmarks.choose(self.kernel, X, alpha=self.alpha, compute=self.compute)
+            self.features_ = LandmarkFeatures.of(self.kernel, take(X, chosen), "input", self.compute)
+        self._placed = placed.result()
         return self
 
     def regress(self, V: Targets, with_moment: bool = True) -> KernelRegression:
@@ -147,57 +151,87 @@ class NystromRidge:
             "Lower input_landmarks or output_landmarks.",
         )
         if isinstance(self.X_fit_, ChunkedRows):
-            gram, cross, total = _sums_of_chunks(self.features_, self.X_fit_, V, compute)
+            gram, cross, total, rest = _sums_of_chunks(self.features_, self.X_fit_, V, compute)
         else:
-            gram, cross, total = _sums(self.features_, self.X_fit_, V, compute)
+            rows = self.X_fit_ if self._placed is None else self._placed
+            gram, cross, total, rest = _sums(self.features_, rows, V, compute, is_checked=self._placed is not None)
         captured = gram.trace()
         error = max(0.0, 1 - captured / total) if total else 0.0
+        with beside(compute) as submit:  # the factor has many short steps
+            with step("ridge system"):
+                factor = submit(lambda: shifted_factor(gram.lower, n * self.alpha))
+                if is_watched():  # steps are measured one after the other
+                    factor.result()
+            _add_cross(cross, rest)
         with step("ridge system"):
-            D, B = self._solve(gram, cross)
+            D, B = self._solve(factor.result(), cross)
         moment = Moment(((D, 1 / n), (B, -self.alpha))) if with_moment else None
         return KernelRegression(self.kernel, self.features_.landmarks, B, self.features_.triangle, moment, error)
 
-    def _solve(self, gram: GramSum, cross: Array) -> tuple[Array, Array]:
+    def _solve(self, R: Array | None, cross: Array) -> tuple[Array, Array]:
         """Solve with RRᵀ = ΦᵀΦ + nλI: D = R⁻¹ΦᵀV, B = R⁻ᵀD.
 
         The moment of the fitted values needs no second pass over the inputs: Σᵢ ĥ(xᵢ)ĥ(xᵢ)ᵀ = BᵀΦᵀΦB = DᵀD − nλBᵀB.
         """
         if not len(cross):
             return cross, cross
-        R = shifted_factor(gram.lower, n_samples(self.X_fit_) * self.alpha)
         if R is None:
             raise NotPositiveSemidefiniteError(
                 f"alpha={self.alpha:g} is below the rounding errors of input_kernel = {self.kernel!r} over "
                 f"{n_samples(self.X_fit_)} inputs: ΦᵀΦ + n·alpha·I has no Cholesky factor. Increase alpha, or use "
                 f"dtype='float64'."
             )
-        D = solve_lower(R, cross if is_tensor(cross) else np.asfortranarray(cross))
-        return D, solve_transposed(R, D)
+        return solve_both(R, cross)
 
 
-def _sums(features: LandmarkFeatures, X: Samples, V: Targets, compute: Compute) -> tuple[GramSum, Array, float]:
-    """Return ΦᵀΦ, ΦᵀV and Σ k(x, x) over the rows of X and V, in blocks."""
+def _place_rows(kernel: Kernel, X: Samples, compute: Compute) -> Samples | None:
+    """Return validated CSR rows as a tensor of a GPU if they are not large, so that blocks need not be moved."""
+    if not compute.on_gpu or not sparse.issparse(X):
+        return None
+    checked = kernel.check(X)
+    placed = kernel.to_device(checked, compute)
+    return None if placed is checked else placed
+
+
+def _sums(
+    features: LandmarkFeatures, X: Samples, V: Targets, compute: Compute, is_checked: bool = False
+) -> tuple[GramSum, Array, float, Factors]:
+    """Return ΦᵀΦ, ΦᵀV without the last block, Σ k(x, x), and the factors of that block, over the rows of X and V."""
     q, kernel = features.rank, features.kernel
     gram, total = GramSum(q, compute), 0.0
     cross: Any = None  # (q, r)
+    rest: Factors = None
     features = features.to_device(compute)
 
     def factor_and_lengths(X: Samples) -> tuple[Any, Array]:
-        return features.factor_and_lengths(X, compute)  # (q, b), k(x, x)
+        return features.factor_and_lengths(X, compute, is_checked)  # (q, b), k(x, x)
 
-    per_row = (block_copies(compute) * q + 2 * _max_width(V)) * compute.itemsize + compute.transfer_bytes(X)
+    per_row = (block_copies(compute) * q + 4 * _max_width(V)) * compute.itemsize + compute.transfer_bytes(X)
     blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
+    if isinstance(V, ComputedTargets):
+        V.prepare(blocks[:1])
     parts = row_blocks(X, track(blocks, "regression", len(blocks)))
     for rows, (phi, lengths) in stream(parts, factor_and_lengths, compute, kernel.supports_torch):
         with step("Gram matrix of the features"):
             gram.add(phi)
         targets = V.factor(rows) if isinstance(V, ComputedTargets) else compute.asarray(V[rows], compute.dtype)
         cross = compute.zeros((q, targets.shape[1])) if cross is None else cross
-        with step("cross products with the targets"):
-            cross += matmul(phi, targets)
+        if isinstance(V, ComputedTargets):
+            V.prepare([block for block in blocks if block.start == rows.stop])
         total += float(lengths.sum())
-        del phi, targets  # before the next block is computed
-    return gram, cross, total
+        rest = phi, targets
+        del phi, targets
+        if rows.stop < n_samples(X):
+            _add_cross(cross, rest)
+            rest = None  # before the next block is computed
+    return gram, cross, total, rest
+
+
+def _add_cross(cross: Array, factors: Factors) -> None:
+    """Add the product of the features of a block with its targets."""
+    if factors is not None:
+        with step("cross products with the targets"):
+            add_product(cross, *factors)
 
 
 def _max_width(V: Targets) -> int:
@@ -207,7 +241,7 @@ def _max_width(V: Targets) -> int:
 
 def _sums_of_chunks(
     features: LandmarkFeatures, X: ChunkedRows, V: Targets, compute: Compute
-) -> tuple[GramSum, Array, float]:
+) -> tuple[GramSum, Array, float, Factors]:
     """Return the same sums, each chunk by the worker that has it."""
     if not isinstance(V, ChunkedTargets):
         raise TypeError("Inputs in chunks require targets in the same chunks: set output_landmarks.")
@@ -215,12 +249,13 @@ def _sums_of_chunks(
     lower, cross, total = sum_chunks(_sums_of_chunk, X, V.chunks, common=common)
     gram = GramSum(features.rank, compute)
     gram.merge(GramSum.of(lower))
-    return gram, compute.asarray(cross), total
+    return gram, compute.asarray(cross), total, None
 
 
 def _sums_of_chunk(
     X: Samples, outputs: Samples, features: LandmarkFeatures, targets: ChunkedTargets, compute: Compute
 ) -> tuple[Array, Array, float]:
     with compute.active():
-        gram, cross, total = _sums(features, X, targets.of(outputs), compute)
+        gram, cross, total, rest = _sums(features, X, targets.of(outputs), compute)
+        _add_cross(cross, rest)
         return gram.to_numpy().lower, to_numpy(cross), total
