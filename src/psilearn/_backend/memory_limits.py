@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path("/")
 KIBIBYTE = 1024
-NO_LIMIT = 2**62  # a group without a limit has "max" in version 2, and the largest multiple of the page size in version 1
+NO_LIMIT = 2**62  # groups of version 1 without a limit have a larger number, those of version 2 "max"
 
 
 def host_available_bytes(root: Path = ROOT) -> int | None:
