@@ -29,7 +29,7 @@ def make_models(quick: bool) -> dict[str, Baseline | OEL]:
     models: dict[str, Baseline | OEL] = {
         REFERENCE: OEL(Gaussian(0.5), Dice(), alpha=1e-5, n_components=20 if quick else 200, supervision=1.0),
         "LR": LR(C=10.0),
-        "PRLR": PRLR(rank_penalty=3.0),
+        "PRLR": PRLR(rank_penalty=3.0, n_rounds=1 if quick else 5),
         "k-NN": KNN(n_neighbors=10, weights="distance"),
         "KRR": KRR(Gaussian(0.5), alpha=1e-4),
         "reduced rank": RRR(Gaussian(0.5), alpha=1e-4, n_components=20 if quick else 120),
@@ -67,7 +67,7 @@ def time_threshold(find_threshold: Callable[[Array, Array], float], Y: Array, sc
 def measure(run: Run) -> Figures:
     """Print seconds, F1 and growth, and return them."""
     source = load("bibtex", 0)
-    sizes, n_tests = run.select([1220, 2440, 4880], [60, 120]), run.select(2515, 40)
+    sizes, n_tests = run.select([1220, 2440, 4880], [30, 60]), run.select(2515, 40)
     figures: dict[str, dict[str, list[float]]] = {}
     for n in sizes:
         models = make_models(run.quick)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from benchmarks import bookmarks, device_costs, measurement, million
+from benchmarks.__main__ import main
 from benchmarks.child_process import run_in_child
 from benchmarks.cost_table import show_costs
 from benchmarks.naive import NaiveIOKR, NaiveOEL0, dice, gaussian
@@ -23,7 +24,8 @@ from psilearn.kernels import Dice, Gaussian
 ROOT = Path(__file__).parent.parent
 
 
-def run(*arguments, data=None):
+def run_new_process(*arguments, data=None):
+    """Run the command in a new process."""
     command = [sys.executable, "-m", "benchmarks", *map(str, arguments)]
     environment = {
         "PATH": "",
@@ -35,6 +37,26 @@ def run(*arguments, data=None):
 
 
 @pytest.fixture
+def run(monkeypatch, capsys):
+    """Return a function that runs the command in this process, which has imported its modules."""
+
+    def run(*arguments, data=None):
+        monkeypatch.setattr(sys, "argv", ["benchmarks", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.delenv("PSILEARN_DATA", raising=False)
+        if data:
+            monkeypatch.setenv("PSILEARN_DATA", str(data))
+        try:
+            status = main()
+        except SystemExit as error:
+            status = error.code
+        printed = capsys.readouterr()
+        return SimpleNamespace(returncode=status, stdout=printed.out, stderr=printed.err)
+
+    return run
+
+
+@pytest.fixture
 def bits():
     rng = np.random.default_rng(0)
     Y = (rng.random((80, 6)) < 0.4).astype(float)
@@ -42,9 +64,9 @@ def bits():
     return rng.standard_normal((80, 4)), Y
 
 
-def test_a_run_prints_tables_and_appends_to_the_history(tmp_path):
-    for _ in range(2):
-        done = run("bibtex", "--quick", "--output", tmp_path, "--repeats", 1, data=tmp_path)
+def test_a_run_prints_tables_and_appends_to_the_history(tmp_path, run):
+    for run_command in (run_new_process, run):
+        done = run_command("bibtex", "--quick", "--output", tmp_path, "--repeats", 1, data=tmp_path)
         assert done.returncode == 0, done.stderr
     assert "float32" in done.stdout and "bibtex: skipped, not in the data home" in done.stdout
     first, second = json.loads((tmp_path / "history.json").read_text())
@@ -52,7 +74,7 @@ def test_a_run_prints_tables_and_appends_to_the_history(tmp_path):
     assert "bibtex" not in second["figures"]
 
 
-def test_parts_run_on_a_device(tmp_path):
+def test_parts_run_on_a_device(tmp_path, run):
     pytest.importorskip("torch")
     done = run("fingerprints", "--quick", "--device", "cpu", "--output", tmp_path, "--repeats", 1)
     assert done.returncode == 0, done.stderr + done.stdout
@@ -61,14 +83,14 @@ def test_parts_run_on_a_device(tmp_path):
     assert 0 < record["figures"]["fingerprints"]["distance"] < 2
 
 
-def test_an_unknown_device_is_reported_in_one_line():
+def test_an_unknown_device_is_reported_in_one_line(run):
     done = run("fingerprints", "--quick", "--device", "gpu")
     assert done.returncode == 2 and "--device must be None, 'cpu' or 'cuda'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.data("usps/usps.h5", "mulan/bibtex/bibtex-train.arff", "mulan/bibtex/bibtex-test.arff")
-def test_predictions_of_a_device_are_compared(tmp_path):
+def test_predictions_of_a_device_are_compared(tmp_path, run):
     pytest.importorskip("torch")
     from psilearn.datasets import data_home
 
@@ -82,7 +104,7 @@ def test_predictions_of_a_device_are_compared(tmp_path):
 
 
 @pytest.mark.data("mulan/bibtex/bibtex-train.arff", "mulan/bibtex/bibtex-test.arff", "mulan/bibtex/bibtex.xml")
-def test_bibtex_at_quick_sizes(tmp_path):
+def test_bibtex_at_quick_sizes(tmp_path, run):
     from psilearn.datasets import data_home
 
     done = run("bibtex", "--quick", "--output", tmp_path, "--repeats", 1, data=data_home())
@@ -94,7 +116,7 @@ def test_bibtex_at_quick_sizes(tmp_path):
 
 
 @pytest.mark.data("mulan/bibtex/bibtex-train.arff", "mulan/bibtex/bibtex-test.arff", "mulan/bibtex/bibtex.xml")
-def test_baselines_at_quick_sizes(tmp_path):
+def test_baselines_at_quick_sizes(tmp_path, run):
     from psilearn.datasets import data_home
 
     done = run("baselines", "--quick", "--output", tmp_path, "--repeats", 1, data=data_home())
@@ -105,14 +127,14 @@ def test_baselines_at_quick_sizes(tmp_path):
         assert len(series["fit"]) == len(figures["sizes"]) == 2 and min(series["fit"]) > 0
 
 
-def test_rankings_at_quick_sizes(tmp_path):
+def test_rankings_at_quick_sizes(tmp_path, run):
     done = run("rankings", "--quick", "--output", tmp_path, "--repeats", 1)
     assert done.returncode == 0, done.stderr
     figures = json.loads((tmp_path / "history.json").read_text())[0]["figures"]["rankings"]
     assert all(seconds > 0 for seconds in figures["K = 4, noise"].values()) and "components" in done.stdout
 
 
-def test_label_sets_at_quick_sizes(tmp_path):
+def test_label_sets_at_quick_sizes(tmp_path, run):
     done = run("label_sets", "--quick", "--output", tmp_path, "--repeats", 1)
     assert done.returncode == 0, done.stderr
     figures = json.loads((tmp_path / "history.json").read_text())[0]["figures"]["label_sets"]
@@ -120,7 +142,7 @@ def test_label_sets_at_quick_sizes(tmp_path):
 
 
 @pytest.mark.data("metabolites/spectra.parquet", "metabolites/candidates.parquet", "metabolites/unlabelled.parquet")
-def test_metabolites_at_quick_sizes(tmp_path):
+def test_metabolites_at_quick_sizes(tmp_path, run):
     pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
     from psilearn.datasets import data_home
 
@@ -131,7 +153,7 @@ def test_metabolites_at_quick_sizes(tmp_path):
     assert figures["library"]["rank by embeddings, ms per spectrum"] > 0
 
 
-def test_unknown_parts_are_rejected(tmp_path):
+def test_unknown_parts_are_rejected(tmp_path, run):
     done = run("nonsense", "--output", tmp_path)
     assert done.returncode == 2 and "nonsense" in done.stderr and not list(tmp_path.iterdir())
 

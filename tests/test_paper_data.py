@@ -4,6 +4,8 @@ These parameters were chosen by others with a look at the test set, so the figur
 well a user would do.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn.preprocessing import normalize
@@ -21,11 +23,17 @@ USPS = {
 }
 
 
+@pytest.fixture(scope="module")
+def read_once():
+    """Return a function that calls a loader the first time only."""
+    return cache(lambda load: load())
+
+
 @pytest.mark.data("usps/usps.h5")
 @pytest.mark.parametrize("name", USPS)
-def test_usps(name):
+def test_usps(name, read_once):
     model, expected = USPS[name]
-    usps = load_usps()
+    usps = read_once(load_usps)
     pairs, alone = usps.train[:1000], usps.train[-6000:]
     model.fit(usps.X[pairs], usps.Y[pairs], unlabeled=usps.Y[alone])
     loss = kernel_loss(usps.Y[usps.test], model.predict(usps.X[usps.test]), Gaussian(0.05))
@@ -43,8 +51,8 @@ def test_usps(name):
     ],
     ids=["IOKR, Gaussian", "IOKR, Dice", "OEL0, Dice"],
 )
-def test_bibtex(make_model, expected):
-    bibtex = load_bibtex()
+def test_bibtex(make_model, expected, read_once):
+    bibtex = read_once(load_bibtex)
     X, Y = normalize(bibtex.X), bibtex.Y
     mean_labels = float(np.mean(Y[bibtex.train].sum(axis=1)))
     model = make_model(mean_labels).fit(X[bibtex.train], Y[bibtex.train])

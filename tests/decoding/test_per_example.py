@@ -54,7 +54,7 @@ def check_against_each_set(candidates, sets, Z, truth, k, embedding=E):
 @pytest.mark.parametrize("working_memory", [1024, 1e-2, 1e-4])
 @pytest.mark.parametrize("k", [1, 4, 100])
 def test_pools_answer_as_each_set_alone(working_memory, k, route):
-    sets, Z = ragged(40), RNG.standard_normal((40, 4))
+    sets, Z = ragged(20), RNG.standard_normal((20, 4))
     truth = np.array([outputs[0] for outputs in sets])
     truth[5] = 99  # not a candidate
     with sklearn.config_context(working_memory=working_memory):

@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 import warnings
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -69,13 +70,19 @@ def quick(name, part):
     return chosen.run(context), context
 
 
+@cache
+def quick_once(name, part):
+    """Run a part on the unchanged data of ``small_data`` the first time; return the same outcome and context later."""
+    return quick(name, part)
+
+
 def all_parts():
     return [(name, part.name) for name in experiments.NAMES for part in experiments.find(name).parts]
 
 
 @pytest.mark.parametrize(("name", "part"), [part for part in all_parts() if part[0] != "metabolites"])
 def test_every_part_runs(small_data, name, part):
-    outcome, _ = quick(name, part)
+    outcome, _ = quick_once(name, part)
     measured = [row for row in outcome.rows if not row.quoted]
     assert measured and all(np.isfinite(row.value) for row in measured)
     for row in measured:
@@ -110,7 +117,7 @@ def test_configs_are_json_data_and_quick_entries_replace_them(name, part):
     ],
 )
 def test_the_test_data_chooses_nothing(small_data, name, part):
-    before, _ = quick(name, part)
+    before, _ = quick_once(name, part)
     bunch, rng = small_data[part], np.random.default_rng(1)
     shuffled = rng.permutation(bunch.test)
     Y = bunch.Y.toarray() if sparse.issparse(bunch.Y) else bunch.Y.copy()
@@ -139,7 +146,7 @@ def estimator_of(row):
 
 
 def test_usps_rows_follow_from_their_parameters(small_data):
-    outcome, context = quick("usps", "usps")
+    outcome, context = quick_once("usps", "usps")
     bunch, config = small_data["usps"], context.config
     pairs, alone = bunch.train[: config["pairs"]], bunch.train[-config["alone"] :]
     test = bunch.test[: config["tests"]]
@@ -161,8 +168,8 @@ def test_usps_rows_follow_from_their_parameters(small_data):
 
 
 def test_usps_grid_chooses_as_the_same_grid_with_competitors(small_data):
-    outcome, _ = quick("usps", "usps-grid")
-    expected, _ = quick("usps", "usps")
+    outcome, _ = quick_once("usps", "usps-grid")
+    expected, _ = quick_once("usps", "usps")
     assert len(outcome.rows) == 8
     for row, same in zip(outcome.rows, expected.rows, strict=False):
         assert (row.method, row.value, row.parameters) == (same.method, same.value, same.parameters)
@@ -187,7 +194,7 @@ def test_without_torch_networks_are_quoted(small_data, monkeypatch):
 
 
 def test_measured_competitors_are_compared_with_their_published_values(small_data):
-    rows = {row.method: row for row in quick("multilabel-full", "bibtex")[0].rows}
+    rows = {row.method: row for row in quick_once("multilabel-full", "bibtex")[0].rows}
     assert not rows["LR"].quoted and rows["LR"].paper == 37.2
     assert rows["DVN"].quoted and rows["DVN"].paper == 44.7  # not part of a quick run
     data = multilabel.load("bibtex", 0).split(150, 0, 50)
@@ -197,7 +204,7 @@ def test_measured_competitors_are_compared_with_their_published_values(small_dat
 
 @pytest.mark.parametrize(("name", "part"), [("multilabel-small", "bibtex"), ("multilabel-full", "mediamill")])
 def test_multilabel_rows_follow_from_their_parameters(small_data, name, part):
-    outcome, context = quick(name, part)
+    outcome, context = quick_once(name, part)
     data = multilabel.load(part, 0).split(
         context.config["pairs"], context.config.get("alone", 0), context.config["tests"]
     )
@@ -208,7 +215,7 @@ def test_multilabel_rows_follow_from_their_parameters(small_data, name, part):
 
 
 def test_outputs_without_inputs_change_the_embedding_and_not_the_candidates(small_data):
-    outcome, context = quick("multilabel-unlabeled", "delicious")
+    outcome, context = quick_once("multilabel-unlabeled", "delicious")
     sizes = context.config["alone"]
     assert [row.method for row in outcome.rows] == ["IOKR, m = 0", "OEL₀, m = 0", *(f"OEL, m = {m}" for m in sizes)]
     source = multilabel.load("delicious", 0)
@@ -239,7 +246,7 @@ def test_the_error_of_every_p_comes_from_one_fit(small_data):
 
 
 def test_the_ratio_of_times_follows_from_the_rows(small_data):
-    outcome, _ = quick("timing", "usps")
+    outcome, _ = quick_once("timing", "usps")
     decode = {row.method: row.value for row in outcome.rows if row.metric.name.startswith("decode, s")}
     ratio = outcome.rows[-1]
     assert ratio.value == pytest.approx(decode["IOKR"] / decode["OEL₀"]) and ratio.paper == pytest.approx(9)
@@ -284,7 +291,7 @@ def test_values_of_the_paper():
 
 
 def test_only_the_papers_own_criterion_is_compared_with_it(small_data):
-    rows = quick("usps", "usps")[0].rows
+    rows = quick_once("usps", "usps")[0].rows
     ours = [row for row in rows if not is_competitor(row)]
     assert all((row.paper is None) == row.method.endswith("by loss") for row in ours)
     assert [row.method for row in rows if is_competitor(row) and row.paper is not None] == ["SPEN"]

@@ -39,14 +39,27 @@ def top_2(model, X, y, candidates):
 
 def refit_scores(models, problem, unlabeled, score, candidates=None):
     """Fit every model on every split."""
+    return refit_all_scores(models, problem, unlabeled, [score], candidates)[0]
+
+
+def refit_all_scores(models, problem, unlabeled, score_functions, candidates=None):
+    """Fit every model on every split, and score each fit by every function: one array per function."""
     rows = []
     for model, (train, held) in product(models, CV.split(problem.X)):
         model = clone(model).fit(problem.X[train], take(problem.Y, train), unlabeled=unlabeled)
         given = candidates
         if isinstance(candidates, PerExampleCandidates):
             given = PerExampleCandidates([candidates.sets[i] for i in held])
-        rows.append(score(model, problem.X[held], take(problem.Y, held), given))
-    return np.reshape(rows, (len(models), -1))
+        rows.append([score(model, problem.X[held], take(problem.Y, held), given) for score in score_functions])
+    return np.moveaxis(np.reshape(rows, (len(models), -1, len(score_functions))), 2, 0)
+
+
+def assert_scores_are_those_of_refits(searches, models, problem, unlabeled, score_functions, candidates=None):
+    """Compare searches of the same settings, one per function, with the models of the settings fitted on each split."""
+    expected = refit_all_scores(models, problem, unlabeled, score_functions, candidates)
+    for search, refits in zip(searches, expected, strict=True):
+        assert str(search.cv_results_["params"]) == str(searches[0].cv_results_["params"])
+        np.testing.assert_allclose(scores(search), refits, atol=1e-7)
 
 
 def scores(search):

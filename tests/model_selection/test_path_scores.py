@@ -17,9 +17,11 @@ from tests.model_selection.refits import (
     KERNELS_X,
     SIZES,
     SUPERVISIONS,
+    assert_scores_are_those_of_refits,
     closed_form,
     f1,
     minus_loss,
+    refit_all_scores,
     refit_scores,
     scores,
     top_2,
@@ -30,29 +32,36 @@ pytestmark = pytest.mark.filterwarnings("ignore:The best:UserWarning", "ignore:n
 
 
 @pytest.mark.parametrize("with_unlabeled", [True, False])
-@pytest.mark.parametrize(("name", "score"), [("mse", closed_form), ("loss", minus_loss)])
-def test_oelcv_scores_are_those_of_refits(problem, with_unlabeled, name, score, backend):
+def test_oelcv_scores_are_those_of_refits(problem, with_unlabeled, backend):
     U = problem.unlabeled if with_unlabeled else None
-    search = OELCV(KERNELS_X, problem.kernel, **GRID, scoring=name)
-    search.fit(problem.X, problem.Y, unlabeled=U)
-    models = [OEL(**params) for params in search.cv_results_["params"]]
+    searches = [
+        OELCV(KERNELS_X, problem.kernel, **GRID, scoring=name).fit(problem.X, problem.Y, unlabeled=U)
+        for name in ("mse", "loss")
+    ]
+    models = [OEL(**params) for params in searches[0].cv_results_["params"]]
     assert len(models) == 2 * 2 * 3 * 4
     some = slice(None, None, 1 if backend == "numpy" else 5)  # 5 meets every value of each parameter
-    np.testing.assert_allclose(scores(search)[some], refit_scores(models[some], problem, U, score), atol=1e-7)
+    for search, expected in zip(
+        searches, refit_all_scores(models[some], problem, U, [closed_form, minus_loss]), strict=True
+    ):
+        assert str(search.cv_results_["params"]) == str(searches[0].cv_results_["params"])
+        np.testing.assert_allclose(scores(search)[some], expected, atol=1e-7)
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize(("name", "score"), [("mse", closed_form), ("loss", minus_loss), ("top_2", top_2)])
-def test_iokrcv_and_kdecv_scores_are_those_of_refits(problem, name, score):
+def test_iokrcv_and_kdecv_scores_are_those_of_refits(problem):
     U = problem.unlabeled
     for search, Estimator in (
-        (IOKRCV(KERNELS_X, problem.kernel, alphas=ALPHAS, cv=CV, scoring=name), IOKR),
-        (KDECV(KERNELS_X, problem.kernel, alphas=ALPHAS, n_components=SIZES, cv=CV, scoring=name), KDE),
+        (IOKRCV(KERNELS_X, problem.kernel, alphas=ALPHAS, cv=CV), IOKR),
+        (KDECV(KERNELS_X, problem.kernel, alphas=ALPHAS, n_components=SIZES, cv=CV), KDE),
     ):
-        search.fit(problem.X, problem.Y, unlabeled=U)
-        models = [Estimator(**params) for params in search.cv_results_["params"]]
-        np.testing.assert_allclose(scores(search), refit_scores(models, problem, U, score), atol=1e-7)
-        assert type(search.best_estimator_) is Estimator
+        searches = [
+            clone(search).set_params(scoring=name).fit(problem.X, problem.Y, unlabeled=U)
+            for name in ("mse", "loss", "top_2")
+        ]
+        models = [Estimator(**params) for params in searches[0].cv_results_["params"]]
+        assert_scores_are_those_of_refits(searches, models, problem, U, [closed_form, minus_loss, top_2])
+        assert all(type(search.best_estimator_) is Estimator for search in searches)
 
 
 @pytest.mark.usefixtures("backend")
@@ -66,8 +75,7 @@ def test_single_supervisions(problem, supervisions):
 
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("own_sets", [False, True])
-@pytest.mark.parametrize(("name", "score"), [("f1", f1), ("top_2", top_2), ("loss", minus_loss)])
-def test_decoding_to_given_candidates(name, score, own_sets):
+def test_decoding_to_given_candidates(own_sets):
     problem = make("tags")
     candidates = np.unique(np.vstack([problem.Y, problem.candidates]), axis=0)
     if own_sets:
@@ -75,12 +83,14 @@ def test_decoding_to_given_candidates(name, score, own_sets):
         candidates = PerExampleCandidates(
             [np.vstack([y[None], candidates[rng.permutation(len(candidates))[:6]]]) for y in problem.Y]
         )
-    search = OELCV(KERNELS_X, Dice(), **GRID, scoring=name)
-    search.fit(problem.X, problem.Y, problem.unlabeled, candidates=candidates)
-    models = [OEL(**params) for params in search.cv_results_["params"]]
-    np.testing.assert_allclose(
-        scores(search), refit_scores(models, problem, problem.unlabeled, score, candidates), atol=1e-7
-    )
+    searches = [
+        OELCV(KERNELS_X, Dice(), **GRID, scoring=name).fit(
+            problem.X, problem.Y, problem.unlabeled, candidates=candidates
+        )
+        for name in ("f1", "top_2", "loss")
+    ]
+    models = [OEL(**params) for params in searches[0].cv_results_["params"]]
+    assert_scores_are_those_of_refits(searches, models, problem, problem.unlabeled, [f1, top_2, minus_loss], candidates)
 
 
 @pytest.mark.usefixtures("backend")

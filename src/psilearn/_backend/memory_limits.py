@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 ROOT = Path("/")
 KIBIBYTE = 1024
+NO_LIMIT = 2**62  # groups of version 1 without a limit have a larger number, those of version 2 "max"
 
 
 def host_available_bytes(root: Path = ROOT) -> int | None:
@@ -32,12 +34,13 @@ def machine_free(root: Path = ROOT) -> int | None:
 
 def resource_limits_free(root: Path = ROOT) -> list[int]:
     """Return the soft limit − use of the address space (RLIMIT_AS) and of the data (RLIMIT_DATA), where limited."""
+    lines = _lines(root / "proc/self/limits")
     free = []
     for limit_name, used_name in (("Max address space", "VmSize"), ("Max data size", "VmData")):
-        limits = [line for line in _lines(root / "proc/self/limits") if line.startswith(limit_name)]
+        limits = [line for line in lines if line.startswith(limit_name)]
         limit = limits[0].removeprefix(limit_name).split()[0] if limits else "unlimited"
-        used = _kibibytes(root / "proc/self/status", used_name)
-        if limit.isdigit() and used is not None:
+        used = _kibibytes(root / "proc/self/status", used_name) if limit.isdigit() else None
+        if used is not None:
             free.append(max(0, int(limit) - used))
     return free
 
@@ -47,13 +50,43 @@ def cgroup_free(root: Path = ROOT) -> list[int]:
 
     Both versions are followed, also where a system uses both. The page cache is reclaimable and does not count as used.
     """
-    mounts = list(_mounts(root))
-    free = []
-    for path, version in _memory_groups(root):
-        for mount in mounts:
-            if mount.version is version:
-                free += [left for folder in _folders(root, mount, path) for left in _present(version.free(folder))]
-    return free
+    groups = _groups(root, _text(root / "proc/self/cgroup"), _text(root / "proc/self/mountinfo"))
+    return [left for group in groups for left in _present(group.free())]
+
+
+@lru_cache(maxsize=16)
+def _groups(root: Path, membership: str, mountinfo: str) -> list[_Group]:
+    """Return the groups of the process and their ancestors, from the contents of two files that rarely change."""
+    mounts = list(_mounts(mountinfo))
+    return [
+        _Group(folder / version.limit, folder / version.used, folder / "memory.stat", version.cache)
+        for path, version in _memory_groups(membership)
+        for mount in mounts
+        if mount.version is version
+        for folder in _folders(root, mount, path)
+    ]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The files of one group, and the fields of the last one that count as cache."""
+
+    limit: Path
+    used: Path
+    stat: Path
+    cache: tuple[str, ...]
+
+    def free(self) -> int | None:
+        """Return limit − use of the group, or None if it has no limit."""
+        limit = _text(self.limit).strip()
+        if not limit.isdigit() or int(limit) >= NO_LIMIT:
+            return None
+        used = _text(self.used).strip()
+        if not used.isdigit():
+            return None
+        fields = dict(line.split(maxsplit=1) for line in _lines(self.stat) if " " in line)
+        cached = sum(int(fields.get(name, "0")) for name in self.cache)
+        return max(0, int(limit) - max(0, int(used) - cached))
 
 
 @dataclass(frozen=True)
@@ -63,15 +96,6 @@ class _Version:
     limit: str
     used: str
     cache: tuple[str, ...]
-
-    def free(self, folder: Path) -> int | None:
-        """Return limit − use of one group, or None if it has no limit."""
-        limit, used = (next(iter(_lines(folder / name)), "") for name in (self.limit, self.used))
-        if not (limit.isdigit() and used.isdigit()):  # "max": no limit
-            return None
-        fields = dict(line.split(maxsplit=1) for line in _lines(folder / "memory.stat") if " " in line)
-        cached = sum(int(fields.get(name, "0")) for name in self.cache)
-        return max(0, int(limit) - max(0, int(used) - cached))
 
 
 _V1 = _Version("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_active_file", "total_inactive_file"))
@@ -87,9 +111,9 @@ class _Mount:
     point: PurePosixPath
 
 
-def _memory_groups(root: Path) -> Iterator[tuple[PurePosixPath, _Version]]:
+def _memory_groups(membership: str) -> Iterator[tuple[PurePosixPath, _Version]]:
     """Yield the path and the version of each group of the process that may limit its memory."""
-    for line in _lines(root / "proc/self/cgroup"):
+    for line in membership.splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if number == "0" and not controllers:
@@ -98,9 +122,9 @@ def _memory_groups(root: Path) -> Iterator[tuple[PurePosixPath, _Version]]:
             yield PurePosixPath(path), _V1
 
 
-def _mounts(root: Path) -> Iterator[_Mount]:
+def _mounts(mountinfo: str) -> Iterator[_Mount]:
     """Yield the mounted hierarchies that may have the controller of the memory."""
-    for line in _lines(root / "proc/self/mountinfo"):
+    for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         fields, described = before.split(" "), after.split(" ")
         if len(fields) < 5 or not described[0].startswith("cgroup"):
@@ -145,7 +169,11 @@ def _present(value: int | None) -> list[int]:
 
 
 def _lines(path: Path) -> list[str]:
+    return _text(path).splitlines()
+
+
+def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return []
+        return ""

@@ -65,6 +65,8 @@ def check_not_masked(A: Samples, name: str) -> None:
 def check_real(A: Samples, name: str) -> None:
     """Raise if A is an array, tensor or CSR matrix of complex numbers, dates or durations."""
     dtype = getattr(A, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+        return
     if "complex" in str(dtype):
         raise ValueError(
             f"Complex data not supported: {name} has dtype {dtype}. Give real numbers, such as {name}.real, or the "

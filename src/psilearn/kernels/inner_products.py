@@ -64,6 +64,8 @@ def each_thread(task: Callable[[slice], None], parts: list[slice], worthwhile: b
 def n_threads() -> int:
     """Return how many threads may run: the number of cores, or OMP_NUM_THREADS if smaller, as in a worker process."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
+    if limit == "1":
+        return 1  # the number of cores is read from files, which takes longer than a small block
     return min(cpu_count(), int(limit)) if limit.isdigit() and int(limit) > 0 else cpu_count()
 
 

@@ -14,6 +14,7 @@ from psilearn.kernels.device_rows import rows_on_device
 from psilearn.kernels.kernel import Kernel
 
 MAX_NUMBER = 1e100  # the largest absolute value of numbers whose squares are summed
+CSR_TYPES = (sparse.csr_matrix, sparse.csr_array)
 
 
 class RowKernel(Kernel):
@@ -71,25 +72,53 @@ class RowKernel(Kernel):
 
 
 def check_rows(
-    A: Samples, name: str, problem: str, advice: str = "", ensure_all_finite: bool | str = True, **options: Any
+    A: Samples,
+    name: str,
+    problem: str,
+    advice: str = "",
+    *,
+    accept_sparse: Any = False,
+    ensure_2d: bool = True,
+    ensure_all_finite: bool | str = True,
 ) -> Samples:
-    """Validate rows of numbers with scikit-learn's ``check_array``; errors name the argument."""
+    """Validate rows of numbers as scikit-learn's ``check_array`` does; errors name the argument."""
     if not isinstance(A, np.ndarray) or 0 in A.shape[:1] or A.ndim == 0:
         check_not_empty(A, name)
     check_real(A, name)
     if is_tensor(A):
-        return _check_tensor(A, name, ensure_all_finite, **options)
+        return _check_tensor(A, name, ensure_all_finite, ensure_2d)
     try:
         check_csr(A, name)
-        rows = check_array(A, dtype="numeric", input_name=name, ensure_all_finite=False, **options)
+        rows = A
+        if not _is_plain(A, accept_sparse, ensure_2d):
+            rows = check_array(
+                A, accept_sparse, dtype="numeric", input_name=name, ensure_all_finite=False, ensure_2d=ensure_2d
+            )
         if rows.dtype.kind not in "bifu":
             raise TypeError(f"its dtype is {rows.dtype}.")
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name} {problem}: {error} {advice}".rstrip()) from error
     if ensure_all_finite is not False:
-        values = rows.data if sparse.issparse(rows) else rows
-        assert_all_finite(values, input_name=name, allow_nan=ensure_all_finite == "allow-nan")
+        _check_finite(rows.data if sparse.issparse(rows) else rows, name, ensure_all_finite == "allow-nan")
     return rows
+
+
+def _is_plain(A: Samples, accept_sparse: Any, ensure_2d: bool) -> bool:
+    """Return whether ``check_array`` would return the rows unchanged: it takes longer than a small block."""
+    is_accepted = type(A) is np.ndarray or (accept_sparse == "csr" and type(A) in CSR_TYPES)
+    if not is_accepted or A.dtype.kind not in "bifu":
+        return False
+    return A.shape[1] > 0 if A.ndim == 2 else A.ndim == 1 and not ensure_2d
+
+
+def _check_finite(values: Any, name: str, allow_nan: bool) -> None:
+    """Raise if an array of numbers contains infinity, or NaN unless it is allowed."""
+    if values.dtype.kind != "f":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum()
+    if not np.isfinite(total):  # a sum of finite numbers may overflow, so each number is tested
+        assert_all_finite(values, input_name=name, allow_nan=allow_nan)
 
 
 def check_numbers(A: Samples, name: str, *, ensure_2d: bool = False, accept_sparse: Any = "csr") -> Samples:
@@ -105,7 +134,7 @@ def check_numbers(A: Samples, name: str, *, ensure_2d: bool = False, accept_spar
     return rows
 
 
-def _check_tensor(A: Any, name: str, ensure_all_finite: bool | str, ensure_2d: bool = True, **_: Any) -> Any:
+def _check_tensor(A: Any, name: str, ensure_all_finite: bool | str, ensure_2d: bool) -> Any:
     """Validate a tensor as ``check_array`` validates an array."""
     xp = array_namespace(A)
     if str(A.layout) != "torch.strided":
