@@ -89,6 +89,21 @@ def test_neighbors_of_the_choice_are_known_to_be_no_better_or_a_note_says_so(key
     assert not unknown or rounds < 9
 
 
+def test_known_settings_are_not_validated_again(monkeypatch):
+    validated = []
+
+    def remember(*args):
+        scores = validate_block(*args)
+        validated.extend(scores)
+        return scores
+
+    monkeypatch.setattr(competitors, "validate_block", remember)
+    X, Y = labels(90)
+    grid = {"gamma": [0.001, 0.002], "alpha": [0.1, 1.0]}
+    fit_competitor("KRR", grid, Data(X, Y, X[:5], Y[:5]), context(competitor_rounds=9))
+    assert len(validated) == len(set(validated)) > 4
+
+
 def test_widening_improves_the_error_and_ends_at_what_exists():
     X, Y = labels(90)
     data = Data(X, Y, X[:5], Y[:5])

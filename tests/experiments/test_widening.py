@@ -131,6 +131,6 @@ def test_neighbors_that_were_not_searched_are_named_without_an_end():
 def test_the_best_variant_is_widened():
     axes = [ListedAxis.from_values("C", [1.0, 2.0])]
     bowls = {"near": bowl((2,)), "far": bowl((9,))}
-    variant, best, scores = widen_best_variant(axes, list(bowls), lambda name, block: bowls[name][0](block), 9)
+    variant, best, scores = widen_best_variant(axes, list(bowls), lambda name, block, known: bowls[name][0](block), 9)
     assert variant == "near" and best.setting == (2,) and set(scores) == {(0,), (1,), (2,), (3,)}
     assert bowls["far"][1] == [(0,), (1,)]

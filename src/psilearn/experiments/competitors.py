@@ -126,9 +126,9 @@ def fit_competitor(key: str, grid: ParameterValues, data: Data, context: Context
     axes = _make_axes(key, grid, data, context)
     options = list(ParameterGrid({k: list(v) for k, v in grid.items() if k not in {axis.name for axis in axes}}))
 
-    def evaluate(option: Mapping[str, Any], block: Block) -> Scores:
+    def evaluate(option: Mapping[str, Any], block: Block, known: Scores) -> Scores:
         make = partial(_make_baseline, key, context=context)
-        return validate_block(make, axes, block, option, data.X, data.Y, partial(_log_setting, key, context))
+        return validate_block(make, axes, block, known, option, data.X, data.Y, partial(_log_setting, key, context))
 
     with computing("float64", context.device):
         option, best, scores = widen_best_variant(axes, options, evaluate, context.config.get("competitor_rounds", 0))

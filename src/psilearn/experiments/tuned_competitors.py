@@ -69,15 +69,15 @@ class CompetitorTask:
         notes = edge_sentence(self.axes, best)
         return Tested(self.name, best.score, scores, {"scaling": scaling, **chosen}, seconds, notes)
 
-    def _evaluate(self, variant: tuple[str, Mapping[str, Any]], block: Block) -> Scores:
-        """Return the F1 on the held-out rows of all settings of a block."""
+    def _evaluate(self, variant: tuple[str, Mapping[str, Any]], block: Block, known: Scores) -> Scores:
+        """Return the F1 on the held-out rows of all settings of a block that are not known."""
         scaling, option = variant
         data = scale_data(self.data, scaling)
 
         def log(described: str) -> None:
             self.context.log(f"{self.name}, {scaling}{', ' + described if described else ''}")
 
-        scores = validate_block(self._make, self.axes, block, option, data.X, data.Y, log)
+        scores = validate_block(self._make, self.axes, block, known, option, data.X, data.Y, log)
         return {setting: 1 + score for setting, score in scores.items()}
 
     def _make(self, parameters: Mapping[str, Any]) -> Baseline:

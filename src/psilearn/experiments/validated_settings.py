@@ -8,7 +8,7 @@ from typing import Any
 
 from psilearn._utils.samples import Samples
 from psilearn.baselines import Baseline
-from psilearn.experiments.widening import Axis, Block, Scores
+from psilearn.experiments.widening import Axis, Block, Scores, Setting, values_of
 
 MakeBaseline = Callable[[Mapping[str, Any]], Baseline]
 
@@ -17,30 +17,35 @@ def validate_block(
     make: MakeBaseline,
     axes: Sequence[Axis],
     block: Block,
+    known: Scores,
     option: Mapping[str, Any],
     X: Samples,
     Y: Samples,
     log: Callable[[str], None],
 ) -> Scores:
-    """Return minus the error on the held-out rows of all settings of a block.
+    """Return minus the error on the held-out rows of all settings of a block, without those whose score is known.
 
     ``make`` returns a baseline with given parameters. The values of the parameter that it chooses itself are passed to
     it as a list; if that parameter has no axis, the smallest error counts.
     """
-    names = [axis.name for axis in axes]
-    tuned = [axis for axis in axes if axis.name == make({}).tuned_parameter]
-    others = [axis for axis in axes if axis not in tuned]
+    tuned = make({}).tuned_parameter
     scores: Scores = {}
-    for positions in product(*(block[axis.name] for axis in others)):
-        found = {axis.name: position for axis, position in zip(others, positions, strict=True)}
-        values = {axis.name: axis.value(found[axis.name]) for axis in others}
-        log(", ".join(f"{name} = {value}" for name, value in {**option, **values}.items()))
-        listed = {axis.name: [axis.value(position) for position in block[axis.name]] for axis in tuned}
+    for settings in _group_settings(axes, block, known, tuned):
+        values = values_of(axes, settings[0])
+        described = {**option, **{name: value for name, value in values.items() if name != tuned}}
+        log(", ".join(f"{name} = {value}" for name, value in described.items()))
+        listed = {tuned: [values_of(axes, setting)[tuned] for setting in settings]} if tuned in values else {}
         errors = make({**option, **values, **listed}).validate(X, Y)
-        if not tuned:
-            scores[tuple(found[name] for name in names)] = -float(min(errors))
-            continue
-        for position, error in zip(block[tuned[0].name], errors, strict=True):
-            setting = {**found, tuned[0].name: position}
-            scores[tuple(setting[name] for name in names)] = -float(error)
+        found = errors if listed else errors.min(keepdims=True)
+        scores.update({setting: -float(error) for setting, error in zip(settings, found, strict=True)})
     return scores
+
+
+def _group_settings(axes: Sequence[Axis], block: Block, known: Scores, tuned: str) -> list[list[Setting]]:
+    """Return the settings of a block that are not known, in groups that differ in the tuned parameter only."""
+    groups: dict[Setting, list[Setting]] = {}
+    for setting in product(*(block[axis.name] for axis in axes)):
+        others = tuple(p for axis, p in zip(axes, setting, strict=True) if axis.name != tuned)
+        if setting not in known:
+            groups.setdefault(others, []).append(setting)
+    return list(groups.values())

@@ -114,16 +114,17 @@ def widen(axes: Sequence[Axis], scores: Scores, evaluate: Evaluate, max_rounds: 
 def widen_best_variant(
     axes: Sequence[Axis],
     variants: Sequence[Variant],
-    evaluate: Callable[[Variant, Block], Scores],
+    evaluate: Callable[[Variant, Block, Scores], Scores],
     max_rounds: int,
 ) -> tuple[Variant, Best, Scores]:
     """Choose a variant by the first block, and widen the grid of that variant.
 
-    The variant, its best setting and its scores are returned.
+    ``evaluate`` takes a variant, a block and the scores that are known. The variant, its best setting and its scores
+    are returned.
     """
-    tables = [evaluate(variant, first_block(axes)) for variant in variants]
+    tables = [evaluate(variant, first_block(axes), {}) for variant in variants]
     i = max(range(len(variants)), key=lambda i: max(tables[i].values()))
-    best = widen(axes, tables[i], lambda block: evaluate(variants[i], block), max_rounds)
+    best = widen(axes, tables[i], lambda block: evaluate(variants[i], block, tables[i]), max_rounds)
     return variants[i], best, tables[i]
 
 
