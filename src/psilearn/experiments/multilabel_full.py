@@ -96,6 +96,7 @@ CONFIG: dict[str, Any] = {
     "max_rounds": 4,
     "landmarks": {},
     "competitors": {},
+    "competitor_rounds": 0,
     "neural": {},
 }
 LARGE = {"select": 5000, "splits": 2}
