@@ -1,5 +1,7 @@
 """Logistic regressions that are learned at once on a device, compared with one after the other."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -38,6 +40,33 @@ def test_the_minimum_is_that_of_scikit_learn(C, form):
         assert intercept[label] == pytest.approx(reference.intercept_[0], rel=1e-4, abs=1e-4)
     assert not coef[6:].any()
     assert np.allclose(intercept[6:], [np.log(300.5 / 0.5), -np.log(300.5 / 0.5)])
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_each_label_takes_only_the_steps_that_it_needs(C, monkeypatch):
+    from psilearn._backend import resolve_compute
+    from psilearn.baselines import batched_logistic
+
+    n_columns = []
+    multiply = batched_logistic._NewtonSystem.multiply
+    monkeypatch.setattr(
+        batched_logistic._NewtonSystem,
+        "multiply",
+        lambda system, V: n_columns.append(V.shape[1]) or multiply(system, V),
+    )
+    X, Y = rare_labels()
+    fit = partial(
+        batched_logistic.fit_labels_at_once, X, C=C, tolerance=1e-9, compute=resolve_compute("float64", "cpu")
+    )
+    coef, intercept = fit(Y)
+    together, n_steps = sum(n_columns), len(n_columns)
+    n_columns.clear()
+    for label in range(6):
+        alone, alone_intercept = fit(Y[:, [label]])
+        np.testing.assert_allclose(coef[label], alone[0], rtol=0, atol=1e-5 * np.abs(alone).max())
+        assert intercept[label] == pytest.approx(alone_intercept[0], rel=1e-5)
+    assert together == pytest.approx(sum(n_columns), rel=0.1)  # rounding may add or save a step
+    assert together < 0.9 * 6 * n_steps
 
 
 @pytest.mark.parametrize(

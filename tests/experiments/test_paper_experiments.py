@@ -455,3 +455,23 @@ def test_the_results_are_mean_and_deviation_over_all_folds(monkeypatch):
     assert any(note.startswith(f"OEL₀ minus IOKR: {gain:+.4f}") for note in outcome.notes)
     assert "2 of 5 repetitions of the cross-validation." in outcome.notes
     assert not experiments.find("label-ranking").parts[0].trial
+
+
+def test_an_interrupted_cross_validation_resumes_after_the_last_fold(monkeypatch, tmp_path):
+    monkeypatch.setattr(datasets, "load_label_ranking", lambda name: rankings())
+    expected = label_ranking.run(Context(RANKING, 0, None, lambda text: None), "cold")
+
+    def interrupt(text):
+        if text.startswith("4 of 6"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        label_ranking.run(Context(RANKING, 0, None, interrupt, tmp_path), "cold")
+    run_fold, tests = label_ranking._run_fold, []
+    monkeypatch.setattr(label_ranking, "_run_fold", lambda *args: tests.append(args[3]) or run_fold(*args))
+    resumed = label_ranking.run(Context(RANKING, 0, None, lambda text: None, tmp_path), "cold")
+    assert len(tests) == 2
+    assert resumed.notes == expected.notes
+    assert [(row.value, row.error, row.parameters) for row in resumed.rows] == [
+        (row.value, row.error, row.parameters) for row in expected.rows
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,9 +25,10 @@ def fit_labels_at_once(
 ) -> tuple[Array, Array]:
     """Return the weights (L, d) and the intercepts (L,) of one logistic regression per label.
 
-    All labels share the matrix products: 4nd flops per label and step of conjugate gradients. A label stops when no
-    entry of its gradient, divided by n, exceeds the tolerance. A label of all examples or of none keeps its start: zero
-    weights and the log-odds of (count + ½)/(n + 1). ``allowed`` (d, L) tells which features a label may use.
+    All labels share the matrix products: 4nd flops per label and step of conjugate gradients that the label needs. A
+    label stops when no entry of its gradient, divided by n, exceeds the tolerance. A label of all examples or of none
+    keeps its start: zero weights and the log-odds of (count + ½)/(n + 1). ``allowed`` (d, L) tells which features a
+    label may use.
     """
     features = np.hstack([X.toarray() if sparse.issparse(X) else X, np.ones((X.shape[0], 1))])
     A = compute.asarray(features, np.float64)
@@ -76,11 +76,26 @@ class _Problem:
         P = S.sigmoid()
         D = P * (1 - P)
         diagonal = self.mask * ((self.A * self.A).T @ D + self.penalty) + (1 - self.mask)
+        return _conjugate_gradients(_NewtonSystem(self.A, D, self.penalty, self.mask, diagonal + 1e-12), -G)
 
-        def multiply(V: Any) -> Any:
-            return self.mask * (self.A.T @ (D * (self.A @ V)) + self.penalty * V)
 
-        return _conjugate_gradients(multiply, -G, diagonal + 1e-12)
+@dataclass(frozen=True)
+class _NewtonSystem:
+    """The Hessians H = Aᵀ diag(δ) A + diag(penalty) of labels, δ a column of D, on the features of each label."""
+
+    A: Any  # (n, d)
+    D: Any  # (n, L)
+    penalty: Any  # (d, 1)
+    mask: Any  # (d, L)
+    diagonal: Any  # (d, L), of each H
+
+    def take(self, labels: Any) -> _NewtonSystem:
+        """Return the Hessians of some labels."""
+        return _NewtonSystem(self.A, self.D[:, labels], self.penalty, self.mask[:, labels], self.diagonal[:, labels])
+
+    def multiply(self, V: Any) -> Any:
+        """Return the product of each H and its column of V, (d, L)."""
+        return self.mask * (self.A.T @ (self.D * (self.A @ V)) + self.penalty * V)
 
 
 def _newton(problem: _Problem, W: Any, tolerance: float) -> Any:
@@ -100,20 +115,27 @@ def _newton(problem: _Problem, W: Any, tolerance: float) -> Any:
     return W
 
 
-def _conjugate_gradients(multiply: Callable[[Any], Any], B: Any, diagonal: Any) -> Any:
-    """Solve HV = B for each column, preconditioned by the diagonal, until the residual is a tenth of B."""
-    V, R = B * 0, B.clone()
-    Z = R / diagonal
-    Q, rz, goal = Z.clone(), (R * Z).sum(0), FORCING * B.norm(dim=0)
+def _conjugate_gradients(system: _NewtonSystem, B: Any) -> Any:
+    """Solve HV = B for each column, preconditioned by the diagonal, until its residual is a tenth of B.
+
+    A column that is solved is left out of further steps, so it costs only its own number of steps.
+    """
+    V, R, goal = B * 0, B, FORCING * B.norm(dim=0)
+    columns = (goal >= 0).nonzero()[:, 0]  # all of them
+    Q = R / system.diagonal
+    rz = (R * Q).sum(0)
     for _ in range(MAX_GRADIENT_STEPS):
-        running = (R.norm(dim=0) > goal).double()
-        if not running.any():
+        running = (R.norm(dim=0) > goal).nonzero()[:, 0]
+        if len(running) < len(columns):
+            columns, goal, rz = columns[running], goal[running], rz[running]
+            R, Q, system = R[:, running], Q[:, running], system.take(running)
+        if not len(columns):
             break
-        HQ = multiply(Q)
-        length = running * rz / (Q * HQ).sum(0).clamp_min(1e-300)
-        V += length * Q
-        R -= length * HQ
-        Z = R / diagonal
+        HQ = system.multiply(Q)
+        length = rz / (Q * HQ).sum(0).clamp_min(1e-300)
+        V[:, columns] += length * Q
+        R = R - length * HQ
+        Z = R / system.diagonal
         previous, rz = rz, (R * Z).sum(0)
         Q = Z + (rz / previous.clamp_min(1e-300)) * Q
     return V

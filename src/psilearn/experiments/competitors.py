@@ -1,14 +1,15 @@
 """Competing methods, chosen as carefully as ours: on held-out training examples, then tested once.
 
-A config gives a grid of parameters for each baseline, as JSON data. Every setting is fitted. Each baseline holds out a
-part of its training examples, the same for all settings of a seed, and the setting with the smallest error there is
-kept.
+A config gives a grid of parameters for each baseline, as JSON data. Each baseline holds out a part of its training
+examples, the same for all settings of a seed. The grid is widened around the setting with the smallest error there, as
+often as the config allows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from time import perf_counter
@@ -17,6 +18,8 @@ from typing import Any, TypeAlias
 from sklearn.model_selection import ParameterGrid
 
 from psilearn import OEL, baselines, computing
+from psilearn._utils.holdout import hold_out
+from psilearn._utils.samples import n_columns, n_samples
 from psilearn.baselines import Baseline
 from psilearn.experiments.experiment import Config, Context
 from psilearn.experiments.protocol import (
@@ -29,12 +32,23 @@ from psilearn.experiments.protocol import (
     select_by_holdout,
 )
 from psilearn.experiments.result_rows import Metric, Row
+from psilearn.experiments.validated_settings import validate_block
+from psilearn.experiments.widening import (
+    FRACTIONS,
+    Block,
+    ListedAxis,
+    Scores,
+    find_ends,
+    values_of,
+    widen_best_variant,
+)
 from psilearn.kernels import Gaussian, Kernel
 
 ParameterValues: TypeAlias = Mapping[str, Sequence[Any]]  # name of a parameter → the values that are tried
 
 TITLES = {"KNN": "k-NN", "KRR": "KRR, no embedding", "RRR": "reduced rank"}
 NETWORKS = ("NN", "SPEN", "DVN")
+LARGEST_FRACTION = 0.99  # of dropped units, omitted labels and the like
 IN_NUMPY = ("KNN", "PLS", "PRLR")  # baselines without code for devices
 WITHOUT_TORCH = "torch is not installed, so networks are quoted or left out: pip install 'psilearn[torch]'"
 
@@ -46,7 +60,7 @@ class Competitor:
     key: str  # name of the baseline, or of the row
     model: Baseline | OEL
     parameters: dict[str, Any]  # the chosen ones
-    edges: list[str]  # sentences about parameters at the edge of the grid
+    edges: list[str]  # sentences about parameters at an end of their grids
     seconds: dict[str, float]
 
     @property
@@ -79,7 +93,7 @@ class Competitor:
         )
 
     def edge_notes(self) -> list[str]:
-        """Return a note for each chosen parameter at the edge of its grid."""
+        """Return a note for each chosen parameter at an end of its grid."""
         return [f"{self.name}: {edge}" for edge in self.edges]
 
 
@@ -101,30 +115,49 @@ def available_competitors(config: Config) -> dict[str, ParameterValues]:
 
 
 def fit_competitor(key: str, grid: ParameterValues, data: Data, context: Context) -> Competitor:
-    """Fit a baseline with every setting of its grid; return the one with the smallest error on held-out examples.
+    """Fit a baseline with the setting of the smallest error on held-out examples, chosen from a grid that is widened.
 
-    ``gamma`` in a grid is the parameter of a Gaussian input kernel. The parameter that the baseline chooses itself
-    is passed to it as a list.
+    Options without an order are chosen by the first grid. Then each list of at least two numbers is widened around the
+    best setting, at most as often as ``competitor_rounds`` of the config says (0 if it has none). ``gamma`` in a grid
+    is the parameter of a Gaussian input kernel.
     """
     start = perf_counter()
     log_numpy(key, context)
-    tuned = getattr(baselines, key).tuned_parameter
-    settings = list(ParameterGrid({name: list(values) for name, values in grid.items() if name != tuned}))
-    tuned_values = {tuned: list(grid[tuned])} if tuned in grid else {}
+    axes = _make_axes(key, grid, data, context)
+    options = list(ParameterGrid({k: list(v) for k, v in grid.items() if k not in {axis.name for axis in axes}}))
+
+    def evaluate(option: Mapping[str, Any], block: Block, known: Scores) -> Scores:
+        make = partial(_make_baseline, key, context=context)
+        return validate_block(make, axes, block, known, option, data.X, data.Y, partial(_log_setting, key, context))
+
     with computing("float64", context.device):
-        fitted = _fit_settings(key, settings, tuned_values, data, context)
-        model, setting = min(fitted, key=lambda pair: pair[0].validation_error_)
-    chosen = {**setting, tuned: getattr(model, f"{tuned}_")} if tuned in grid else setting
-    return Competitor(key, model, chosen, _edges(chosen, grid), {"choose and fit": perf_counter() - start})
+        option, best, scores = widen_best_variant(axes, options, evaluate, context.config.get("competitor_rounds", 0))
+        chosen = {**option, **values_of(axes, best.setting)}
+        model = _make_baseline(key, chosen, context).fit(data.X, data.Y)
+    seconds = {"choose and fit": perf_counter() - start}
+    return Competitor(key, model, chosen, find_ends(axes, best, scores), seconds)
 
 
-def _fit_settings(
-    key: str, settings: Sequence[dict[str, Any]], tuned_values: dict[str, Any], data: Data, context: Context
-) -> Iterator[tuple[Baseline, dict[str, Any]]]:
-    """Yield the baseline, fitted with each setting and the values that it chooses from itself."""
-    for i, setting in enumerate(settings, 1):
-        context.log(f"{TITLES.get(key, key)}: setting {i} of {len(settings)}")
-        yield _make_baseline(key, {**setting, **tuned_values}, context).fit(data.X, data.Y), setting
+def _make_axes(key: str, grid: ParameterValues, data: Data, context: Context) -> list[ListedAxis]:
+    """Return the parameters of a grid that are numbers, with the largest values that exist."""
+    return [
+        ListedAxis.from_values(name, values, _largest_value(key, name, data, context))
+        for name, values in grid.items()
+        if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    ]
+
+
+def _largest_value(key: str, name: str, data: Data, context: Context) -> float:
+    """Return the largest value of a parameter: the number of neighbors, of outputs or of dimensions of centered X."""
+    fraction = getattr(baselines, key)().validation_fraction
+    n_training = len(hold_out(n_samples(data.X), fraction, context.seed)[0])
+    if name == "n_components":
+        return n_columns(data.Y) or 1 if key == "RRR" else min(n_training - 1, data.X.shape[1])
+    return {"n_neighbors": n_training, **dict.fromkeys(FRACTIONS, LARGEST_FRACTION)}.get(name, float("inf"))
+
+
+def _log_setting(key: str, context: Context, described: str) -> None:
+    context.log(f"{TITLES.get(key, key)}{': ' + described if described else ''}")
 
 
 def fit_neural_oel(
@@ -185,13 +218,3 @@ def _make_baseline(key: str, setting: Mapping[str, Any], context: Context) -> Ba
         parameters["input_kernel"] = Gaussian(parameters.pop("gamma"))
     baseline: Baseline = getattr(baselines, key)(**parameters)
     return baseline
-
-
-def _edges(chosen: Mapping[str, Any], grid: ParameterValues) -> list[str]:
-    """Return a sentence for each number that is the smallest or largest of at least three values."""
-    edges = []
-    for name, value in chosen.items():
-        values = [v for v in grid[name] if isinstance(v, int | float) and not isinstance(v, bool)]
-        if len(values) > 2 and value in (min(values), max(values)):
-            edges.append(f"{name} = {value:g} is the {'smallest' if value == min(values) else 'largest'} of its grid.")
-    return edges

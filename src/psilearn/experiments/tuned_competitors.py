@@ -17,7 +17,8 @@ from psilearn.experiments.experiment import Context
 from psilearn.experiments.protocol import Data
 from psilearn.experiments.scaled_rows import scale_data
 from psilearn.experiments.tuned_lines import Tested, load_or_test, score_predictions, top_labels
-from psilearn.experiments.widening import BASES, Axis, Block, Scores, edge_sentence, first_block, values_of, widen
+from psilearn.experiments.validated_settings import validate_block
+from psilearn.experiments.widening import BASES, Axis, Block, Scores, edge_sentence, values_of, widen_best_variant
 from psilearn.kernels import Gaussian
 
 
@@ -51,14 +52,8 @@ class CompetitorTask:
         start = perf_counter()
         options = ParameterGrid({k: v for k, v in self.grid.items() if k not in (*BASES, "baseline")})
         variants = list(product(self.context.config["scalings"], options))
-        tables = [self._evaluate(*variant, first_block(self.axes)) for variant in variants]
-        best_variant = max(range(len(variants)), key=lambda i: max(tables[i].values()))
-        scaling, option = variants[best_variant]
-        best = widen(
-            self.axes,
-            tables[best_variant],
-            lambda block: self._evaluate(scaling, option, block),
-            self.context.config["max_rounds"],
+        (scaling, option), best, _ = widen_best_variant(
+            self.axes, variants, self._evaluate, self.context.config["max_rounds"]
         )
         chosen = {**option, **values_of(self.axes, best.setting)}
         seconds = {"choose": perf_counter() - start}
@@ -74,23 +69,16 @@ class CompetitorTask:
         notes = edge_sentence(self.axes, best)
         return Tested(self.name, best.score, scores, {"scaling": scaling, **chosen}, seconds, notes)
 
-    def _evaluate(self, scaling: str, option: Mapping[str, Any], block: Block) -> Scores:
-        """Return the F1 on the held-out rows of all settings of a block."""
+    def _evaluate(self, variant: tuple[str, Mapping[str, Any]], block: Block, known: Scores) -> Scores:
+        """Return the F1 on the held-out rows of all settings of a block that are not known."""
+        scaling, option = variant
         data = scale_data(self.data, scaling)
-        tuned = getattr(baselines, self.grid["baseline"]).tuned_parameter
-        others = [[(axis, p) for p in block[axis.name]] for axis in self.axes if axis.name != tuned]
-        (tuned_axis,) = [axis for axis in self.axes if axis.name == tuned]
-        scores: Scores = {}
-        for combination in product(*others):
-            values = {axis.name: axis.value(p) for axis, p in combination}
-            described = ", ".join(f"{k} = {v}" for k, v in {**option, **values}.items())
+
+        def log(described: str) -> None:
             self.context.log(f"{self.name}, {scaling}{', ' + described if described else ''}")
-            model = self._make({**option, **values, tuned: [tuned_axis.value(p) for p in block[tuned]]})
-            fixed = {axis.name: p for axis, p in combination}
-            for position, error in zip(block[tuned], model.validate(data.X, data.Y), strict=True):
-                found = {**fixed, tuned: position}
-                scores[tuple(found[axis.name] for axis in self.axes)] = 1 - float(error)
-        return scores
+
+        scores = validate_block(self._make, self.axes, block, known, option, data.X, data.Y, log)
+        return {setting: 1 + score for setting, score in scores.items()}
 
     def _make(self, parameters: Mapping[str, Any]) -> Baseline:
         given = dict(parameters)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from psilearn import IOKRCV, OELCV
+from psilearn.experiments.widening import step_factor
 from psilearn.kernels import Gaussian
 from psilearn.model_selection.choice import best_row
 from psilearn.model_selection.grids import find_edges, is_same_value
@@ -17,7 +18,6 @@ Values: TypeAlias = dict[str, list[Any]]  # "gamma" of the input kernel, "alpha"
 RunSearch: TypeAlias = Callable[[Values], IOKRCV | OELCV]
 
 N_NEW_VALUES = 2  # by which an end of a grid is extended at a time
-MIN_FACTOR = 2**0.5  # between new values
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,7 @@ def _value_of(params: Mapping[str, Any], name: str) -> Any:
 
 def _extend(end: float, inner: float, name: str, rank: int) -> list[Any]:
     """Return the next values beyond the end of a grid, spaced like its last two values; p is from 1 to the rank."""
-    factor = max(end / inner, MIN_FACTOR) if end > inner else min(end / inner, 1 / MIN_FACTOR)
-    values = [end * factor ** (i + 1) for i in range(N_NEW_VALUES)]
+    values = [end * step_factor(end, inner) ** (i + 1) for i in range(N_NEW_VALUES)]
     if name != "n_components":
         return [float(f"{value:.6g}") for value in values]
     sizes = {min(max(round(value), 1), rank) for value in values}
