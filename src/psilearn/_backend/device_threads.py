@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache, partial
-from queue import SimpleQueue
+from queue import LifoQueue
 from typing import Any, Self, TypeVar
 
 from sklearn import config_context, get_config
@@ -136,11 +136,14 @@ class _Streams:
 
 
 @cache
-def _free_streams(index: int, priority: int) -> SimpleQueue[Any]:
-    """Return the few streams of a GPU: torch keeps a workspace of 32 MiB for each that has multiplied matrices."""
+def _free_streams(index: int, priority: int) -> LifoQueue[Any]:
+    """Return the few streams of a GPU, the last used one first.
+
+    torch keeps a workspace of 32 MiB for each that has multiplied matrices.
+    """
     import torch
 
-    free: SimpleQueue[Any] = SimpleQueue()
+    free: LifoQueue[Any] = LifoQueue()
     for _ in range(N_SIDE_STREAMS if priority else N_STREAMS):
         free.put(torch.cuda.Stream(index, priority=priority))
     return free
