@@ -39,7 +39,7 @@ def test_the_leading_pairs_are_those_of_a_dense_solver(name, k):
     assert np.linalg.norm(M @ vectors - vectors * values, axis=0).max() <= 1.01 * RESIDUAL * values[0]
 
 
-@given(st.integers(0, 2**32 - 1), st.floats(-60, 60))
+@given(st.integers(0, 2**32 - 1), st.floats(-900, 900))
 @settings(max_examples=20)
 def test_the_scale_of_the_matrix_does_not_matter(seed, exponent):
     M = matrix(SPECTRA["powers"](60), seed)
@@ -59,6 +59,10 @@ def test_eigenvalues_that_are_too_close_are_left_to_a_dense_solver():
 def test_the_zero_operator_has_zero_eigenvalues():
     values, vectors = filtered_eigh(np.zeros((40, 40)).__matmul__, start(40, 12), 3)
     assert not values.any() and np.isfinite(vectors).all()
+
+
+def test_an_indefinite_operator_is_left_to_a_dense_solver():
+    assert filtered_eigh(matrix(np.r_[np.ones(3), np.zeros(80), -np.ones(30)]).__matmul__, start(113, 20), 5) is None
 
 
 def test_any_array_namespace_can_be_used():

@@ -109,6 +109,24 @@ def test_factors_that_were_prepared_are_not_computed_again():
     assert computed == [(0, 4), (4, 8), (4, 6), (6, 8)]
 
 
+def test_a_factor_without_memory_ahead_is_computed_when_it_is_needed():
+    computed = []
+
+    class Labeled:
+        def factor(self, rows):
+            computed.append(rows)
+            if len(computed) == 1:
+                raise torch.cuda.OutOfMemoryError("no memory")
+            return torch.from_numpy(Y[rows])
+
+    side = type("Side", (), {"labeled": Labeled()})()
+    with Compute.of("float64", torch.device("cpu")).active(), side_streams(torch.device("cpu")) as submit:
+        targets = fit_streams.PendingTargets(submit(lambda: side), len(Y), 7, submit)
+        targets.prepare([slice(0, 4)])
+        np.testing.assert_array_equal(targets.factor(slice(0, 4)).numpy(), Y[:4])
+    assert len(computed) == 2
+
+
 def test_an_interrupt_is_not_replaced_and_settings_are_those_of_the_caller():
     device, seen = torch.device("cpu"), []
     with (

@@ -21,7 +21,7 @@ from psilearn._backend.device_arrays import (
 )
 from psilearn._backend.device_threads import N_STREAMS, beside, map_in_streams, side_streams
 from psilearn._backend.memory_limits import host_available_bytes
-from psilearn._backend.streaming import halve_if_needed, row_blocks, stream
+from psilearn._backend.streaming import halve_if_needed, row_blocks, stream, unless_memory_ends
 
 __all__ = [
     "NUMPY",
@@ -51,5 +51,6 @@ __all__ = [
     "to_device",
     "to_fortran",
     "to_numpy",
+    "unless_memory_ends",
     "working_bytes",
 ]

@@ -130,9 +130,10 @@ class _Streams:
 
         with torch.cuda.stream(stream):
             stream.wait_event(self.ready)
-            result = work()
-            stream.synchronize()
-        return result
+            try:
+                return work()
+            finally:
+                stream.synchronize()  # memory of the caller may be freed after an error
 
 
 @cache

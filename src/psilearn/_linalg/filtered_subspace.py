@@ -9,14 +9,14 @@ block it turns the block towards the wanted eigenvectors.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, log, sqrt
+from math import ceil, isfinite, log, sqrt
 from typing import Any
 
 from psilearn._backend import array_namespace
 from psilearn._linalg.block_krylov import RESIDUAL, orthonormalize
 
 FIRST_PRODUCTS = 3  # with the matrix, before the first Ritz vectors
-MAX_DEGREE = 30  # in all, of what may be left to do after the first Ritz vectors
+MAX_DEGREE = 30  # of what may be left to do after the first Ritz vectors, and of a round
 MAX_ROUNDS = 10
 MAX_SPREAD = 1e14  # by which the polynomial may magnify one wanted vector more than another: rounding errors too
 
@@ -40,6 +40,18 @@ def filtered_eigh(matmat: Callable[[Any], Any], start: Any, k: int) -> tuple[Any
     values (k,), vectors (size, k), or None if the residual 1e-10·μ₁ is not reached, or not expected to be reached soon:
     the eigenvalues that follow the wanted ones are then too close.
     """
+    xp = array_namespace(start)
+    scale = float(xp.max(xp.abs(matmat(start))))
+    if scale == 0:  # the operator is zero
+        return xp.zeros_like(start[0, :k]), xp.linalg.qr(start)[0][:, :k]
+    if not isfinite(scale):
+        return None
+    pairs = _iterate(lambda V: matmat(V) / scale, start, k)  # powers and squares are in range
+    return None if pairs is None else (pairs[0] * scale, pairs[1])
+
+
+def _iterate(matmat: Callable[[Any], Any], start: Any, k: int) -> tuple[Any, Any] | None:
+    """Return the pairs of an operator whose product with the block has entries of at most 1, as in filtered_eigh."""
     xp, V = array_namespace(start), start
     for _ in range(FIRST_PRODUCTS):
         V = matmat(V)
@@ -47,8 +59,8 @@ def filtered_eigh(matmat: Callable[[Any], Any], start: Any, k: int) -> tuple[Any
     for round_ in range(MAX_ROUNDS):
         values, V, residuals = _ritz_pairs(matmat, Q, k)
         largest, smallest_wanted, end = (float(values[i]) for i in (0, k - 1, -1))
-        if not largest > 0:
-            return values[:k], V[:, :k]  # the operator is zero
+        if not largest > 0 or end < -RESIDUAL * largest:
+            return None  # not a positive semi-definite operator, or not finite
         residual = float(xp.max(residuals)) / largest
         if residual <= RESIDUAL:
             return values[:k], V[:, :k]
@@ -58,7 +70,7 @@ def filtered_eigh(matmat: Callable[[Any], Any], start: Any, k: int) -> tuple[Any
         if growth == 1 or (round_ == 0 and missing > MAX_DEGREE):
             return None
         accurate = int(log(MAX_SPREAD) / log(fastest / growth)) if fastest > growth else MAX_DEGREE
-        for degree in _degrees(ceil(missing) + 1, max(1, accurate)):
+        for degree in _degrees(min(ceil(missing) + 1, MAX_DEGREE), max(1, accurate)):
             V = _filter(matmat, V, end, degree)
             V, _ = orthonormalize(orthonormalize(V)[0])
         Q = V

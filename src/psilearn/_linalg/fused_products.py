@@ -87,7 +87,7 @@ def _product_kernel(
         tl.store(out + places, (total.to(tl.float64) * factor).to(tl.float32), valid)
     elif EPILOGUE == "gaussian":
         exponent = (total.to(tl.float64) * factor).to(tl.float32)
-        tl.store(out + places, tl.exp(tl.minimum(exponent, 0.0)), valid)
+        tl.store(out + places, tl.exp(tl.where(exponent > 0, 0.0, exponent)), valid)  # NaN stays NaN
     else:  # factors are powers of two in the range of float32
         value = total * factor.to(tl.float32)
         if EPILOGUE == "split rest":

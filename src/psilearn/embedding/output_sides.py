@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import sparse
 
 from psilearn._backend import Compute, iter_slices, take_rows, to_numpy
 from psilearn._distributed import ChunkedRows
@@ -27,7 +26,7 @@ from psilearn.embedding.embedding import MAX_EMBEDDED_ROWS, Embedding
 from psilearn.embedding.output_stream import OutputStream
 from psilearn.embedding.running_moment import RunningMoment
 from psilearn.kernels import Kernel
-from psilearn.landmarks.features import LandmarkFeatures
+from psilearn.landmarks.features import LandmarkFeatures, place_small
 from psilearn.landmarks.selection import Landmarks, pool_size
 
 
@@ -257,8 +256,7 @@ class LandmarkTargets:
         """Return targets that are computed on the device, or in tasks if the outputs are in chunks."""
         if isinstance(outputs, ChunkedRows):
             return ChunkedLandmarkTargets(features.to_numpy(), outputs, compute)
-        placed = features.kernel.to_device(outputs, compute) if sparse.issparse(outputs) else outputs
-        return cls(features.to_device(compute), placed, compute)
+        return cls(features.to_device(compute), place_small(features.kernel, outputs, compute), compute)
 
     def __getitem__(self, rows: slice) -> Any:
         return self.features.columns(take(self.outputs, rows), self.compute).T

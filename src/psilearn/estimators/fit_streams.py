@@ -1,4 +1,4 @@
-"""The input side and the output side of a fit with landmarks at the same time, in two streams of a GPU.
+"""The input side and the output side of a fit with landmarks at the same time, in streams of a GPU.
 
 The output side chooses its landmarks in many short rounds between which the host decides, while the input side is a few
 long products: together they take little longer than the input side alone. The regression needs the targets only after
@@ -14,7 +14,7 @@ from functools import partial
 from numbers import Integral
 from typing import Any
 
-from psilearn._backend import Compute, side_streams
+from psilearn._backend import Compute, side_streams, unless_memory_ends
 from psilearn._distributed import ChunkedRows
 from psilearn._linalg import use_in_current_stream
 from psilearn._utils.progress import is_watched
@@ -82,14 +82,16 @@ class PendingTargets:
     def prepare(self, blocks: list[slice]) -> None:
         """Start to compute the factors of blocks of rows in another stream."""
         for rows in blocks:
-            self.prepared[rows.start, rows.stop] = self.submit(partial(self._compute, rows))
+            compute_ahead = partial(unless_memory_ends, partial(self._compute, rows))
+            self.prepared[rows.start, rows.stop] = self.submit(compute_ahead)
 
     def factor(self, rows: slice) -> Any:
         """Return the rows as a factor of products."""
         pending = self.prepared.pop((rows.start, rows.stop), None)
-        if pending is None:
+        factor = None if pending is None else pending.result()
+        if factor is None:
+            self.prepared.clear()  # of a block that was halved
             return self._compute(rows)
-        factor = pending.result()
         return use_in_current_stream(factor)
 
     def _compute(self, rows: slice) -> Any:

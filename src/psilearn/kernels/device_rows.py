@@ -160,7 +160,8 @@ def _dense_products(A: Any, B: Any, compute: Compute, offsets: Offsets | None) -
     left, right = (_dense(rows, getattr(torch, compute.dtype.name)) for rows in (A, B))
     if offsets is not None:
         return row_inner_products(left, right, offsets, compute)
-    return _symmetric_products(left) if A is B and len(left) >= MIN_HALVED_ROWS else left @ right.T
+    is_halved = A is B and compute.on_gpu and len(left) >= MIN_HALVED_ROWS
+    return _symmetric_products(left) if is_halved else left @ right.T
 
 
 def _symmetric_products(rows: Any) -> Any:

@@ -97,10 +97,10 @@ def check_symmetric_matrix(K: Array, gap: float, diagonal: Array, dtype: Any, ke
         raise ValueError(f"{kernel!r} is inconsistent: diag(A) and k(A, A) differ by up to {difference:.3g}.")
 
 
-def check_symmetric_block(K: Array, kernel: Any, A: Samples, B: Samples, compute: Compute) -> None:
+def check_symmetric_block(K: Array, kernel: Any, A: Samples, B: Samples, compute: Compute) -> bool:
     """Raise if K = k(A, B) is not k(B, A)ᵀ: for some objects of a large block, for all if the values are looked up.
 
-    Both collections are validated.
+    Both collections are validated. Return whether any values were compared: those of a small block are not.
     """
     n = n_samples(A)
     index = np.arange(n) if kernel.looks_up_values else np.linspace(0, n - 1, min(n // 16, 8)).astype(np.intp)
@@ -110,6 +110,7 @@ def check_symmetric_block(K: Array, kernel: Any, A: Samples, B: Samples, compute
         # Two blocks of rows have different centers: in float32 their rounding errors differ, and more so in TF32.
         factor = 1 if compute.dtype == np.float64 else 500 if compute.uses_tf32 else 10
         _check_gap(asymmetry(some, transposed), factor * _allowed_gap(some, compute.dtype), kernel)
+    return len(index) > 0
 
 
 def _allowed_gap(K: Array, dtype: Any) -> float:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from psilearn._backend import Compute, array_namespace, is_tensor, to_fortran
 from psilearn._linalg import (
@@ -23,6 +24,17 @@ from psilearn._utils.progress import stage, step
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
 from psilearn.kernels.gram_matrix import check_symmetric_block
+
+PLACED_SHARE = 16  # CSR rows take at most one part in this many of the free memory of a GPU
+
+
+def place_small(kernel: Kernel, A: Samples, compute: Compute) -> Samples:
+    """Return validated CSR rows as a dense tensor of a GPU if that takes little of its memory; else unchanged."""
+    if not compute.on_gpu or not sparse.issparse(A):
+        return A
+    dense_bytes = 8 * A.shape[0] * A.shape[1]
+    is_small = dense_bytes * PLACED_SHARE <= (compute.available_bytes() or 0)
+    return kernel.to_device(A, compute) if is_small else A
 
 
 @dataclass(frozen=True)
@@ -78,7 +90,7 @@ class LandmarkFeatures:
         """Return φ(a) as columns, (r, len(A)), for products, and k(a, a), (len(A),).
 
         The columns are an array in Fortran order, a tensor, or a :class:`SplitMatrix` if that has faster products.
-        Objects are validated unless they ``is_checked``, which on a GPU has to wait for all work before.
+        Objects are validated unless ``is_checked``: validation on a GPU waits for all work before it.
         """
         A = A if is_checked else self.kernel.check(A)
         lengths = self.kernel.diag_of_checked(A)
@@ -87,8 +99,8 @@ class LandmarkFeatures:
         with step("kernel values with landmarks"):
             K = self.kernel.block_of_checked(A, self.landmarks, compute)
             if self.kernel.looks_up_values or not self._has_checked_block:
-                check_symmetric_block(K, self.kernel, A, self.landmarks, compute)
-                self.__dict__["_has_checked_block"] = True
+                was_checked = check_symmetric_block(K, self.kernel, A, self.landmarks, compute)
+                self.__dict__["_has_checked_block"] = was_checked
         with step("solution with the landmarks' triangle"):
             block = K.T if is_tensor(K) else np.ascontiguousarray(K).T
             return self._solve(block, float(np.sqrt(max(lengths.max(), 0.0))), compute), lengths

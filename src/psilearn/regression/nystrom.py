@@ -23,7 +23,7 @@ from psilearn._utils.progress import is_watched, step, track
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
-from psilearn.landmarks.features import LandmarkFeatures
+from psilearn.landmarks.features import LandmarkFeatures, place_small
 from psilearn.regression.kernel_regression import (
     MAX_REGRESSION_ROWS,
     ChunkedTargets,
@@ -71,6 +71,8 @@ class NystromRidge:
     >>> ridge.regress(np.array([[1.0], [2.0]])).predict(np.array([[6.0]]))
     array([[5.]])
     """
+
+    _placed: Samples | None = None  # the inputs as a tensor, if they were CSR rows and are on a GPU
 
     def __init__(self, kernel: Kernel, alpha: float, landmarks: Landmarks, compute: Compute | None = None) -> None:
         self.kernel = kernel
@@ -163,6 +165,7 @@ class NystromRidge:
                 if is_watched():  # steps are measured one after the other
                     factor.result()
             _add_cross(cross, rest)
+            del rest
         with step("ridge system"):
             D, B = self._solve(factor.result(), cross)
         moment = Moment(((D, 1 / n), (B, -self.alpha))) if with_moment else None
@@ -186,10 +189,10 @@ class NystromRidge:
 
 def _place_rows(kernel: Kernel, X: Samples, compute: Compute) -> Samples | None:
     """Return validated CSR rows as a tensor of a GPU if they are not large, so that blocks need not be moved."""
-    if not compute.on_gpu or not sparse.issparse(X):
+    if not compute.on_gpu or not sparse.issparse(X) or not kernel.supports_torch:
         return None
     checked = kernel.check(X)
-    placed = kernel.to_device(checked, compute)
+    placed = place_small(kernel, checked, compute)
     return None if placed is checked else placed
 
 
@@ -206,7 +209,8 @@ def _sums(
     def factor_and_lengths(X: Samples) -> tuple[Any, Array]:
         return features.factor_and_lengths(X, compute, is_checked)  # (q, b), k(x, x)
 
-    per_row = (block_copies(compute) * q + 4 * _max_width(V)) * compute.itemsize + compute.transfer_bytes(X)
+    ahead = 2 if compute.on_gpu else 1  # blocks of targets
+    per_row = (block_copies(compute) * q + 2 * ahead * _max_width(V)) * compute.itemsize + compute.transfer_bytes(X)
     blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
     if isinstance(V, ComputedTargets):
         V.prepare(blocks[:1])
