@@ -26,11 +26,22 @@ def test_panels_solve_the_triangular_systems(n, monkeypatch):
         np.testing.assert_allclose(np.asarray(expected[1]), whole, rtol=1e-9, atol=1e-11)
 
 
-def test_inverses_of_triangles_of_different_sizes():
-    rng = np.random.default_rng(0)
-    triangles = [torch.from_numpy(np.tril(rng.standard_normal((n, n)) / n, -1) + np.eye(n)) for n in (3, 64, 150)]
-    for L, inverse in zip(triangles, panel_solutions.invert_triangles(triangles), strict=True):
-        torch.testing.assert_close(L @ inverse, torch.eye(len(L), dtype=L.dtype))
+@pytest.mark.parametrize("n", [1, 3, 64, 128, 150])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_inverses_of_diagonal_blocks_have_zeros_around_them(n, order):
+    rng = np.random.default_rng(n)
+    values = np.tril(rng.standard_normal((n, n)) / n, -1) + np.diag(rng.uniform(0.5, 2, n))
+    L = torch.from_numpy(np.array(values, order=order))
+    for size in (50, 64, 1000):
+        inverses = panel_solutions.invert_diagonal_blocks(L, size)
+        starts = range(0, n, size)
+        assert len(inverses) == len(starts)
+        for start, inverse in zip(starts, inverses, strict=True):
+            block = L[start : start + size, start : start + size]
+            inside = inverse[: len(block), : len(block)].clone()
+            torch.testing.assert_close(block @ inside, torch.eye(len(block), dtype=L.dtype))
+            inverse[: len(block), : len(block)] = 0
+            assert not inverse.any()
 
 
 def test_only_large_triangles_on_a_gpu_are_solved_in_panels():

@@ -22,7 +22,7 @@ FLOAT64 = np.dtype(np.float64)
 TF32 = "tf32"  # float32 whose matrix products may use the tensor cores of a GPU where that changes no answer
 GPU_SHARE = 4  # a block takes at most one part in four of the free memory of a GPU,
 MAX_GPU_BLOCK_BYTES = 2**34  # at most 16 GiB,
-CACHED_SHARE = 0.125  # of the memory of a GPU, up to which torch keeps what a fit has used
+CACHED_SHARE = 0.25  # of the memory of a GPU, up to which torch keeps what a fit has used
 GPU_ROWS_FACTOR = 8  # and at most eight times as many rows as on a CPU
 
 

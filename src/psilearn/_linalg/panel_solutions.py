@@ -21,8 +21,8 @@ def uses_panels(L: Any) -> bool:
 def solve_twice(L: Any, B: Any) -> tuple[Any, Any]:
     """Return L⁻¹B and L⁻ᵀL⁻¹B for a lower triangle L (n, n) and B (n, b); 2n² flops per column."""
     panels = [slice(start, min(start + PANEL, len(L))) for start in range(0, len(L), PANEL)]
-    inverses = invert_triangles([L[rows, rows] for rows in panels])
-    pairs = list(zip(panels, inverses, strict=True))
+    inverses = invert_diagonal_blocks(L, PANEL)
+    pairs = [(rows, inverse[: len(L[rows]), : len(L[rows])]) for rows, inverse in zip(panels, inverses, strict=True)]
     half = B.clone()
     for rows, inverse in pairs:
         half[rows] = inverse @ half[rows]
@@ -34,18 +34,30 @@ def solve_twice(L: Any, B: Any) -> tuple[Any, Any]:
     return half, X
 
 
-def invert_triangles(triangles: list[Any]) -> list[Any]:
-    """Return the inverses of lower triangles, all at once: a GPU is slow with one at a time."""
+def invert_diagonal_blocks(L: Any, size: int) -> Any:
+    """Return the inverses of the diagonal blocks of a lower triangle, (b, s, s), padded with zeros.
+
+    All at once: a GPU is slow with one at a time, and each step takes time of the host.
+    """
     import torch
 
-    size = SMALLEST_TRIANGLE  # times a power of two
-    while size < max(len(L) for L in triangles):
-        size *= 2
-    batch = torch.eye(size, dtype=triangles[0].dtype, device=triangles[0].device).repeat(len(triangles), 1, 1)
-    for whole, L in zip(batch, triangles, strict=True):
-        whole[: len(L), : len(L)] = L
+    size = min(size, len(L))
+    padded = SMALLEST_TRIANGLE  # times a power of two
+    while padded < size:
+        padded *= 2
+    n_whole, rest = divmod(len(L), size)
+    batch = torch.eye(padded, dtype=L.dtype, device=L.device).repeat(n_whole + bool(rest), 1, 1)
+    end = n_whole * size
+    if n_whole:
+        blocks = L[:end, :end].unflatten(1, (n_whole, size)).unflatten(0, (n_whole, size))
+        batch[:n_whole, :size, :size] = blocks.diagonal(dim1=0, dim2=2).permute(2, 0, 1)
+    if rest:
+        batch[-1, :rest, :rest] = L[end:, end:]
     inverses = _invert_batch(batch)
-    return [inverse[: len(L), : len(L)] for inverse, L in zip(inverses, triangles, strict=True)]
+    inverses[:, size:] = 0
+    if rest:
+        inverses[-1, rest:] = 0
+    return inverses
 
 
 def _invert_batch(L: Any) -> Any:

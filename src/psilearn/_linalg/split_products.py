@@ -143,6 +143,17 @@ class SplitMatrix:
         return split
 
     @classmethod
+    def of_each(cls, matrices: Any, largest: list[float]) -> list[SplitMatrix]:
+        """Split the matrices of a tensor (n, a, b), given bounds on the size of the entries of each of them."""
+        import torch
+
+        scales = [scale_of(bound) for bound in largest]
+        rest = matrices * torch.tensor(scales, dtype=matrices.dtype, device=matrices.device)[:, None, None]
+        high = rest.half()
+        rest -= high
+        return [cls(*parts) for parts in zip(high, rest.half(), scales, strict=True)]
+
+    @classmethod
     def empty(cls, shape: tuple[int, int], scale: Any, device: Any) -> SplitMatrix:
         """Return a matrix whose entries are not set yet."""
         high, low = (_empty_halves(shape, device) for _ in range(2))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from psilearn._linalg.panel_solutions import invert_triangles
+from psilearn._linalg.panel_solutions import invert_diagonal_blocks
 from psilearn._linalg.split_products import MAX_SCALE_EXPONENT, SplitMatrix, fused_products, scale_of
 
 PANEL = 1024  # rows of a triangle that are computed at a time
+SPLIT_ROWS = 4096  # rows of a triangle that are split at a time
 
 
 class SplitTriangle:
@@ -25,14 +26,17 @@ class SplitTriangle:
         import torch
 
         self.panels = [slice(start, min(start + PANEL, len(L))) for start in range(0, len(L), PANEL)]
-        inverses = invert_triangles([L[rows, rows] for rows in self.panels])
+        inverses = invert_diagonal_blocks(L, PANEL)
         longest_row = torch.linalg.vector_norm(L, dim=1).max()
-        sizes = [longest_row, *(torch.linalg.vector_norm(inverse, torch.inf) for inverse in inverses)]
-        self.length, *largest = torch.stack(sizes).tolist()  # waits for the device once
-        self.inverses = [SplitMatrix.of(*pair) for pair in zip(inverses, largest, strict=True)]
-        self.triangle = SplitMatrix.empty(tuple(L.shape), scale_of(self.length), L.device)  # below the diagonal blocks
-        for rows in self.panels[1:]:
-            self.triangle[rows, : rows.start].fill(L[rows, : rows.start].to(torch.float32, copy=True), 1.0)
+        largest_entries = torch.linalg.vector_norm(inverses, torch.inf, dim=(1, 2))
+        self.length, *largest = torch.cat([longest_row[None], largest_entries]).tolist()  # waits for the device once
+        split = SplitMatrix.of_each(inverses, largest)
+        sizes = [rows.stop - rows.start for rows in self.panels]
+        self.inverses = [inverse[:size, :size] for inverse, size in zip(split, sizes, strict=True)]
+        self.triangle = SplitMatrix.empty(tuple(L.shape), scale_of(self.length), L.device)  # with zeros above
+        for start in range(0, len(L), SPLIT_ROWS):
+            rows, columns = slice(start, start + SPLIT_ROWS), slice(0, start + SPLIT_ROWS)
+            self.triangle[rows, columns].fill(L[rows, columns].to(torch.float32, copy=True), 1.0)
 
     def solve(self, B: Any, longest: float) -> SplitMatrix:
         """Return L⁻¹ B for a float32 tensor, if no column of the solution is longer than ``longest``.

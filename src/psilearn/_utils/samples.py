@@ -83,8 +83,9 @@ def check_real(A: Samples, name: str) -> None:
 def check_csr(A: Samples, name: str) -> None:
     """Raise if a CSR matrix has columns that do not exist: products would read or write beyond its memory."""
     if sparse.issparse(A) and A.format == "csr" and A.nnz:
-        lowest, highest = int(A.indices.min()), int(A.indices.max())
-        if lowest < 0 or highest >= A.shape[1]:
+        unsigned = A.indices.view(f"u{A.indices.itemsize}")  # a negative column is a large one: one pass finds both
+        if int(unsigned.max()) >= A.shape[1]:
+            lowest, highest = int(A.indices.min()), int(A.indices.max())
             raise ValueError(
                 f"{name} is a damaged CSR matrix of shape {A.shape}: it has columns {lowest} to {highest}."
             )

@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from psilearn._backend import Compute, beside, find_device
+from psilearn._distributed import ChunkedRows
 from psilearn._linalg import Array, Subspace
 from psilearn._utils import validation
 from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
@@ -169,7 +170,8 @@ class OutputKernelRegression(OutputKernelPredictor):
         kernel.fit(X, Y)
         if plan.input_landmarks is None:
             return KernelRidge(kernel, plan.alpha, compute)
-        return NystromRidge(kernel, plan.alpha, plan.input_landmarks, compute)
+        validate = isinstance(X, ChunkedRows)  # chunks are validated by the workers that have them, other inputs before
+        return NystromRidge(kernel, plan.alpha, plan.input_landmarks, compute, validate=validate)
 
     def _store(self, fitted: _FittedEmbedding, continuation: Continuation) -> None:
         self.regression_ = fitted.regression

@@ -52,14 +52,19 @@ class LandmarkFeatures:
     _has_checked_block = False  # whether the symmetry of a block was checked: that of the first one is
 
     @classmethod
-    def of(cls, kernel: Kernel, landmarks: Samples, side: str, compute: Compute) -> LandmarkFeatures:
+    def of(
+        cls, kernel: Kernel, landmarks: Samples, side: str, compute: Compute, placed: Samples | None = None
+    ) -> LandmarkFeatures:
         """Factor k(S, S) in float64, q³/3 flops and q² numbers; landmarks that others span are dropped.
+
+        ``placed`` are the same landmarks on the device; without them the landmarks are validated and moved there.
 
         The tolerance is q·ε·max k(s, s), or 2√q·ε₃₂·max k(s, s) if features are computed in float32: it bounds how much
         the solution with L amplifies the rounding errors of a block. ``side`` is "input" or "output", for messages.
         """
-        landmarks = kernel.check(landmarks, f"{side} landmarks")
-        placed = kernel.to_device(landmarks, compute)
+        if placed is None:
+            landmarks = kernel.check(landmarks, f"{side} landmarks")
+            placed = kernel.to_device(landmarks, compute)
         with stage(f"kernel of {n_samples(landmarks):,} {side} landmarks"):
             K = kernel.gram(placed, compute=compute, remedy=f"Lower {side}_landmarks.")
         scale = float(array_namespace(K).linalg.diagonal(K).max())

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from scipy import sparse
 
-from psilearn._backend import Compute, beside, current_compute, row_blocks, stream, to_numpy
+from psilearn._backend import Compute, beside, current_compute, iter_slices, row_blocks, stream, to_numpy
 from psilearn._distributed import ChunkedRows, sum_chunks
 from psilearn._linalg import (
     Array,
@@ -32,6 +32,8 @@ from psilearn.regression.kernel_regression import (
     Targets,
 )
 
+CROSS_TERMS = 4096  # terms of a product next to a factorization: short work leaves it its turns on a GPU
+
 Factors = tuple[Any, Any] | None  # φ (q, b) of a block and its targets (b, r)
 
 
@@ -56,6 +58,8 @@ class NystromRidge:
         The number of landmarks and how they are chosen.
     compute : Compute, default=None
         Precision of the blocks, and device. By default as set by :func:`psilearn.computing`.
+    validate : bool, default=True
+        Whether the inputs are validated. Set to False for inputs that ``kernel.check`` has returned.
 
     See Also
     --------
@@ -74,11 +78,20 @@ class NystromRidge:
 
     _placed: Samples | None = None  # the inputs as a tensor, if they were CSR rows and are on a GPU
 
-    def __init__(self, kernel: Kernel, alpha: float, landmarks: Landmarks, compute: Compute | None = None) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        alpha: float,
+        landmarks: Landmarks,
+        compute: Compute | None = None,
+        *,
+        validate: bool = True,
+    ) -> None:
         self.kernel = kernel
         self.alpha = alpha
         self.landmarks = landmarks
         self.compute = current_compute() if compute is None else compute
+        self.validate = validate
 
     def fit(self, X: Samples) -> Self:
         """Choose the landmarks and factor k_x(S, S).
@@ -108,10 +121,12 @@ class NystromRidge:
         """
         self.X_fit_ = X
         with beside(self.compute) as submit:
-            placed = submit(lambda: _place_rows(self.kernel, X, self.compute))
+            rows = submit(lambda: _place_rows(self.kernel, X, self.compute, self.validate))
             chosen = self.landmarks.choose(self.kernel, X, alpha=self.alpha, compute=self.compute)
-            self.features_ = LandmarkFeatures.of(self.kernel, take(X, chosen), "input", self.compute)
-        self._placed = placed.result()
+            landmarks = take(X, chosen)
+        self._placed = rows.result()
+        placed = None if self._placed is None else take(self._placed, chosen)
+        self.features_ = LandmarkFeatures.of(self.kernel, landmarks, "input", self.compute, placed)
         return self
 
     def regress(self, V: Targets, with_moment: bool = True) -> KernelRegression:
@@ -156,7 +171,8 @@ class NystromRidge:
             gram, cross, total, rest = _sums_of_chunks(self.features_, self.X_fit_, V, compute)
         else:
             rows = self.X_fit_ if self._placed is None else self._placed
-            gram, cross, total, rest = _sums(self.features_, rows, V, compute, is_checked=self._placed is not None)
+            is_checked = self._placed is not None or not self.validate
+            gram, cross, total, rest = _sums(self.features_, rows, V, compute, is_checked)
         captured = gram.trace()
         error = max(0.0, 1 - captured / total) if total else 0.0
         with beside(compute) as submit:  # the factor has many short steps
@@ -164,7 +180,7 @@ class NystromRidge:
                 factor = submit(lambda: shifted_factor(gram.lower, n * self.alpha))
                 if is_watched():  # steps are measured one after the other
                     factor.result()
-            _add_cross(cross, rest)
+            _add_cross(cross, rest, CROSS_TERMS if compute.on_gpu else None)
             del rest
         with step("ridge system"):
             D, B = self._solve(factor.result(), cross)
@@ -187,11 +203,11 @@ class NystromRidge:
         return solve_both(R, cross)
 
 
-def _place_rows(kernel: Kernel, X: Samples, compute: Compute) -> Samples | None:
-    """Return validated CSR rows as a tensor of a GPU if they are not large, so that blocks need not be moved."""
+def _place_rows(kernel: Kernel, X: Samples, compute: Compute, validate: bool) -> Samples | None:
+    """Return CSR rows as a tensor of a GPU if they are not large, so that blocks need not be moved; else None."""
     if not compute.on_gpu or not sparse.issparse(X) or not kernel.supports_torch:
         return None
-    checked = kernel.check(X)
+    checked = kernel.check(X) if validate else X
     placed = place_small(kernel, checked, compute)
     return None if placed is checked else placed
 
@@ -231,11 +247,15 @@ def _sums(
     return gram, cross, total, rest
 
 
-def _add_cross(cross: Array, factors: Factors) -> None:
-    """Add the product of the features of a block with its targets."""
-    if factors is not None:
-        with step("cross products with the targets"):
-            add_product(cross, *factors)
+def _add_cross(cross: Array, factors: Factors, max_terms: int | None = None) -> None:
+    """Add the product of the features of a block with its targets, ``max_terms`` examples at a time if given."""
+    if factors is None:
+        return
+    phi, targets = factors
+    n_terms = phi.shape[1]
+    with step("cross products with the targets"):
+        for terms in iter_slices(n_terms, max_terms or n_terms):
+            add_product(cross, phi[:, terms], targets[terms])
 
 
 def _max_width(V: Targets) -> int:
