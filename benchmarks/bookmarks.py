@@ -224,6 +224,7 @@ def _report_fit(run: Run, sizes: dict[str, int], oel: Figures) -> tuple[float, f
     """Print the operations of the fit; return their number and the share of the machine's speed."""
     operations = count_operations(sizes["n"], sizes["q"], sizes["r"], int(oel["d"]), sizes["p"], run.device == "cuda")
     floors = least_seconds(run, operations)
+    on_gpu = run.device == "cuda"
     rows = [[part.formula, f"{part.flops:.2e}", 1e3 * seconds] for part, seconds in floors.items()]
     run.show_table("operations of the fit", ["step", "flops", "ms at the highest rate of the units"], rows)
     flops, floor = sum(part.flops for part in operations), sum(floors.values())
@@ -233,8 +234,12 @@ def _report_fit(run: Run, sizes: dict[str, int], oel: Figures) -> tuple[float, f
         f"of the units {floor:.2f} s, {100 * share:.0f} %; first fit {oel['first fit']:.2f} s; "
         f"{oel['d']:,.0f} distinct outputs; peak {oel['peak_bytes'] / 2**30:.2f} GiB"
     )
-    claim = f"Bookmarks: the fit reaches at least {'50' if run.device is None else '55'} % of the rate of the units"
-    run.check_claim(claim, share >= (0.5 if run.device is None else 0.55), f"{100 * share:.0f} %")
+    claim = f"Bookmarks: the fit reaches at least {55 if on_gpu else 50} % of the rate of the units"
+    run.check_claim(claim, share >= (0.55 if on_gpu else 0.5), f"{100 * share:.0f} %")
+    if on_gpu:
+        lasting = sum(part.flops / run.sustained[part.rate] for part in operations) / oel["fit"]
+        claim = "Bookmarks: the fit reaches at least 55 % of the rate that the units sustain over half a second"
+        run.check_claim(claim, lasting >= 0.55, f"{100 * lasting:.0f} %")
     if run.profile:
         steps = _run_child(run, "profile_oel", sizes)
         steps = {name: seconds for name, seconds in steps.items() if not name.endswith("_bytes")}

@@ -14,7 +14,7 @@ from psilearn import OEL, computing
 from psilearn._backend import find_device
 from psilearn._linalg import has_half_units, multiply_halves
 
-__all__ = ["compute_on", "find_device", "measure_peak_rates", "synchronize", "warm_up"]
+__all__ = ["compute_on", "find_device", "measure_peak_rates", "measure_sustained_rates", "synchronize", "warm_up"]
 
 
 def compute_on(device: str | None, dtype: str = "float64") -> AbstractContextManager[object]:
@@ -48,6 +48,35 @@ def best_seconds(work: Callable[[], object], turns: int = 7) -> float:
         synchronize()
         seconds.append(perf_counter() - start)
     return min(seconds)
+
+
+def sustained_rate(work: Callable[[], object], operations: float, seconds: float = 0.5) -> float:
+    """Return operations per second of work that is repeated for as long as a fit takes: the clock of a GPU drops."""
+    work()
+    synchronize()
+    start, n_turns = perf_counter(), 0
+    while perf_counter() - start < seconds:
+        for _ in range(4):
+            work()
+        synchronize()
+        n_turns += 4
+    return operations * n_turns / (perf_counter() - start)
+
+
+def measure_sustained_rates(name: str, quick: bool) -> dict[str, float]:
+    """Return flops per second of matrix products over half a second."""
+    import torch
+
+    device = find_device(name)
+    size, seconds = (512, 0.01) if quick else (8192, 0.5)
+    rates = {}
+    for dtype in ("float64", "float32"):
+        A, B = torch.randn((2, size, size), dtype=getattr(torch, dtype), device=device)
+        rates[dtype] = sustained_rate(partial(torch.matmul, A, B), 2 * size**3, seconds)
+    A, B = torch.randn((2, size, size), device=device).half()
+    half = partial(multiply_halves, A, B) if device.type != "cuda" or has_half_units(device) else None
+    rates["half"] = 3 * rates["float32"] if half is None else sustained_rate(half, 2 * size**3, seconds)
+    return rates
 
 
 def measure_peak_rates(name: str, quick: bool) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.device import measure_peak_rates, warm_up
+from benchmarks.device import measure_peak_rates, measure_sustained_rates, warm_up
 from benchmarks.measurement import Clock, Figures, Run
 
 TURNS = 7
@@ -44,10 +44,13 @@ def _measure_device(run: Run, device: str) -> Figures:
     rates = measure_peak_rates(device, run.quick)
     run.gemm = {name: rates[name] for name in ("float64", "float32", "tf32", "half")}
     run.gemm["split"] = rates["half"] / 3  # three half-precision products
+    run.sustained = measure_sustained_rates(device, run.quick)
+    run.sustained["split"] = run.sustained["half"] / 3
     run.copy, run.to_device = rates["copy"], rates["to device"]
     run.show_table(
         f"{device}: best of {TURNS}",
         ["operation", "10⁹ per second"],
-        [[f"{name}, {'flops' if name in run.gemm else 'bytes'}", rate / 1e9] for name, rate in rates.items()],
+        [[f"{name}, {'flops' if name in run.gemm else 'bytes'}", rate / 1e9] for name, rate in rates.items()]
+        + [[f"{name}, flops, over half a second", rate / 1e9] for name, rate in run.sustained.items()],
     )
     return {"device": device, **{name: {"best_gflops": rate / 1e9} for name, rate in rates.items()}}

@@ -101,6 +101,7 @@ class Run:
     curves: Curves = field(default_factory=dict)
     claims: list[Figures] = field(default_factory=list)
     gemm: dict[str, float] = field(default_factory=dict)  # dtype → flops per second of matrix products, at best
+    sustained: dict[str, float] = field(default_factory=dict)  # the same over half a second, on a device
     copy: float = 0.0  # bytes per second of a copy on the device, read and written; 0 without a device
     to_device: float = 0.0  # bytes per second from pinned memory to the device
 

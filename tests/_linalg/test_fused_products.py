@@ -18,6 +18,7 @@ from psilearn._linalg import (  # noqa: E402
     row_inner_products,
     split_products,
     split_triangle,
+    symmetric_gaussians,
 )
 from psilearn._linalg import fused_products as fused  # noqa: E402
 
@@ -87,6 +88,21 @@ def test_gaussians_are_those_of_the_distances(used, monkeypatch):
     found = row_inner_products(A, B, offsets, Compute.of("float32", torch.device(DEVICE)))
     expected = torch.exp(-0.05 * torch.cdist(A.double(), B.double()) ** 2)
     torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("shift", [0, 1])  # all inner products of shifted rows are positive: units that truncate show
+def test_symmetric_gaussians_are_symmetric_and_as_accurate_as_float32(used, shift, monkeypatch):
+    monkeypatch.setattr(split_products, "is_split_faster", lambda shape, compute: True)
+    A = matrix((200, 300), 0).abs() + 0.1 if shift else matrix((200, 300), 0)
+    A /= torch.linalg.vector_norm(A, dim=1, keepdim=True)
+    halves = (A.double() ** 2).sum(1) / -2
+    found = symmetric_gaussians(A, split_products.Offsets(halves, halves, 0.5, 0.7), Compute("float32"))
+    expected = torch.exp(-0.7 * ((A.double()[:, None] - A.double()) ** 2).sum(2))
+    single = split_products.Offsets(halves, halves, 0.5, 0.7).add_to(A @ A.T)
+    assert torch.equal(found, found.T)
+    others = ~torch.eye(len(A), dtype=torch.bool, device=DEVICE)  # kernels set the diagonal
+    errors = [float((values - expected)[others].square().mean().sqrt()) for values in (found, single)]
+    assert errors[0] <= 2 * errors[1]
 
 
 @pytest.mark.parametrize("layout", ["rows", "columns"])

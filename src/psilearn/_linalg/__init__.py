@@ -47,6 +47,7 @@ from psilearn._linalg.split_products import (
     multiply_halves,
     row_inner_products,
     squared_column_norms,
+    symmetric_gaussians,
     use_in_current_stream,
 )
 from psilearn._linalg.split_triangle import SplitTriangle
@@ -98,6 +99,7 @@ __all__ = [
     "solve_transposed",
     "spanning_cholesky",
     "squared_column_norms",
+    "symmetric_gaussians",
     "top_eigh",
     "use_in_current_stream",
 ]

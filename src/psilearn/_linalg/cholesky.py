@@ -51,11 +51,10 @@ class ShiftedCholesky:
 def shifted_factor(lower: Array, shift: float) -> Array | None:
     """Return R with RRᵀ = K + shift·I, or None if K + shift·I is not positive definite.
 
-    ``lower`` has the lower triangle of K, an array in Fortran order or a tensor. It is overwritten, if possible by R.
+    ``lower`` has the lower triangle of K, in Fortran order. It is overwritten.
     """
     if not isinstance(lower, np.ndarray):
-        factor = torch_cholesky.cholesky_in_place if lower.is_contiguous() else torch_cholesky.cholesky
-        return factor(lower, shift)
+        return torch_cholesky.cholesky(lower, shift, overwrite=True)
     lower.flat[:: len(lower) + 1] += shift
     R, failed = dpotrf(lower, lower=1, overwrite_a=1)
     return None if failed else R

@@ -28,6 +28,29 @@ WARPS, STAGES = 8, 3
 _LAUNCHES = Lock()  # the first launch of a variant compiles it
 
 
+@triton.jit
+def _load_right(right, term, column, IN_ROWS: tl.constexpr):
+    """Return a block of the right factor, whose columns are given as rows with ``IN_ROWS``."""
+    if IN_ROWS:
+        block = right.load([column, term]).T
+    else:
+        block = right.load([term, column])
+    return block
+
+
+@triton.jit
+def _mirror(value, out, row, column, n, out_stride, SIZE: tl.constexpr):
+    """Return a tile of a symmetric matrix (n, n); if it is below the diagonal, store it transposed above."""
+    rows = column + tl.arange(0, SIZE)[:, None]
+    columns = row + tl.arange(0, SIZE)[None, :]
+    transposed = tl.trans(value)
+    if row == column:  # its halves differ in the last bits
+        value = tl.where(rows >= columns, value, transposed)
+    else:
+        tl.store(out + rows.to(tl.int64) * out_stride + columns, transposed, (rows < n) & (columns < n))
+    return value
+
+
 @triton.jit(do_not_specialize=["n_rows", "n_columns", "n_terms"])
 def _product_kernel(
     left_high,
@@ -45,6 +68,7 @@ def _product_kernel(
     source_stride,
     RIGHT_IN_ROWS: tl.constexpr,
     LEFT_IS_LOWER: tl.constexpr,
+    LOWER_ONLY: tl.constexpr,
     EPILOGUE: tl.constexpr,
     SIZE: tl.constexpr,
     STEP: tl.constexpr,
@@ -59,7 +83,7 @@ def _product_kernel(
     inside = number % (BAND * tiles_across)
     row = (band * BAND + inside % height) * SIZE
     column = (inside // height) * SIZE
-    if EPILOGUE == "add below" and column >= row + SIZE:
+    if LOWER_ONLY and column > row:
         return
     if LEFT_IS_LOWER:  # what follows the diagonal is zero
         n_terms = min(n_terms, row + SIZE)
@@ -68,10 +92,8 @@ def _product_kernel(
         chunk = tl.zeros((SIZE, SIZE), tl.float32)
         for term in range(start, min(start + SPAN, n_terms), STEP):
             left_h, left_l = left_high.load([row, term]), left_low.load([row, term])
-            if RIGHT_IN_ROWS:
-                right_h, right_l = right_high.load([column, term]).T, right_low.load([column, term]).T
-            else:
-                right_h, right_l = right_high.load([term, column]), right_low.load([term, column])
+            right_h = _load_right(right_high, term, column, RIGHT_IN_ROWS)
+            right_l = _load_right(right_low, term, column, RIGHT_IN_ROWS)
             chunk = tl.dot(left_h, right_l, chunk)
             chunk = tl.dot(left_l, right_h, chunk)
             chunk = tl.dot(left_h, right_h, chunk)
@@ -81,13 +103,16 @@ def _product_kernel(
     valid = (rows < n_rows) & (columns < n_columns)
     places = rows.to(tl.int64) * out_stride + columns
     factor = tl.load(factors)  # in float64: scales may be far apart
-    if EPILOGUE == "add" or EPILOGUE == "add below":
+    if EPILOGUE == "add":
         tl.store(out + places, tl.load(out + places, valid) + total.to(tl.float64) * factor, valid)
     elif EPILOGUE == "store":
         tl.store(out + places, (total.to(tl.float64) * factor).to(tl.float32), valid)
-    elif EPILOGUE == "gaussian":
+    elif EPILOGUE == "gaussian" or EPILOGUE == "symmetric gaussian":
         exponent = (total.to(tl.float64) * factor).to(tl.float32)
-        tl.store(out + places, tl.exp(tl.where(exponent > 0, 0.0, exponent)), valid)  # NaN stays NaN
+        value = tl.exp(tl.where(exponent > 0, 0.0, exponent))  # NaN stays NaN
+        if EPILOGUE == "symmetric gaussian":
+            value = _mirror(value, out, row, column, n_rows, out_stride, SIZE)
+        tl.store(out + places, value, valid)
     else:  # factors are powers of two in the range of float32
         value = total * factor.to(tl.float32)
         if EPILOGUE == "split rest":
@@ -118,17 +143,25 @@ def gaussians(A: Any, B: Any, width: float) -> Any:
     return _store(A, B, "gaussian", width)
 
 
-def _store(A: Any, B: Any, epilogue: str, factor: float) -> Any:
+def symmetric_gaussians(A: Any, B: Any, width: float) -> Any:
+    """Return exp(min(width·AB, 0)) in float32 for a product that is symmetric up to rounding; the result is symmetric.
+
+    Half of the flops, with sums in short chunks: errors are those of float32.
+    """
+    return _store(A, B, "symmetric gaussian", width, lower_only=True, chunk=TERMS)
+
+
+def _store(A: Any, B: Any, epilogue: str, factor: float, **options: Any) -> Any:
     import torch
 
     out = torch.empty((A.shape[0], B.shape[1]), dtype=torch.float32, device=A.high.device)
-    _launch(A, B, _Target(epilogue, out), [factor / (A.scale * B.scale)])
+    _launch(A, B, _Target(epilogue, out), [factor / (A.scale * B.scale)], **options)
     return out
 
 
 def add_product(A: Any, B: Any, factor: float, total: Any, lower: bool = False) -> None:
     """Add AB·factor to a float64 tensor; with ``lower`` only to the tiles that the lower triangle touches."""
-    _launch(A, B, _Target("add below" if lower else "add", total), [factor / (A.scale * B.scale)])
+    _launch(A, B, _Target("add", total), [factor / (A.scale * B.scale)], lower_only=lower)
 
 
 def split_product(L: Any, B: Any, out: Any) -> None:
@@ -142,7 +175,16 @@ def split_rest(source: Any, A: Any, B: Any, out: Any) -> None:
     _launch(A, B, _Target("split rest", out.high, out.low, source), [out.scale / (A.scale * B.scale), out.scale])
 
 
-def _launch(A: Any, B: Any, target: _Target, factors: list[Any], left_is_lower: bool = False) -> None:
+def _launch(
+    A: Any,
+    B: Any,
+    target: _Target,
+    factors: list[Any],
+    *,
+    left_is_lower: bool = False,
+    lower_only: bool = False,
+    chunk: int | None = None,
+) -> None:
     import torch
 
     in_rows = B.high.stride(1) != 1
@@ -168,10 +210,11 @@ def _launch(A: Any, B: Any, target: _Target, factors: list[Any], left_is_lower: 
             source.stride(0),
             in_rows,
             left_is_lower,
+            lower_only,
             target.epilogue,
             TILE,
             TERMS,
-            CHUNK,
+            chunk or CHUNK,
             GROUP,
             num_warps=WARPS,
             num_stages=STAGES,

@@ -205,9 +205,9 @@ class GramSum:
             converted.lower = to_fortran(self.lower.tril())
         return converted
 
-    def trace(self) -> float:
-        """Return Σ |F|²."""
-        return float(array_namespace(self.lower).linalg.trace(self.lower))
+    def trace(self) -> Any:
+        """Return Σ |F|², a number or a 0-dimensional tensor."""
+        return array_namespace(self.lower).linalg.trace(self.lower)
 
     def symmetric(self) -> Array:
         """Return the whole matrix, (r, r), as a new array."""

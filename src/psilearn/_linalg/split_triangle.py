@@ -36,7 +36,8 @@ class SplitTriangle:
         self.triangle = SplitMatrix.empty(tuple(L.shape), scale_of(self.length), L.device)  # with zeros above
         for start in range(0, len(L), SPLIT_ROWS):
             rows, columns = slice(start, start + SPLIT_ROWS), slice(0, start + SPLIT_ROWS)
-            self.triangle[rows, columns].fill(L[rows, columns].to(torch.float32, copy=True), 1.0)
+            part = torch.empty(L[rows, columns].shape, dtype=torch.float32, device=L.device)
+            self.triangle[rows, columns].fill(part.copy_(L[rows, columns]), 1.0)  # L is in Fortran order
 
     def solve(self, B: Any, longest: float) -> SplitMatrix:
         """Return L⁻¹ B for a float32 tensor, if no column of the solution is longer than ``longest``.

@@ -25,20 +25,6 @@ def cholesky(K: Any, shift: float, overwrite: bool = False) -> Any:
     return None if int(failed) else L
 
 
-def cholesky_in_place(lower: Any, shift: float) -> Any:
-    """Return L with LLᵀ = K + shift·I, stored in the given tensor, or None if K + shift·I is not positive definite.
-
-    Only the lower triangle of K is read.
-    """
-    import torch
-
-    lower.diagonal().add_(shift)
-    upper = lower.T  # torch factors matrices in Fortran order: those of other orders are copied
-    failed = torch.empty((), dtype=torch.int32, device=lower.device)
-    torch.linalg.cholesky_ex(upper, upper=True, out=(upper, failed))
-    return None if int(failed) else lower
-
-
 def cholesky_solve(L: Any, B: Any) -> Any:
     """Return (LLᵀ)⁻¹ B for a block or a single vector."""
     import torch

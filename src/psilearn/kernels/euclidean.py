@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from psilearn._backend import Compute, array_namespace, is_tensor, iter_blocks, take_rows, to_device, to_numpy
-from psilearn._linalg import Array, Offsets, has_half_units, nonzero_pairs, row_products
+from psilearn._linalg import Array, Offsets, has_half_units, nonzero_pairs, row_products, symmetric_gaussians
 from psilearn._utils.samples import Index
 from psilearn.kernels import device_rows
 from psilearn.kernels.device_rows import DeviceRows
@@ -48,10 +48,10 @@ def gaussians(A: Any, B: Any, gamma: float, compute: Compute) -> Any:
     rows = _Rows.of(A, B, compute.dtype, scale)
     width = gamma / scale / scale  # the square of the scale may be out of range
     largest, limit = rows.largest_square(), FAR[compute.dtype.itemsize] / width
-    # Split products are not symmetric in the last bits.
-    if has_half_units(compute.device) and B is not A and largest * width <= SPLIT_RADIUS:
+    block = None
+    if has_half_units(compute.device) and largest * width <= SPLIT_RADIUS:
         block = rows.split_gaussians(largest, width, compute)
-    else:
+    if block is None:
         block = to_gaussians(rows.products(compute), rows.squared_left, rows.squared_right, width)
     if not largest <= limit:  # NaN, where squares overflow, counts as far
         _correct(block, A, B, rows, limit, lambda distances: array_namespace(distances).exp(-gamma * distances))
@@ -131,10 +131,16 @@ class _Rows(NamedTuple):
         return inner_products(self.left, self.right, compute)
 
     def split_gaussians(self, largest: float, gamma: float, compute: Compute) -> Any:
-        """Return exp(−γ|a − b|²) for rows on a GPU, possibly from split products; ``largest`` is the largest |a|²."""
+        """Return exp(−γ|a − b|²) for rows on a GPU, possibly from split products; ``largest`` is the largest |a|².
+
+        None if both sides are the same and no symmetric split products are available.
+        """
         # −|a − b|²/2 = ⟨a, b⟩ − |a|²/2 − |b|²/2
         left, right = (to_device(squared, compute.device) / -2 for squared in (self.squared_left, self.squared_right))
-        return device_rows.inner_products(self.left, self.right, compute, Offsets(left, right, largest / 2, gamma))
+        offsets = Offsets(left, right, largest / 2, gamma)
+        if self.left is self.right:
+            return symmetric_gaussians(self.left, offsets, compute) if is_tensor(self.left) else None
+        return device_rows.inner_products(self.left, self.right, compute, offsets)
 
     def largest_square(self) -> float:
         """Return the largest |a|²."""
@@ -147,18 +153,22 @@ def _is_dense(rows: Any) -> bool:
 
 
 def _center(rows: Any) -> Any:
-    """Return the median of a few rows, column by column, in float64."""
+    """Return the median of a few rows, column by column, in float64, or in float32 for tensors that are."""
     index = np.linspace(0, len(rows) - 1, min(len(rows), CENTER_ROWS)).astype(np.intp)
     sample = take_rows(rows, index)
     xp = array_namespace(sample)
-    return xp.sort(xp.astype(sample, xp.float64), axis=0)[(len(index) - 1) // 2]
+    is_single = is_tensor(rows) and rows.dtype == xp.float32
+    return xp.sort(sample if is_single else xp.astype(sample, xp.float64), axis=0)[(len(index) - 1) // 2]
 
 
 def _subtract(rows: Any, center: Any, dtype: Any, scale: float) -> Any:
     """Return (rows − center)·scale, subtracted in float64 and stored in the given dtype."""
     if not isinstance(rows, np.ndarray):
         xp = array_namespace(rows)
-        return xp.astype((xp.astype(rows, xp.float64) - center) * scale, getattr(xp, dtype.name))
+        dtype = getattr(xp, dtype.name)
+        if rows.dtype == center.dtype == dtype and scale == 1:
+            return rows - center  # rounded once
+        return xp.astype((xp.astype(rows, xp.float64) - center) * scale, dtype)
     if scale != 1:
         return ((rows - center) * scale).astype(dtype)
     return np.subtract(rows, center, out=np.empty(rows.shape, dtype), casting="same_kind")

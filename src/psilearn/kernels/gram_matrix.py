@@ -97,20 +97,30 @@ def check_symmetric_matrix(K: Array, gap: float, diagonal: Array, dtype: Any, ke
         raise ValueError(f"{kernel!r} is inconsistent: diag(A) and k(A, A) differ by up to {difference:.3g}.")
 
 
-def check_symmetric_block(K: Array, kernel: Any, A: Samples, B: Samples, compute: Compute) -> bool:
-    """Raise if K = k(A, B) is not k(B, A)ᵀ: for some objects of a large block, for all if the values are looked up.
+class SymmetryCheck:
+    """The check that K = k(A, B) is k(B, A)ᵀ: for some objects of a large block, for all if the values are looked up.
 
-    Both collections are validated. Return whether any values were compared: those of a small block are not.
+    Both collections are validated.
     """
-    n = n_samples(A)
-    index = np.arange(n) if kernel.looks_up_values else np.linspace(0, n - 1, min(n // 16, 8)).astype(np.intp)
-    if len(index):
-        some = K if len(index) == n else take_rows(K, index)
-        transposed = kernel.block_of_checked(B, A if len(index) == n else take(A, index), compute)
+
+    def __init__(self, K: Array, kernel: Any, A: Samples) -> None:
+        n = n_samples(A)
+        index = np.arange(n) if kernel.looks_up_values else np.linspace(0, n - 1, min(n // 16, 8)).astype(np.intp)
+        self.kernel = kernel
+        self.n_compared = len(index)
+        if self.n_compared:
+            self.objects = A if len(index) == n else take(A, index)
+            self.values = K if len(index) == n else take_rows(K, index)  # (b, len(B))
+
+    def run(self, B: Samples, compute: Compute) -> bool:
+        """Raise if the kernel is not symmetric; return whether any values were compared: not those of a small block."""
+        if not self.n_compared:
+            return False
+        transposed = self.kernel.block_of_checked(B, self.objects, compute)
         # Two blocks of rows have different centers: in float32 their rounding errors differ, and more so in TF32.
         factor = 1 if compute.dtype == np.float64 else 500 if compute.uses_tf32 else 10
-        _check_gap(asymmetry(some, transposed), factor * _allowed_gap(some, compute.dtype), kernel)
-    return len(index) > 0
+        _check_gap(asymmetry(self.values, transposed), factor * _allowed_gap(self.values, compute.dtype), self.kernel)
+        return True
 
 
 def _allowed_gap(K: Array, dtype: Any) -> float:

@@ -116,7 +116,8 @@ def _check_finite(values: Any, name: str, allow_nan: bool) -> None:
     if values.dtype.kind != "f":
         return
     with np.errstate(over="ignore", invalid="ignore"):
-        total = values.sum()
+        # The product of BLAS reads long vectors in several threads.
+        total = values.dot(values) if values.ndim == 1 else values.sum()
     if not np.isfinite(total):  # a sum of finite numbers may overflow, so each number is tested
         assert_all_finite(values, input_name=name, allow_nan=allow_nan)
 

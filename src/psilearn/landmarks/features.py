@@ -23,7 +23,7 @@ from psilearn._linalg import (
 from psilearn._utils.progress import stage, step
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
-from psilearn.kernels.gram_matrix import check_symmetric_block
+from psilearn.kernels.gram_matrix import SymmetryCheck
 
 PLACED_SHARE = 16  # CSR rows take at most one part in this many of the free memory of a GPU
 
@@ -53,18 +53,17 @@ class LandmarkFeatures:
 
     @classmethod
     def of(
-        cls, kernel: Kernel, landmarks: Samples, side: str, compute: Compute, placed: Samples | None = None
+        cls, kernel: Kernel, landmarks: Samples, side: str, compute: Compute, *, is_checked: bool = False
     ) -> LandmarkFeatures:
         """Factor k(S, S) in float64, q³/3 flops and q² numbers; landmarks that others span are dropped.
 
-        ``placed`` are the same landmarks on the device; without them the landmarks are validated and moved there.
+        Landmarks are validated unless ``is_checked``.
 
         The tolerance is q·ε·max k(s, s), or 2√q·ε₃₂·max k(s, s) if features are computed in float32: it bounds how much
         the solution with L amplifies the rounding errors of a block. ``side`` is "input" or "output", for messages.
         """
-        if placed is None:
-            landmarks = kernel.check(landmarks, f"{side} landmarks")
-            placed = kernel.to_device(landmarks, compute)
+        landmarks = landmarks if is_checked else kernel.check(landmarks, f"{side} landmarks")
+        placed = kernel.to_device(landmarks, compute)
         with stage(f"kernel of {n_samples(landmarks):,} {side} landmarks"):
             K = kernel.gram(placed, compute=compute, remedy=f"Lower {side}_landmarks.")
         scale = float(array_namespace(K).linalg.diagonal(K).max())
@@ -103,25 +102,25 @@ class LandmarkFeatures:
             return compute.zeros((n_samples(A), 0), compute.dtype).T, lengths
         with step("kernel values with landmarks"):
             K = self.kernel.block_of_checked(A, self.landmarks, compute)
-            if self.kernel.looks_up_values or not self._has_checked_block:
-                was_checked = check_symmetric_block(K, self.kernel, A, self.landmarks, compute)
-                self.__dict__["_has_checked_block"] = was_checked
+            is_due = self.kernel.looks_up_values or not self._has_checked_block
+            check = SymmetryCheck(K, self.kernel, A) if is_due else None
         with step("solution with the landmarks' triangle"):
             block = K.T if is_tensor(K) else np.ascontiguousarray(K).T
-            return self._solve(block, float(np.sqrt(max(lengths.max(), 0.0))), compute), lengths
+            return self._solve(block, float(np.sqrt(max(lengths.max(), 0.0))), check, compute), lengths
 
-    def _solve(self, block: Any, longest: float, compute: Compute) -> Any:
+    def _solve(self, block: Any, longest: float, check: SymmetryCheck | None, compute: Compute) -> Any:
         """Return L⁻¹ · block for a block (r, b) that may be overwritten; |φ(a)| ≤ √k(a, a) is at most ``longest``.
 
         A kernel that is not positive semi-definite may exceed this bound, which split precision needs.
         """
-        if compute.dtype != np.float32:
-            return solve_lower(self.triangle, block)
-        if is_split_faster(block.shape, compute):
-            phi = self._split_triangle.solve(block, longest)
-            if phi.is_finite():
-                return phi
-        return solve_lower(self._single_triangle, block)
+        is_single = compute.dtype == np.float32
+        is_split = is_single and is_split_faster(block.shape, compute)
+        phi = self._split_triangle.solve(block, longest) if is_split else None
+        if check is not None:  # while a GPU solves
+            self.__dict__["_has_checked_block"] = check.run(self.landmarks, compute)
+        if phi is not None and phi.is_finite():
+            return phi
+        return solve_lower(self._single_triangle if is_single else self.triangle, block)
 
     def to_device(self, compute: Compute) -> LandmarkFeatures:
         """Return the same features with the triangle and dense landmarks on the device."""

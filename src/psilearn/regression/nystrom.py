@@ -121,12 +121,12 @@ class NystromRidge:
         """
         self.X_fit_ = X
         with beside(self.compute) as submit:
-            rows = submit(lambda: _place_rows(self.kernel, X, self.compute, self.validate))
+            placed = submit(lambda: _place_rows(self.kernel, X, self.compute, self.validate))
             chosen = self.landmarks.choose(self.kernel, X, alpha=self.alpha, compute=self.compute)
-            landmarks = take(X, chosen)
-        self._placed = rows.result()
-        placed = None if self._placed is None else take(self._placed, chosen)
-        self.features_ = LandmarkFeatures.of(self.kernel, landmarks, "input", self.compute, placed)
+            self.features_ = LandmarkFeatures.of(
+                self.kernel, take(X, chosen), "input", self.compute, is_checked=not self.validate
+            )
+        self._placed = placed.result()
         return self
 
     def regress(self, V: Targets, with_moment: bool = True) -> KernelRegression:
@@ -173,8 +173,7 @@ class NystromRidge:
             rows = self.X_fit_ if self._placed is None else self._placed
             is_checked = self._placed is not None or not self.validate
             gram, cross, total, rest = _sums(self.features_, rows, V, compute, is_checked)
-        captured = gram.trace()
-        error = max(0.0, 1 - captured / total) if total else 0.0
+        captured = gram.trace()  # on the device: the factor does not wait for its value
         with beside(compute) as submit:  # the factor has many short steps
             with step("ridge system"):
                 factor = submit(lambda: shifted_factor(gram.lower, n * self.alpha))
@@ -184,6 +183,7 @@ class NystromRidge:
             del rest
         with step("ridge system"):
             D, B = self._solve(factor.result(), cross)
+        error = max(0.0, 1 - float(captured) / total) if total else 0.0
         moment = Moment(((D, 1 / n), (B, -self.alpha))) if with_moment else None
         return KernelRegression(self.kernel, self.features_.landmarks, B, self.features_.triangle, moment, error)
 
