@@ -16,7 +16,6 @@ from psilearn._backend import array_namespace
 from psilearn._linalg.block_krylov import RESIDUAL, orthonormalize
 
 FIRST_PRODUCTS = 3  # with the matrix, before the first Ritz vectors
-SPARE_DEGREES = 2  # beyond the estimate, which is too low in the first round; a product costs less than Ritz vectors
 MAX_DEGREE = 30  # of what may be left to do after the first Ritz vectors, and of a round
 MAX_ROUNDS = 10
 MAX_SPREAD = 1e14  # by which the polynomial may magnify one wanted vector more than another: rounding errors too
@@ -71,7 +70,7 @@ def _iterate(matmat: Callable[[Any], Any], start: Any, k: int) -> tuple[Any, Any
         if growth == 1 or (round_ == 0 and missing > MAX_DEGREE):
             return None
         accurate = int(log(MAX_SPREAD) / log(fastest / growth)) if fastest > growth else MAX_DEGREE
-        for degree in _degrees(min(ceil(missing) + SPARE_DEGREES, MAX_DEGREE), max(1, accurate)):
+        for degree in _degrees(min(ceil(missing) + 1, MAX_DEGREE), max(1, accurate)):
             V = _filter(matmat, V, end, degree)
             V, _ = orthonormalize(orthonormalize(V)[0])
         Q = V

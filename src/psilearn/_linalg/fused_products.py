@@ -31,11 +31,7 @@ _LAUNCHES = Lock()  # the first launch of a variant compiles it
 @triton.jit
 def _load_right(right, term, column, IN_ROWS: tl.constexpr):
     """Return a block of the right factor, whose columns are given as rows with ``IN_ROWS``."""
-    if IN_ROWS:
-        block = right.load([column, term]).T
-    else:
-        block = right.load([term, column])
-    return block
+    return right.load([column, term]).T if IN_ROWS else right.load([term, column])
 
 
 @triton.jit
@@ -146,7 +142,8 @@ def gaussians(A: Any, B: Any, width: float) -> Any:
 def symmetric_gaussians(A: Any, B: Any, width: float) -> Any:
     """Return exp(min(width·AB, 0)) in float32 for a product that is symmetric up to rounding; the result is symmetric.
 
-    Half of the flops, with sums in short chunks: errors are those of float32.
+    Half of the flops, with sums in short chunks: the root mean square of the errors is at most four times that of
+    products in float32, and less than twice where inner products have both signs.
     """
     return _store(A, B, "symmetric gaussian", width, lower_only=True, chunk=TERMS)
 
