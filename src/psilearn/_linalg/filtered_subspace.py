@@ -16,6 +16,7 @@ from psilearn._backend import array_namespace
 from psilearn._linalg.block_krylov import RESIDUAL, orthonormalize
 
 FIRST_PRODUCTS = 3  # with the matrix, before the first Ritz vectors
+SPARE_DEGREES = 3  # beyond the estimate, whose interval ends too early in the first round: Ritz vectors cost more
 MAX_DEGREE = 30  # of what may be left to do after the first Ritz vectors, and of a round
 MAX_ROUNDS = 10
 MAX_SPREAD = 1e14  # by which the polynomial may magnify one wanted vector more than another: rounding errors too
@@ -70,7 +71,7 @@ def _iterate(matmat: Callable[[Any], Any], start: Any, k: int) -> tuple[Any, Any
         if growth == 1 or (round_ == 0 and missing > MAX_DEGREE):
             return None
         accurate = int(log(MAX_SPREAD) / log(fastest / growth)) if fastest > growth else MAX_DEGREE
-        for degree in _degrees(min(ceil(missing) + 1, MAX_DEGREE), max(1, accurate)):
+        for degree in _degrees(min(ceil(missing) + SPARE_DEGREES, MAX_DEGREE), max(1, accurate)):
             V = _filter(matmat, V, end, degree)
             V, _ = orthonormalize(orthonormalize(V)[0])
         Q = V
@@ -78,10 +79,8 @@ def _iterate(matmat: Callable[[Any], Any], start: Any, k: int) -> tuple[Any, Any
 
 
 def _degrees(total: int, largest: int) -> list[int]:
-    """Return the degrees of one or two polynomials, with Ritz vectors after them, that are at most the largest one."""
-    first = max(1, min(total, largest))
-    second = min(total - first, largest)
-    return [first, second] if second > 0 else [first]
+    """Return the degrees of successive polynomials, each at most the largest one, that sum to the total."""
+    return [min(largest, total - done) for done in range(0, total, largest)]
 
 
 def _ritz_pairs(matmat: Callable[[Any], Any], Q: Any, k: int) -> tuple[Any, Any, Any]:

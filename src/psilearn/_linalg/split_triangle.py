@@ -7,7 +7,7 @@ from typing import Any
 from psilearn._linalg.panel_solutions import invert_diagonal_blocks
 from psilearn._linalg.split_products import MAX_SCALE_EXPONENT, SplitMatrix, fused_products, scale_of
 
-PANEL = 1024  # rows of a triangle that are computed at a time
+PANEL = 2048  # rows of a triangle that are computed at a time
 SPLIT_ROWS = 4096  # rows of a triangle that are split at a time
 
 

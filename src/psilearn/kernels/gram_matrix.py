@@ -13,6 +13,7 @@ from psilearn._linalg import Array
 from psilearn._utils.samples import Samples, n_samples, take
 
 CHECKED_BYTES = 2**19  # of rows that are compared with their transpose at a time; they stay in the cache
+COMPARED_ROWS = 1024  # on a device
 MIN_PANEL_ROWS = 1024
 N_PANELS = 8
 MAX_WHOLE_ROWS = 16384  # of a matrix that a GPU computes as one block
@@ -39,9 +40,10 @@ def symmetric_matrix(block: Block, n: int, compute: Compute, compare_all: bool) 
     K, gap = compute.zeros((n, n)), 0.0
     for rows in iter_slices(n, step):
         K[rows, rows] = block(rows, rows)
-        own_gap = asymmetry(K[rows, rows], K[rows, rows])
+        own = K[rows, rows]
+        own_gap = asymmetry(own, own)
         if own_gap:
-            mirror_lower(K[rows, rows])
+            mirror_lower(own)
         gap = max(gap, own_gap)
         if rows.start == 0:
             continue
@@ -80,10 +82,13 @@ def gram_bytes(n: int, itemsize: int = 8) -> int:
 
 
 def asymmetry(K: Array, transposed: Array) -> float:
-    """Return max |K − transposedᵀ|, a few rows at a time."""
-    step = len(K) if not isinstance(K, np.ndarray) else max(1, CHECKED_BYTES // (8 * K.shape[1]))
-    parts = (slice(start, start + step) for start in range(0, len(K), step))
-    return max(float(abs(K[part] - transposed[:, part].T).max()) for part in parts)
+    """Return max |K − transposedᵀ|, a few rows at a time, and from the lower half if both are the same matrix."""
+    step = max(1, CHECKED_BYTES // (8 * K.shape[1])) if isinstance(K, np.ndarray) else COMPARED_ROWS
+    gaps = []
+    for rows in iter_slices(len(K), step):
+        columns = slice(0, rows.stop) if transposed is K else slice(0, K.shape[1])
+        gaps.append(abs(K[rows, columns] - transposed[columns, rows].T).max())
+    return max(float(gap) for gap in gaps)  # a device has started on all of them
 
 
 def check_symmetric_matrix(K: Array, gap: float, diagonal: Array, dtype: Any, kernel: Any) -> None:
