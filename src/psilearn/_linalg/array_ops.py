@@ -20,7 +20,11 @@ def row_products(A: Any, B: Any) -> Any:
         import torch
 
         step = max(1, MAX_FLOAT64_NUMBERS // max(1, A.shape[1]))
-        parts = [(A[i : i + step].double() * B[i : i + step].double()).sum(1) for i in range(0, max(1, len(A)), step)]
+        parts = []
+        for i in range(0, max(1, len(A)), step):
+            left = A[i : i + step].double()
+            right = left if B is A else B[i : i + step].double()
+            parts.append((left * right).sum(1))
         return torch.cat(parts)
     if not A.shape[1]:
         return np.zeros(len(A))
