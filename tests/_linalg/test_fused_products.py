@@ -40,7 +40,7 @@ def interpreter():
 @pytest.fixture
 def used(monkeypatch):
     """Let split products of any size use the fused kernel, with short chunks."""
-    monkeypatch.setattr(fused, "CHUNK", 128)
+    monkeypatch.setattr(fused, "REFERENCE", fused.REFERENCE._replace(chunk=128))
     for module in (split_products, split_triangle):
         monkeypatch.setattr(module, "fused_products", lambda A, B: fused)
 
@@ -118,6 +118,39 @@ def test_fused_substitution_solves_the_triangular_system(used, layout, monkeypat
     X = SplitTriangle(L).solve(given, float(torch.linalg.vector_norm(expected, dim=0).max()))
     torch.testing.assert_close(X.to_tensor().double(), expected, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(given, B)  # the given block is not changed
+
+
+def products_of(kernel, monkeypatch):
+    """Return results of each kind of product, computed with a kernel."""
+    monkeypatch.setattr(fused, "fastest_kernel", lambda index: kernel)
+    A, B, rows = (
+        SplitMatrix.of(matrix(shape, seed)) for seed, shape in enumerate([(700, 1000), (1000, 456), (300, 1000)])
+    )
+    total = torch.ones((700, 700), dtype=torch.float64, device=DEVICE)
+    fused.add_product(A, A.T, 0.5, total, lower=True)
+    L = torch.tril(matrix((700, 700), 3).double()) / 100 + torch.eye(700, dtype=torch.float64, device=DEVICE)
+    X = SplitTriangle(L).solve(matrix((700, 456), 4), 1e3)
+    return [
+        fused.product(A, B),
+        fused.product(A, rows.T),
+        fused.gaussians(A, rows.T, 1e-3),
+        fused.symmetric_gaussians(A, A.T, -1e-3),
+        total,
+        X.high,
+        X.low,
+    ]
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU")
+def test_both_kernels_return_the_same_bits(used, monkeypatch):
+    monkeypatch.setattr(split_triangle, "PANEL", 256)
+    fastest = fused.fastest_kernel(0)
+    assert fastest is not fused.REFERENCE or torch.cuda.get_device_capability()[0] != split_products.HOPPER
+    reference = fused.REFERENCE._replace(chunk=fastest.chunk)
+    found, expected = (products_of(kernel, monkeypatch) for kernel in (fastest, reference))
+    for ours, theirs in zip(found, expected, strict=True):
+        assert torch.equal(ours, theirs)
 
 
 def test_factors_that_cannot_be_loaded_are_left_to_torch():

@@ -9,9 +9,8 @@ from scipy.linalg.blas import dtrsm, strsm
 from scipy.linalg.lapack import dpotrf, dpstrf
 
 from psilearn._backend import array_namespace, take_rows
-from psilearn._linalg import torch_cholesky
+from psilearn._linalg import panel_solutions, torch_cholesky
 from psilearn._linalg.array_ops import Array
-from psilearn._linalg.panel_solutions import solve_twice, uses_panels
 
 INDEFINITE = 1e-6  # relative size of a negative part that is too large for a rounding error
 SINGLE = float(np.finfo(np.float32).eps)
@@ -62,8 +61,8 @@ def shifted_factor(lower: Array, shift: float) -> Array | None:
 
 def solve_both(R: Array, B: Any) -> tuple[Any, Any]:
     """Return R⁻¹B and (RRᵀ)⁻¹B for a lower triangle R; 2n² flops per column of B, which may be overwritten."""
-    if not isinstance(R, np.ndarray) and uses_panels(R):
-        return solve_twice(R, B)
+    if not isinstance(R, np.ndarray) and panel_solutions.uses_panels(R):
+        return panel_solutions.solve_twice(R, B)
     half = solve_lower(R, np.asfortranarray(B) if isinstance(B, np.ndarray) else B)
     return half, solve_transposed(R, half)
 
@@ -198,5 +197,7 @@ def solve_transposed(L: Array, B: Array) -> Array:
     if 0 in B.shape:
         return B
     if not isinstance(B, np.ndarray):
+        if panel_solutions.uses_panels(L):
+            return panel_solutions.solve_transposed(L, B)
         return torch_cholesky.solve_triangle(L, B, transposed=True)
     return solve_triangular(L, B, trans="T", lower=True, check_finite=False)

@@ -1,20 +1,26 @@
-"""Products of split matrices in one pass on a Hopper GPU, with what follows them: a kernel of Triton.
+"""Products of split matrices in one pass on a Hopper GPU, with what follows them: kernels of Triton.
 
 Plain torch computes HL' + LH' + HH' by one product for each term and each chunk of the sums, and reads and writes the
 result in float32 each time. Here a tile of the result stays in registers: each part of the factors is loaded once for
 all three terms, the sums of a chunk are added to those before it in float32, and the tile is scaled, subtracted,
 exponentiated, split or added to a float64 matrix before it is stored.
 
-Triton comes with torch for CUDA. It compiles the kernel when it is used for the first time, about half a second for
+The kernel of this module is the reference: Triton's interpreter runs it without a GPU. On a GPU the faster one of
+``hopper_products`` takes its place if the version of Triton compiles it (3.6 or later).
+
+Triton comes with torch for CUDA. It compiles a kernel when it is used for the first time, about half a second for
 each variant, and keeps it on disk; without Triton, or on another GPU, ``split_products`` uses torch alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import triton
 import triton.language as tl
@@ -32,19 +38,6 @@ _LAUNCHES = Lock()  # the first launch of a variant compiles it
 def _load_right(right, term, column, IN_ROWS: tl.constexpr):
     """Return a block of the right factor, whose columns are given as rows with ``IN_ROWS``."""
     return right.load([column, term]).T if IN_ROWS else right.load([term, column])
-
-
-@triton.jit
-def _mirror(value, out, row, column, n, out_stride, SIZE: tl.constexpr):
-    """Return a tile of a symmetric matrix (n, n); if it is below the diagonal, store it transposed above."""
-    rows = column + tl.arange(0, SIZE)[:, None]
-    columns = row + tl.arange(0, SIZE)[None, :]
-    transposed = tl.trans(value)
-    if row == column:  # its halves differ in the last bits
-        value = tl.where(rows >= columns, value, transposed)
-    else:
-        tl.store(out + rows.to(tl.int64) * out_stride + columns, transposed, (rows < n) & (columns < n))
-    return value
 
 
 @triton.jit(do_not_specialize=["n_rows", "n_columns", "n_terms"])
@@ -107,7 +100,8 @@ def _product_kernel(
         exponent = (total.to(tl.float64) * factor).to(tl.float32)
         value = tl.exp(tl.where(exponent > 0, 0.0, exponent))  # NaN stays NaN
         if EPILOGUE == "symmetric gaussian":
-            value = _mirror(value, out, row, column, n_rows, out_stride, SIZE)
+            valid = valid & (rows >= columns)
+            tl.store(out + columns.to(tl.int64) * out_stride + rows, value, valid)
         tl.store(out + places, value, valid)
     else:  # factors are powers of two in the range of float32
         value = total * factor.to(tl.float32)
@@ -117,6 +111,16 @@ def _product_kernel(
         high = value.to(tl.float16)
         tl.store(out + places, high, valid)
         tl.store(out_low + places, (value - high.to(tl.float32)).to(tl.float16), valid)
+
+
+class ProductKernel(NamedTuple):
+    """A kernel with the parameters of :func:`_product_kernel`, and how it is launched."""
+
+    function: Any
+    describe: Callable[[Any, tuple[int, int]], Any]  # a tensor with contiguous rows, as the kernel loads blocks of it
+    chunk: int
+    options: dict[str, int]
+    constants: tuple[int, ...] = ()  # further parameters
 
 
 @dataclass(frozen=True)
@@ -129,9 +133,9 @@ class _Target:
     source: Any = None
 
 
-def product(A: Any, B: Any) -> Any:
-    """Return A B in float32, (a, c), for split matrices (a, k) and (k, c)."""
-    return _store(A, B, "store", 1.0)
+def product(A: Any, B: Any, kernel: ProductKernel | None = None) -> Any:
+    """Return A B in float32, (a, c), for split matrices (a, k) and (k, c); by default with the fastest kernel."""
+    return _store(A, B, "store", 1.0, kernel=kernel)
 
 
 def gaussians(A: Any, B: Any, width: float) -> Any:
@@ -181,41 +185,43 @@ def _launch(
     left_is_lower: bool = False,
     lower_only: bool = False,
     chunk: int | None = None,
+    kernel: ProductKernel | None = None,
 ) -> None:
     import torch
 
+    (a, k), c = A.shape, B.shape[1]
     in_rows = B.high.stride(1) != 1
     right = [part.T if in_rows else part for part in (B.high, B.low)]
-    step = (TILE, TERMS) if in_rows else (TERMS, TILE)
-    descriptors = [_describe(part, (TILE, TERMS)) for part in (A.high, A.low)]
-    descriptors += [_describe(part, step) for part in right]
-    (a, k), c = A.shape, B.shape[1]
     out, source = target.out, target.out if target.source is None else target.source
     numbers = torch.stack([_as_double(factor, out.device) for factor in factors])
-    device = torch.cuda.device(out.device) if out.device.type == "cuda" else nullcontext()
-    with _LAUNCHES, device:
-        _product_kernel[(triton.cdiv(a, TILE) * triton.cdiv(c, TILE),)](
-            *descriptors,
-            out,
-            out if target.low is None else target.low,
-            source,
-            numbers,
-            a,
-            c,
-            k,
-            out.stride(0),
-            source.stride(0),
-            in_rows,
-            left_is_lower,
-            lower_only,
-            target.epilogue,
-            TILE,
-            TERMS,
-            chunk or CHUNK,
-            GROUP,
-            num_warps=WARPS,
-            num_stages=STAGES,
-        )
+    on_gpu = out.device.type == "cuda"
+    kernel = kernel or (fastest_kernel(out.device.index or 0) if on_gpu else REFERENCE)
+    arguments = [
+        *[kernel.describe(part, (TILE, TERMS)) for part in (A.high, A.low)],
+        *[kernel.describe(part, (TILE, TERMS) if in_rows else (TERMS, TILE)) for part in right],
+        *[out, out if target.low is None else target.low, source, numbers],
+        *[a, c, k, out.stride(0), source.stride(0), in_rows, left_is_lower, lower_only, target.epilogue, TILE, TERMS],
+    ]
+    grid = (triton.cdiv(a, TILE) * triton.cdiv(c, TILE),)
+    with _LAUNCHES, torch.cuda.device(out.device) if on_gpu else nullcontext():
+        kernel.function[grid](*arguments, chunk or kernel.chunk, GROUP, *kernel.constants, **kernel.options)
+
+
+@cache
+def fastest_kernel(index: int) -> ProductKernel:
+    """Return the fastest kernel that works on a GPU."""
+    import torch
+
+    from psilearn._linalg.split_products import SplitMatrix
+
+    try:
+        kernel: ProductKernel = import_module("psilearn._linalg.hopper_products").KERNEL
+        probe = SplitMatrix.of(torch.ones((TERMS, TERMS), device=f"cuda:{index}"))
+        return kernel if bool((product(probe, probe, kernel) == TERMS).all()) else REFERENCE
+    except torch.cuda.OutOfMemoryError:
+        raise
+    except Exception:  # a version of Triton without what the kernel uses
+        return REFERENCE
 
 
 def _as_double(factor: Any, device: Any) -> Any:
@@ -230,3 +236,6 @@ def _as_double(factor: Any, device: Any) -> Any:
 def _describe(rows: Any, block: tuple[int, int]) -> Any:
     """Return a descriptor from which blocks of a tensor with contiguous rows are loaded; what is outside is zero."""
     return TensorDescriptor(rows, list(rows.shape), list(rows.stride()), list(block))
+
+
+REFERENCE = ProductKernel(_product_kernel, _describe, CHUNK, {"num_warps": WARPS, "num_stages": STAGES})

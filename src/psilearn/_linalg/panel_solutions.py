@@ -20,18 +20,33 @@ def uses_panels(L: Any) -> bool:
 
 def solve_twice(L: Any, B: Any) -> tuple[Any, Any]:
     """Return L⁻¹B and L⁻ᵀL⁻¹B for a lower triangle L (n, n) and B (n, b); 2n² flops per column."""
-    panels = [slice(start, min(start + PANEL, len(L))) for start in range(0, len(L), PANEL)]
-    inverses = invert_diagonal_blocks(L, PANEL)
-    pairs = [(rows, inverse[: len(L[rows]), : len(L[rows])]) for rows, inverse in zip(panels, inverses, strict=True)]
+    panels = _panels(L)
     half = B.clone()
-    for rows, inverse in pairs:
+    for rows, inverse in panels:
         half[rows] = inverse @ half[rows]
         half[rows.stop :].addmm_(L[rows.stop :, rows], half[rows], alpha=-1)
-    X = half.clone()
-    for rows, inverse in reversed(pairs):
+    return half, _substitute_backward(L, half, panels)
+
+
+def solve_transposed(L: Any, B: Any) -> Any:
+    """Return L⁻ᵀB for a lower triangle L (n, n) and B (n, b); n² flops per column."""
+    return _substitute_backward(L, B, _panels(L))
+
+
+def _substitute_backward(L: Any, B: Any, panels: list[tuple[slice, Any]]) -> Any:
+    """Return L⁻ᵀB, from the last panel to the first one."""
+    X = B.clone()
+    for rows, inverse in reversed(panels):
         X[rows] = inverse.T @ X[rows]
         X[: rows.start].addmm_(L[rows, : rows.start].T, X[rows], alpha=-1)
-    return half, X
+    return X
+
+
+def _panels(L: Any) -> list[tuple[slice, Any]]:
+    """Return the rows of each panel and the inverse of its diagonal block."""
+    panels = [slice(start, min(start + PANEL, len(L))) for start in range(0, len(L), PANEL)]
+    inverses = invert_diagonal_blocks(L, PANEL)
+    return [(rows, inverse[: len(L[rows]), : len(L[rows])]) for rows, inverse in zip(panels, inverses, strict=True)]
 
 
 def invert_diagonal_blocks(L: Any, size: int) -> Any:

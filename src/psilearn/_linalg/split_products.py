@@ -38,6 +38,7 @@ ALIGNMENT = 64  # half-precision numbers in a line of the cache, to which rows a
 TOP_EXPONENT = 14  # of the largest scaled entry; half precision ends at 2¹⁶
 MAX_SCALE_EXPONENT = 126
 PANEL = 2048  # rows or columns of a Gram matrix that are computed at a time
+FLOAT64_PANEL = 512  # the same in float64, whose products are fast for smaller matrices: less above the diagonal
 MIN_SIZE = 512  # rows and columns from which on splitting a matrix pays off
 MIN_FUSED_TERMS = 2**36  # of a product, in all its sums, from which on the fused kernel is used: it must be compiled
 HOPPER = 9  # the architecture that the fused kernel was written for
@@ -384,10 +385,12 @@ def add_lower_gram(total: Any, F: Any, factor: float = 1.0) -> None:
     if fused is not None:
         fused.add_product(F, F.T, factor, total, lower=True)
         return
-    for start in range(0, len(total), PANEL):
-        below, columns = slice(start, None), slice(start, start + PANEL)
+    in_float64 = getattr(F, "dtype", None) == total.dtype
+    step = FLOAT64_PANEL if in_float64 else PANEL
+    for start in range(0, len(total), step):
+        below, columns = slice(start, None), slice(start, start + step)
         part = total[below, columns]
-        if getattr(F, "dtype", None) == total.dtype:
+        if in_float64:
             part.addmm_(F[below], F[columns].T, alpha=factor)
         else:
             part.add_(F[below] @ F[columns].T, alpha=factor)

@@ -269,6 +269,10 @@ class LandmarkTargets:
     def prepare(self, blocks: list[slice]) -> None:
         """Do nothing: rows are computed when they are asked for."""
 
+    def is_ready(self, rows: slice) -> bool:
+        """Return True: no other thread computes the rows."""
+        return True
+
     def factor(self, rows: slice) -> Any:
         """Return the rows as a factor of products: an array, a tensor or a split matrix."""
         phi, _ = self.features.factor_and_lengths(take(self.outputs, rows), self.compute, is_checked=True)

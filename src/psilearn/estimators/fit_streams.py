@@ -85,6 +85,11 @@ class PendingTargets:
             compute_ahead = partial(unless_memory_ends, partial(self._compute, rows))
             self.prepared[rows.start, rows.stop] = self.submit(compute_ahead)
 
+    def is_ready(self, rows: slice) -> bool:
+        """Return whether the factor of a block was computed, or can be computed now."""
+        pending = self.prepared.get((rows.start, rows.stop))
+        return self.side.done() if pending is None else pending.done()
+
     def factor(self, rows: slice) -> Any:
         """Return the rows as a factor of products."""
         pending = self.prepared.pop((rows.start, rows.stop), None)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn._backend import Compute, array_namespace, is_tensor, to_fortran
+from psilearn._backend import Compute, array_namespace, beside, is_tensor, to_fortran
 from psilearn._linalg import (
     SINGLE,
     Array,
@@ -115,9 +115,11 @@ class LandmarkFeatures:
         """
         is_single = compute.dtype == np.float32
         is_split = is_single and is_split_faster(block.shape, compute)
-        phi = self._split_triangle.solve(block, longest) if is_split else None
-        if check is not None:  # while a GPU solves
-            self.__dict__["_has_checked_block"] = check.run(self.landmarks, compute)
+        with beside(compute) as submit:
+            checked = None if check is None else submit(lambda: check.run(self.landmarks, compute))
+            phi = self._split_triangle.solve(block, longest) if is_split else None
+        if checked is not None:
+            self.__dict__["_has_checked_block"] = checked.result()
         if phi is not None and phi.is_finite():
             return phi
         return solve_lower(self._single_triangle if is_single else self.triangle, block)

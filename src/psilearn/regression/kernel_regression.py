@@ -40,6 +40,9 @@ class ComputedTargets(Protocol):
     def prepare(self, blocks: list[slice]) -> None:
         """Start to compute the factors of blocks of rows that will be asked for, if that can be done meanwhile."""
 
+    def is_ready(self, rows: slice) -> bool:
+        """Return whether :meth:`factor` would return the rows of a block without waiting for another thread."""
+
     def factor(self, rows: slice) -> Any:
         """Return the rows on the device as a factor of products: an array, a tensor or a split matrix."""
 

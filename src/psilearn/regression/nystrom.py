@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from scipy import sparse
 
-from psilearn._backend import Compute, beside, current_compute, iter_slices, row_blocks, stream, to_numpy
+from psilearn._backend import Compute, beside, current_compute, row_blocks, stream, to_numpy
 from psilearn._distributed import ChunkedRows, sum_chunks
 from psilearn._linalg import (
     Array,
@@ -19,7 +19,7 @@ from psilearn._linalg import (
     shifted_factor,
     solve_both,
 )
-from psilearn._utils.progress import is_watched, step, track
+from psilearn._utils.progress import step, track
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
@@ -32,9 +32,7 @@ from psilearn.regression.kernel_regression import (
     Targets,
 )
 
-CROSS_TERMS = 4096  # terms of a product next to a factorization: short work leaves it its turns on a GPU
-
-Factors = tuple[Any, Any] | None  # φ (q, b) of a block and its targets (b, r)
+MAX_WAITING = 2  # blocks of features that wait for their targets
 
 
 class NystromRidge:
@@ -168,22 +166,18 @@ class NystromRidge:
             "Lower input_landmarks or output_landmarks.",
         )
         if isinstance(self.X_fit_, ChunkedRows):
-            gram, cross, total, rest = _sums_of_chunks(self.features_, self.X_fit_, V, compute)
+            gram, products, total = _sums_of_chunks(self.features_, self.X_fit_, V, compute)
         else:
             rows = self.X_fit_ if self._placed is None else self._placed
             is_checked = self._placed is not None or not self.validate
-            gram, cross, total, rest = _sums(self.features_, rows, V, compute, is_checked)
-        captured = gram.trace()  # on the device: the factor does not wait for its value
-        with beside(compute) as submit:  # the factor has many short steps
-            with step("ridge system"):
-                factor = submit(lambda: shifted_factor(gram.lower, n * self.alpha))
-                if is_watched():  # steps are measured one after the other
-                    factor.result()
-            _add_cross(cross, rest, CROSS_TERMS if compute.on_gpu else None)
-            del rest
+            gram, products, total = _sums(self.features_, rows, V, compute, is_checked)
+        cross, trace = products.finish(), gram.trace()  # before the matrix is overwritten
+        del products
         with step("ridge system"):
-            D, B = self._solve(factor.result(), cross)
-        error = max(0.0, 1 - float(captured) / total) if total else 0.0
+            factor = shifted_factor(gram.lower, n * self.alpha)
+            captured = float(trace)  # without waiting: the device has factored the matrix
+            D, B = self._solve(factor, cross)
+        error = max(0.0, 1 - captured / total) if total else 0.0
         moment = Moment(((D, 1 / n), (B, -self.alpha))) if with_moment else None
         return KernelRegression(self.kernel, self.features_.landmarks, B, self.features_.triangle, moment, error)
 
@@ -212,21 +206,62 @@ def _place_rows(kernel: Kernel, X: Samples, compute: Compute, validate: bool) ->
     return None if placed is checked else placed
 
 
+class CrossProducts:
+    """ΦᵀV, (q, r) in float64, summed over blocks. Blocks whose targets another thread still computes wait for them."""
+
+    def __init__(self, q: int, targets: Targets, compute: Compute) -> None:
+        self.q, self.targets, self.compute = q, targets, compute
+        self._total: Any = None
+        self._waiting: list[tuple[slice, Any]] = []  # rows, and their features as columns (q, b)
+
+    @classmethod
+    def of(cls, total: Array, targets: Targets, compute: Compute) -> CrossProducts:
+        """Return a finished sum."""
+        products = cls(len(total), targets, compute)
+        products._total = total
+        return products
+
+    def add(self, rows: slice, phi: Any) -> None:
+        """Add the product of one block, later if its targets are not ready, and those of blocks that waited."""
+        self._waiting.append((rows, phi))
+        while len(self._waiting) > MAX_WAITING or (self._waiting and self._is_ready(self._waiting[0][0])):
+            self._add_first()
+
+    def finish(self) -> Array:
+        """Return the sum over all blocks."""
+        while self._waiting:
+            self._add_first()
+        return self._total
+
+    def _is_ready(self, rows: slice) -> bool:
+        return not isinstance(self.targets, ComputedTargets) or self.targets.is_ready(rows)
+
+    def _add_first(self) -> None:
+        rows, phi = self._waiting.pop(0)
+        V, compute = self.targets, self.compute
+        targets = V.factor(rows) if isinstance(V, ComputedTargets) else compute.asarray(V[rows], compute.dtype)
+        if self._total is None:
+            self._total = compute.zeros((self.q, targets.shape[1]))
+        with step("cross products with the targets"):
+            add_product(self._total, phi, targets)
+
+
 def _sums(
     features: LandmarkFeatures, X: Samples, V: Targets, compute: Compute, is_checked: bool = False
-) -> tuple[GramSum, Array, float, Factors]:
-    """Return ΦᵀΦ, ΦᵀV without the last block, Σ k(x, x), and the factors of that block, over the rows of X and V."""
+) -> tuple[GramSum, CrossProducts, float]:
+    """Return ΦᵀΦ, ΦᵀV and Σ k(x, x) over the rows of X and V."""
     q, kernel = features.rank, features.kernel
-    gram, total = GramSum(q, compute), 0.0
-    cross: Any = None  # (q, r)
-    rest: Factors = None
+    gram, cross, total = GramSum(q, compute), CrossProducts(q, V, compute), 0.0
     features = features.to_device(compute)
 
     def factor_and_lengths(X: Samples) -> tuple[Any, Array]:
         return features.factor_and_lengths(X, compute, is_checked)  # (q, b), k(x, x)
 
-    ahead = 2 if compute.on_gpu else 1  # blocks of targets
-    per_row = (block_copies(compute) * q + 2 * ahead * _max_width(V)) * compute.itemsize + compute.transfer_bytes(X)
+    may_wait = compute.on_gpu and isinstance(V, ComputedTargets)  # for blocks of targets, which are computed ahead
+    copies, n_targets = (
+        (block_copies(compute) + MAX_WAITING - 1, MAX_WAITING) if may_wait else (block_copies(compute), 1)
+    )
+    per_row = (copies * q + 2 * n_targets * _max_width(V)) * compute.itemsize + compute.transfer_bytes(X)
     blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
     if isinstance(V, ComputedTargets):
         V.prepare(blocks[:1])
@@ -234,28 +269,12 @@ def _sums(
     for rows, (phi, lengths) in stream(parts, factor_and_lengths, compute, kernel.supports_torch):
         with step("Gram matrix of the features"):
             gram.add(phi)
-        targets = V.factor(rows) if isinstance(V, ComputedTargets) else compute.asarray(V[rows], compute.dtype)
-        cross = compute.zeros((q, targets.shape[1])) if cross is None else cross
         if isinstance(V, ComputedTargets):
             V.prepare([block for block in blocks if block.start == rows.stop])
         total += float(lengths.sum())
-        rest = phi, targets
-        del phi, targets
-        if rows.stop < n_samples(X):
-            _add_cross(cross, rest)
-            rest = None  # before the next block is computed
-    return gram, cross, total, rest
-
-
-def _add_cross(cross: Array, factors: Factors, max_terms: int | None = None) -> None:
-    """Add the product of the features of a block with its targets, ``max_terms`` examples at a time if given."""
-    if factors is None:
-        return
-    phi, targets = factors
-    n_terms = phi.shape[1]
-    with step("cross products with the targets"):
-        for terms in iter_slices(n_terms, max_terms or n_terms):
-            add_product(cross, phi[:, terms], targets[terms])
+        cross.add(rows, phi)
+        del phi
+    return gram, cross, total
 
 
 def _max_width(V: Targets) -> int:
@@ -265,7 +284,7 @@ def _max_width(V: Targets) -> int:
 
 def _sums_of_chunks(
     features: LandmarkFeatures, X: ChunkedRows, V: Targets, compute: Compute
-) -> tuple[GramSum, Array, float, Factors]:
+) -> tuple[GramSum, CrossProducts, float]:
     """Return the same sums, each chunk by the worker that has it."""
     if not isinstance(V, ChunkedTargets):
         raise TypeError("Inputs in chunks require targets in the same chunks: set output_landmarks.")
@@ -273,13 +292,12 @@ def _sums_of_chunks(
     lower, cross, total = sum_chunks(_sums_of_chunk, X, V.chunks, common=common)
     gram = GramSum(features.rank, compute)
     gram.merge(GramSum.of(lower))
-    return gram, compute.asarray(cross), total, None
+    return gram, CrossProducts.of(compute.asarray(cross), V, compute), total
 
 
 def _sums_of_chunk(
     X: Samples, outputs: Samples, features: LandmarkFeatures, targets: ChunkedTargets, compute: Compute
 ) -> tuple[Array, Array, float]:
     with compute.active():
-        gram, cross, total, rest = _sums(features, X, targets.of(outputs), compute)
-        _add_cross(cross, rest)
-        return gram.to_numpy().lower, to_numpy(cross), total
+        gram, products, total = _sums(features, X, targets.of(outputs), compute)
+        return gram.to_numpy().lower, to_numpy(products.finish()), total
