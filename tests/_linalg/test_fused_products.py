@@ -3,6 +3,10 @@
 Without a GPU, Triton's interpreter runs the kernel (see ``conftest.py``).
 """
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -43,6 +47,7 @@ def used(monkeypatch):
     monkeypatch.setattr(fused, "REFERENCE", fused.REFERENCE._replace(chunk=128))
     for module in (split_products, split_triangle):
         monkeypatch.setattr(module, "fused_products", lambda A, B: fused)
+    monkeypatch.setattr(split_products, "fused_split", lambda A, out: fused)
 
 
 def matrix(shape, seed, exponent=0):
@@ -52,6 +57,20 @@ def matrix(shape, seed, exponent=0):
 
 def plain_product(A, B):
     return (A.scaled_product(B) / (A.scale * B.scale)).double()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("layout", ["rows", "columns", "part"])
+def test_a_matrix_is_split_as_torch_splits_it(dtype, layout, monkeypatch):
+    values = matrix((100, 140), 0, 30).to(getattr(torch, dtype))
+    A = {"rows": values, "columns": values.T.contiguous().T, "part": values[3:90, 7:]}[layout]
+    expected = SplitMatrix.of(A, 2.0**34), SplitMatrix.of(A)
+    monkeypatch.setattr(split_products, "fused_split", lambda A, out: fused)
+    for ours, theirs in zip((SplitMatrix.of(A, 2.0**34), SplitMatrix.of(A)), expected, strict=True):
+        assert torch.equal(ours.high, theirs.high) and torch.equal(ours.low, theirs.low)
+    given = SplitMatrix.empty((100, 140), 1.0, values.device)
+    given.fill(values, 2.0**-30)
+    torch.testing.assert_close(given.to_tensor(), (values * 2.0**-30).float(), rtol=2**-21, atol=2**-24)
 
 
 @pytest.mark.parametrize("in_rows", [False, True])
@@ -151,6 +170,19 @@ def test_both_kernels_return_the_same_bits(used, monkeypatch):
     found, expected = (products_of(kernel, monkeypatch) for kernel in (fastest, reference))
     for ours, theirs in zip(found, expected, strict=True):
         assert torch.equal(ours, theirs)
+
+
+def test_the_kernel_for_hopper_gpus_compiles_without_a_gpu(tmp_path):
+    if not hasattr(pytest.importorskip("triton.experimental.gluon.language"), "warp_specialize"):
+        pytest.skip("this version of Triton has no groups of warps with different tasks")
+    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "tests._linalg.hopper_variants"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 6
+    # three products of 64 terms by instructions of 16, for each of two groups; accumulators stay in registers
+    assert all(line.endswith(" 24 registers") for line in lines)
 
 
 def test_factors_that_cannot_be_loaded_are_left_to_torch():

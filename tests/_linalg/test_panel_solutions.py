@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from psilearn._linalg import panel_solutions, solve_both  # noqa: E402
+from psilearn._linalg import panel_solutions, solve_both, solve_transposed  # noqa: E402
 
 
 @pytest.mark.parametrize("n", [1, 64, 100, 333])
@@ -20,6 +20,9 @@ def test_panels_solve_the_triangular_systems(n, monkeypatch):
     torch.testing.assert_close(B, given)
     torch.testing.assert_close(half, torch.linalg.solve_triangular(L, B, upper=False))
     torch.testing.assert_close(whole, torch.cholesky_solve(B, L))
+    torch.testing.assert_close(panel_solutions.solve_transposed(L, half), whole)
+    monkeypatch.setattr(panel_solutions, "uses_panels", lambda L: True)
+    torch.testing.assert_close(solve_transposed(L, half), whole)
     for array in (L, L.numpy()):
         expected = solve_both(array, B.clone() if array is L else np.asfortranarray(B.numpy()))
         np.testing.assert_allclose(np.asarray(expected[0]), half, rtol=1e-9, atol=1e-11)

@@ -85,8 +85,9 @@ def test_targets_are_waited_for():
         return type("Side", (), {"rank": 3, "labeled": Y})()
 
     with Compute.of("float64", torch.device("cpu")).active(), side_streams(torch.device("cpu")) as submit:
-        targets = fit_streams.PendingTargets(submit(compute), len(Y), 7, submit)
-        assert targets.max_width == 7 and not targets.side.done()
+        side = submit(compute)
+        targets = fit_streams.PendingTargets(lambda: side, len(Y), 7, submit)
+        assert targets.max_width == 7 and not targets.is_ready(slice(0, 4))
         release.set()
         assert targets.shape == (300, 3)
         np.testing.assert_array_equal(targets[2:5], Y[2:5])
@@ -102,8 +103,10 @@ def test_factors_that_were_prepared_are_not_computed_again():
 
     side = type("Side", (), {"labeled": Labeled()})()
     with Compute.of("float64", torch.device("cpu")).active(), side_streams(torch.device("cpu")) as submit:
-        targets = fit_streams.PendingTargets(submit(lambda: side), len(Y), 7, submit)
-        targets.prepare([slice(0, 4), slice(4, 8)])
+        pending = submit(lambda: side)
+        targets = fit_streams.PendingTargets(lambda: pending, len(Y), 7, submit)
+        targets.prepare(slice(0, 4))
+        targets.prepare(slice(4, 8))
         for rows in (slice(0, 4), slice(4, 6), slice(6, 8)):  # the second block was halved
             np.testing.assert_array_equal(targets.factor(rows).numpy(), Y[rows])
     assert computed == [(0, 4), (4, 8), (4, 6), (6, 8)]
@@ -121,8 +124,9 @@ def test_a_factor_without_memory_ahead_is_computed_when_it_is_needed():
 
     side = type("Side", (), {"labeled": Labeled()})()
     with Compute.of("float64", torch.device("cpu")).active(), side_streams(torch.device("cpu")) as submit:
-        targets = fit_streams.PendingTargets(submit(lambda: side), len(Y), 7, submit)
-        targets.prepare([slice(0, 4)])
+        pending = submit(lambda: side)
+        targets = fit_streams.PendingTargets(lambda: pending, len(Y), 7, submit)
+        targets.prepare(slice(0, 4))
         np.testing.assert_array_equal(targets.factor(slice(0, 4)).numpy(), Y[:4])
     assert len(computed) == 2
 

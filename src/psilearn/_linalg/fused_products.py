@@ -31,6 +31,7 @@ TERMS = 64  # terms that are loaded at a time: 128 bytes of a row
 CHUNK = 512  # terms whose sums, of three products, the matrix units add up without rounding
 GROUP = 8  # rows of tiles that are computed together, so that their factors stay in the cache
 WARPS, STAGES = 8, 3
+SPLIT_TILE = 64  # rows and columns of a matrix that a block of threads splits
 _LAUNCHES = Lock()  # the first launch of a variant compiles it
 
 
@@ -113,6 +114,22 @@ def _product_kernel(
         tl.store(out_low + places, (value - high.to(tl.float32)).to(tl.float16), valid)
 
 
+@triton.jit(do_not_specialize=["n_rows", "n_columns"])
+def _split_kernel(
+    source, high, low, factor, n_rows, n_columns, row_stride, column_stride, out_stride, SIZE: tl.constexpr
+):  # fmt: skip
+    """Store a part of a matrix, times a factor, as two half-precision matrices."""
+    rows = tl.program_id(0) * SIZE + tl.arange(0, SIZE)[:, None]
+    columns = tl.program_id(1) * SIZE + tl.arange(0, SIZE)[None, :]
+    valid = (rows < n_rows) & (columns < n_columns)
+    given = tl.load(source + rows.to(tl.int64) * row_stride + columns.to(tl.int64) * column_stride, valid)
+    value = given * tl.load(factor).to(given.dtype)
+    places = rows.to(tl.int64) * out_stride + columns
+    rounded = value.to(tl.float16)
+    tl.store(high + places, rounded, valid)
+    tl.store(low + places, (value - rounded.to(given.dtype)).to(tl.float16), valid)
+
+
 class ProductKernel(NamedTuple):
     """A kernel with the parameters of :func:`_product_kernel`, and how it is launched."""
 
@@ -131,6 +148,18 @@ class _Target:
     out: Any
     low: Any = None
     source: Any = None
+
+
+def split(A: Any, factor: Any, out: Any) -> None:
+    """Set a split matrix with contiguous rows to a tensor times a factor, which contains the scale: in one pass."""
+    import torch
+
+    (a, b), device = A.shape, A.device
+    grid = triton.cdiv(a, SPLIT_TILE), triton.cdiv(b, SPLIT_TILE)
+    with _LAUNCHES, torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+        _split_kernel[grid](
+            A, out.high, out.low, _as_double(factor, device), a, b, *A.stride(), out.high.stride(0), SPLIT_TILE
+        )
 
 
 def product(A: Any, B: Any, kernel: ProductKernel | None = None) -> Any:

@@ -41,6 +41,7 @@ PANEL = 2048  # rows or columns of a Gram matrix that are computed at a time
 FLOAT64_PANEL = 512  # the same in float64, whose products are fast for smaller matrices: less above the diagonal
 MIN_SIZE = 512  # rows and columns from which on splitting a matrix pays off
 MIN_FUSED_TERMS = 2**36  # of a product, in all its sums, from which on the fused kernel is used: it must be compiled
+MIN_FUSED_ENTRIES = 2**20  # of a matrix from which on it is split by a kernel
 HOPPER = 9  # the architecture that the fused kernel was written for
 SPLIT_ERROR = 2.0**-20  # of two split factors, relative to Σ|a||b|
 HALF_ERROR = 2.0**-11 + 2.0**-20  # of a split factor and one in half precision
@@ -78,6 +79,13 @@ def fused_products(A: SplitMatrix, B: SplitMatrix) -> Any:
     if A.high.stride(1) != 1 or not (_is_loadable(A) and _is_loadable(B)):
         return None
     return _fused_module(device.index or 0)
+
+
+def fused_split(A: Any, out: SplitMatrix) -> Any:
+    """Return the module that splits a tensor (a, b) in one pass, or None if torch alone is used."""
+    if A.device.type != "cuda" or A.numel() < MIN_FUSED_ENTRIES or out.high.stride(1) != 1:
+        return None
+    return _fused_module(A.device.index or 0)
 
 
 def _is_loadable(A: SplitMatrix) -> bool:
@@ -126,7 +134,7 @@ class SplitMatrix:
 
     @classmethod
     def of(cls, A: Any, largest: float | None = None) -> SplitMatrix:
-        """Split a float32 or float64 tensor; besides A, 4 bytes per entry and a copy of A are in memory at a time.
+        """Split a float32 or float64 tensor; besides A, 4 bytes per entry and often a copy of A are in memory.
 
         ``largest`` is a bound on the size of the entries. Without it the device finds the largest entry.
         """
@@ -137,22 +145,8 @@ class SplitMatrix:
         if not A.numel():
             return cls(A.half(), A.half(), torch.ones((), dtype=torch.float64, device=A.device))
         split = cls.empty(tuple(A.shape), _measured_scale(A) if largest is None else scale_of(largest), A.device)
-        rest = A * split.scale
-        split.high.copy_(rest)
-        rest -= split.high
-        split.low.copy_(rest)
+        split.fill(A)
         return split
-
-    @classmethod
-    def of_each(cls, matrices: Any, largest: list[float]) -> list[SplitMatrix]:
-        """Split the matrices of a tensor (n, a, b), given bounds on the size of the entries of each of them."""
-        import torch
-
-        scales = [scale_of(bound) for bound in largest]
-        rest = matrices * torch.tensor(scales, dtype=matrices.dtype, device=matrices.device)[:, None, None]
-        high = rest.half()
-        rest -= high
-        return [cls(*parts) for parts in zip(high, rest.half(), scales, strict=True)]
 
     @classmethod
     def empty(cls, shape: tuple[int, int], scale: Any, device: Any) -> SplitMatrix:
@@ -160,14 +154,16 @@ class SplitMatrix:
         high, low = (_empty_halves(shape, device) for _ in range(2))
         return cls(high, low, scale)
 
-    def fill(self, A: Any, factor: float) -> None:
-        """Set the entries to a float32 tensor times ``factor``, a power of two; the tensor is overwritten."""
-        import torch
-
-        places = factor * self.scale
-        torch.mul(A, places, out=self.high)
-        A.add_(self.high, alpha=-1 / places)
-        torch.mul(A, places, out=self.low)
+    def fill(self, A: Any, factor: float = 1.0) -> None:
+        """Set the entries to a float32 or float64 tensor times ``factor``, a power of two."""
+        fused = fused_split(A, self)
+        if fused is not None:
+            fused.split(A, factor * self.scale, self)
+            return
+        rest = A * (factor * self.scale)
+        self.high.copy_(rest)
+        rest -= self.high
+        self.low.copy_(rest)
 
     def is_finite(self) -> bool:
         """Return whether no entry was too large for the scale; waits for the device."""

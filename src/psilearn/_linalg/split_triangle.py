@@ -30,14 +30,13 @@ class SplitTriangle:
         longest_row = torch.linalg.vector_norm(L, dim=1).max()
         largest_entries = torch.linalg.vector_norm(inverses, torch.inf, dim=(1, 2))
         self.length, *largest = torch.cat([longest_row[None], largest_entries]).tolist()  # waits for the device once
-        split = SplitMatrix.of_each(inverses, largest)
+        split = [SplitMatrix.of(inverse, bound) for inverse, bound in zip(inverses, largest, strict=True)]
         sizes = [rows.stop - rows.start for rows in self.panels]
         self.inverses = [inverse[:size, :size] for inverse, size in zip(split, sizes, strict=True)]
         self.triangle = SplitMatrix.empty(tuple(L.shape), scale_of(self.length), L.device)  # with zeros above
         for start in range(0, len(L), SPLIT_ROWS):
             rows, columns = slice(start, start + SPLIT_ROWS), slice(0, start + SPLIT_ROWS)
-            part = torch.empty(L[rows, columns].shape, dtype=torch.float32, device=L.device)
-            self.triangle[rows, columns].fill(part.copy_(L[rows, columns]), 1.0)  # L is in Fortran order
+            self.triangle[rows, columns].fill(L[rows, columns])
 
     def solve(self, B: Any, longest: float) -> SplitMatrix:
         """Return L⁻¹ B for a float32 tensor, if no column of the solution is longer than ``longest``.
@@ -52,7 +51,7 @@ class SplitTriangle:
             rest = SplitMatrix.empty((rows.stop - rows.start, B.shape[1]), scale_of(longest * self.length), B.device)
             known, coefficients = X[: rows.start], self.triangle[rows, : rows.start]
             if not rows.start:
-                rest.fill(B[rows].clone(), 1.0)
+                rest.fill(B[rows])
             elif fused is not None:
                 fused.split_rest(B[rows].contiguous(), coefficients, known, rest)
             else:

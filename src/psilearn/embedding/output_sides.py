@@ -266,7 +266,10 @@ class LandmarkTargets:
         """The number r of coordinates."""
         return self.features.rank
 
-    def prepare(self, blocks: list[slice]) -> None:
+    def start(self) -> None:
+        """Do nothing: the features are known."""
+
+    def prepare(self, rows: slice) -> None:
         """Do nothing: rows are computed when they are asked for."""
 
     def is_ready(self, rows: slice) -> bool:

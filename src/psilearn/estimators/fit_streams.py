@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from numbers import Integral
 from typing import Any
 
@@ -63,9 +63,9 @@ def _available(compute: Compute) -> int:
 
 @dataclass(frozen=True)
 class PendingTargets:
-    """Targets of an output side that is still computed: whoever asks for them waits."""
+    """Targets of an output side that is still computed, or not even started: whoever asks for them waits."""
 
-    side: Future[OutputSide]
+    start: Callable[[], Future[OutputSide]]  # starts the output side when it is called for the first time
     n: int
     max_width: int
     submit: Callable[[Callable[[], Any]], Future[Any]]
@@ -74,21 +74,21 @@ class PendingTargets:
     @property
     def shape(self) -> tuple[int, int]:
         """(n, r)."""
-        return self.n, self.side.result().rank
+        return self.n, self.start().result().rank
 
     def __getitem__(self, rows: slice) -> Any:
-        return self.side.result().labeled[rows]
+        return self.start().result().labeled[rows]
 
-    def prepare(self, blocks: list[slice]) -> None:
-        """Start to compute the factors of blocks of rows in another stream."""
-        for rows in blocks:
-            compute_ahead = partial(unless_memory_ends, partial(self._compute, rows))
-            self.prepared[rows.start, rows.stop] = self.submit(compute_ahead)
+    def prepare(self, rows: slice) -> None:
+        """Start to compute the factor of a block of rows in another stream."""
+        self.start()
+        compute_ahead = partial(unless_memory_ends, partial(self._compute, rows))
+        self.prepared[rows.start, rows.stop] = self.submit(compute_ahead)
 
     def is_ready(self, rows: slice) -> bool:
         """Return whether the factor of a block was computed, or can be computed now."""
         pending = self.prepared.get((rows.start, rows.stop))
-        return self.side.done() if pending is None else pending.done()
+        return self.start().done() if pending is None else pending.done()
 
     def factor(self, rows: slice) -> Any:
         """Return the rows as a factor of products."""
@@ -100,7 +100,7 @@ class PendingTargets:
         return use_in_current_stream(factor)
 
     def _compute(self, rows: slice) -> Any:
-        return self.side.result().labeled.factor(rows)
+        return self.start().result().labeled.factor(rows)
 
 
 def compute_overlapped(
@@ -110,10 +110,24 @@ def compute_overlapped(
     n: int,
     compute: Compute,
 ) -> tuple[OutputSide, LandmarkOutputs | None, Regression]:
-    """Return the output side, what ``partial_fit`` continues from, and the regression onto n targets."""
+    """Return the output side, what ``partial_fit`` continues from, and the regression onto n targets.
+
+    The regression starts the output side when it has computed the kernel of the input landmarks: before, both would
+    only share the time of the host.
+    """
     assert plan.output_landmarks is not None
     with side_streams(compute.device, 2) as submit:
-        side = submit(output_side)
-        kept = submit(lambda: side.result().for_partial_fit())
-        regression = regress(PendingTargets(side, n, plan.output_landmarks.n, submit))
+
+        @cache
+        def start() -> tuple[Future[OutputSide], Future[LandmarkOutputs | None]]:
+            side = submit(output_side)
+            return side, submit(lambda: side.result().for_partial_fit())
+
+        targets = PendingTargets(lambda: start()[0], n, plan.output_landmarks.n, submit)
+        try:
+            regression = regress(targets)
+        except Exception:
+            start()[0].result()  # errors of the output side come first
+            raise
+        side, kept = start()
     return side.result(), kept.result(), regression

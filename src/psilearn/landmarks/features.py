@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -38,6 +39,49 @@ def place_small(kernel: Kernel, A: Samples, compute: Compute) -> Samples:
 
 
 @dataclass(frozen=True)
+class LandmarkGram:
+    """k(S, S) in float64 for landmarks S: what is computed before its factor."""
+
+    kernel: Kernel
+    landmarks: Samples
+    placed: Samples  # the landmarks on the device
+    K: Array  # (q, q); overwritten by the factor
+    side: str  # "input" or "output", for messages
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, landmarks: Samples, side: str, compute: Compute, *, is_checked: bool = False
+    ) -> LandmarkGram:
+        """Compute the kernel of landmarks, which are validated unless ``is_checked``: q²/2 kernel values."""
+        landmarks = landmarks if is_checked else kernel.check(landmarks, f"{side} landmarks")
+        placed = kernel.to_device(landmarks, compute)
+        with stage(f"kernel of {n_samples(landmarks):,} {side} landmarks"):
+            K = kernel.gram(placed, compute=compute, remedy=f"Lower {side}_landmarks.")
+        return cls(kernel, landmarks, placed, K, side)
+
+    def factor(self, compute: Compute) -> LandmarkFeatures:
+        """Return the features, q³/3 flops; landmarks that others span are dropped.
+
+        The tolerance is q·ε·max k(s, s), or 2√q·ε₃₂·max k(s, s) if features are computed in float32: it bounds how much
+        the solution with L amplifies the rounding errors of a block.
+        """
+        K, landmarks, placed = self.K, self.landmarks, self.placed
+        scale = float(array_namespace(K).linalg.diagonal(K).max())
+        is_single = compute.dtype == np.float32
+        rounding = 2 * np.sqrt(len(K)) * SINGLE if is_single else len(K) * float(np.finfo(np.float64).eps)
+        try:
+            with stage(f"Cholesky factor of {len(K):,} {self.side} landmarks"):
+                kept, triangle = spanning_cholesky(K, rounding * scale)
+        except NotPositiveSemidefiniteError as error:
+            raise NotPositiveSemidefiniteError(
+                f"{self.side}_kernel = {self.kernel!r} is not positive semi-definite on the landmarks: {error}."
+            ) from error
+        if len(kept) < len(K):
+            landmarks, placed = take(landmarks, kept), take(placed, kept)
+        return LandmarkFeatures(self.kernel, landmarks, triangle, placed)
+
+
+@dataclass(frozen=True)
 class LandmarkFeatures:
     """The map φ(a) = L⁻¹ k(S, a) ∈ Rʳ with LLᵀ = k(S, S): coordinates of ψ(a), projected on the span of landmarks S.
 
@@ -52,33 +96,9 @@ class LandmarkFeatures:
     _has_checked_block = False  # whether the symmetry of a block was checked: that of the first one is
 
     @classmethod
-    def of(
-        cls, kernel: Kernel, landmarks: Samples, side: str, compute: Compute, *, is_checked: bool = False
-    ) -> LandmarkFeatures:
-        """Factor k(S, S) in float64, q³/3 flops and q² numbers; landmarks that others span are dropped.
-
-        Landmarks are validated unless ``is_checked``.
-
-        The tolerance is q·ε·max k(s, s), or 2√q·ε₃₂·max k(s, s) if features are computed in float32: it bounds how much
-        the solution with L amplifies the rounding errors of a block. ``side`` is "input" or "output", for messages.
-        """
-        landmarks = landmarks if is_checked else kernel.check(landmarks, f"{side} landmarks")
-        placed = kernel.to_device(landmarks, compute)
-        with stage(f"kernel of {n_samples(landmarks):,} {side} landmarks"):
-            K = kernel.gram(placed, compute=compute, remedy=f"Lower {side}_landmarks.")
-        scale = float(array_namespace(K).linalg.diagonal(K).max())
-        is_single = compute.dtype == np.float32
-        rounding = 2 * np.sqrt(len(K)) * SINGLE if is_single else len(K) * float(np.finfo(np.float64).eps)
-        try:
-            with stage(f"Cholesky factor of {len(K):,} {side} landmarks"):
-                kept, triangle = spanning_cholesky(K, rounding * scale)
-        except NotPositiveSemidefiniteError as error:
-            raise NotPositiveSemidefiniteError(
-                f"{side}_kernel = {kernel!r} is not positive semi-definite on the landmarks: {error}."
-            ) from error
-        if len(kept) < len(K):
-            landmarks, placed = take(landmarks, kept), take(placed, kept)
-        return cls(kernel, landmarks, triangle, placed)
+    def of(cls, kernel: Kernel, landmarks: Samples, side: str, compute: Compute) -> LandmarkFeatures:
+        """Validate landmarks, and factor k(S, S) in float64; landmarks that others span are dropped."""
+        return LandmarkGram.of(kernel, landmarks, side, compute).factor(compute)
 
     @property
     def rank(self) -> int:
@@ -90,11 +110,18 @@ class LandmarkFeatures:
         phi, _ = self.factor_and_lengths(A, compute)
         return phi.to_tensor() if isinstance(phi, SplitMatrix) else phi
 
-    def factor_and_lengths(self, A: Samples, compute: Compute, is_checked: bool = False) -> tuple[Any, Array]:
+    def factor_and_lengths(
+        self,
+        A: Samples,
+        compute: Compute,
+        is_checked: bool = False,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> tuple[Any, Array]:
         """Return φ(a) as columns, (r, len(A)), for products, and k(a, a), (len(A),).
 
         The columns are an array in Fortran order, a tensor, or a :class:`SplitMatrix` if that has faster products.
-        Objects are validated unless ``is_checked``: validation on a GPU waits for all work before it.
+        Objects are validated unless ``is_checked``: validation on a GPU waits for all work before it. ``meanwhile`` is
+        called when the solution has been started.
         """
         A = A if is_checked else self.kernel.check(A)
         lengths = self.kernel.diag_of_checked(A)
@@ -106,9 +133,11 @@ class LandmarkFeatures:
             check = SymmetryCheck(K, self.kernel, A) if is_due else None
         with step("solution with the landmarks' triangle"):
             block = K.T if is_tensor(K) else np.ascontiguousarray(K).T
-            return self._solve(block, float(np.sqrt(max(lengths.max(), 0.0))), check, compute), lengths
+            return self._solve(block, float(np.sqrt(max(lengths.max(), 0.0))), check, compute, meanwhile), lengths
 
-    def _solve(self, block: Any, longest: float, check: SymmetryCheck | None, compute: Compute) -> Any:
+    def _solve(
+        self, block: Any, longest: float, check: SymmetryCheck | None, compute: Compute, meanwhile: Callable[[], None]
+    ) -> Any:
         """Return L⁻¹ · block for a block (r, b) that may be overwritten; |φ(a)| ≤ √k(a, a) is at most ``longest``.
 
         A kernel that is not positive semi-definite may exceed this bound, which split precision needs.
@@ -116,10 +145,11 @@ class LandmarkFeatures:
         is_single = compute.dtype == np.float32
         is_split = is_single and is_split_faster(block.shape, compute)
         with beside(compute) as submit:
-            checked = None if check is None else submit(lambda: check.run(self.landmarks, compute))
             phi = self._split_triangle.solve(block, longest) if is_split else None
-        if checked is not None:
-            self.__dict__["_has_checked_block"] = checked.result()
+            meanwhile()
+            if check is not None:
+                checked = submit(lambda: check.run(self.landmarks, compute))
+                self.__dict__["_has_checked_block"] = checked.result()
         if phi is not None and phi.is_finite():
             return phi
         return solve_lower(self._single_triangle if is_single else self.triangle, block)

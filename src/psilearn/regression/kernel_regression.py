@@ -37,8 +37,11 @@ class ComputedTargets(Protocol):
     def max_width(self) -> int:
         """A bound on r."""
 
-    def prepare(self, blocks: list[slice]) -> None:
-        """Start to compute the factors of blocks of rows that will be asked for, if that can be done meanwhile."""
+    def start(self) -> object:
+        """Start what another thread computes before any factor, if there is such a thing."""
+
+    def prepare(self, rows: slice) -> None:
+        """Start to compute the factor of a block of rows that will be asked for, if that can be done meanwhile."""
 
     def is_ready(self, rows: slice) -> bool:
         """Return whether :meth:`factor` would return the rows of a block without waiting for another thread."""

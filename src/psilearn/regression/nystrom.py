@@ -13,7 +13,6 @@ from psilearn._linalg import (
     GramSum,
     Moment,
     NotPositiveSemidefiniteError,
-    add_product,
     block_copies,
     is_split_faster,
     shifted_factor,
@@ -23,7 +22,8 @@ from psilearn._utils.progress import step, track
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
-from psilearn.landmarks.features import LandmarkFeatures, place_small
+from psilearn.landmarks.features import LandmarkFeatures, LandmarkGram, place_small
+from psilearn.regression.cross_products import MAX_WAITING, CrossProducts
 from psilearn.regression.kernel_regression import (
     MAX_REGRESSION_ROWS,
     ChunkedTargets,
@@ -31,8 +31,6 @@ from psilearn.regression.kernel_regression import (
     KernelRegression,
     Targets,
 )
-
-MAX_WAITING = 2  # blocks of features that wait for their targets
 
 
 class NystromRidge:
@@ -75,6 +73,8 @@ class NystromRidge:
     """
 
     _placed: Samples | None = None  # the inputs as a tensor, if they were CSR rows and are on a GPU
+    _landmark_gram: LandmarkGram | None = None  # until it is factored
+    _features: LandmarkFeatures | None = None
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class NystromRidge:
         self.validate = validate
 
     def fit(self, X: Samples) -> Self:
-        """Choose the landmarks and factor k_x(S, S).
+        """Choose the landmarks and compute k_x(S, S), which is factored when it is used.
 
         Parameters
         ----------
@@ -117,15 +117,24 @@ class NystromRidge:
         >>> NystromRidge(Linear(), 1.0, Landmarks(1)).fit(np.array([[1.0], [2.0]])).features_.rank
         1
         """
-        self.X_fit_ = X
+        self.X_fit_, self._features = X, None
         with beside(self.compute) as submit:
             placed = submit(lambda: _place_rows(self.kernel, X, self.compute, self.validate))
             chosen = self.landmarks.choose(self.kernel, X, alpha=self.alpha, compute=self.compute)
-            self.features_ = LandmarkFeatures.of(
+            self._landmark_gram = LandmarkGram.of(
                 self.kernel, take(X, chosen), "input", self.compute, is_checked=not self.validate
             )
         self._placed = placed.result()
         return self
+
+    @property
+    def features_(self) -> LandmarkFeatures:
+        """The map φ; k_x(S, S) is factored when it is asked for first."""
+        if self._features is None:
+            if self._landmark_gram is None:
+                raise AttributeError("NystromRidge has no features_ before fit.")
+            self._features, self._landmark_gram = self._landmark_gram.factor(self.compute), None
+        return self._features
 
     def regress(self, V: Targets, with_moment: bool = True) -> KernelRegression:
         """Regress onto targets, in blocks of rows.
@@ -157,6 +166,8 @@ class NystromRidge:
         array([[0.0556, 0.    ],
                [0.    , 0.0556]])
         """
+        if isinstance(V, ComputedTargets):
+            V.start()  # while the kernel of the landmarks is factored
         n, q, compute = n_samples(self.X_fit_), self.features_.rank, self.compute
         width = _max_width(V)
         single = 28 if is_split_faster((q, q), compute) else 16  # with a copy of the triangle while it is split
@@ -206,46 +217,6 @@ def _place_rows(kernel: Kernel, X: Samples, compute: Compute, validate: bool) ->
     return None if placed is checked else placed
 
 
-class CrossProducts:
-    """ΦᵀV, (q, r) in float64, summed over blocks. Blocks whose targets another thread still computes wait for them."""
-
-    def __init__(self, q: int, targets: Targets, compute: Compute) -> None:
-        self.q, self.targets, self.compute = q, targets, compute
-        self._total: Any = None
-        self._waiting: list[tuple[slice, Any]] = []  # rows, and their features as columns (q, b)
-
-    @classmethod
-    def of(cls, total: Array, targets: Targets, compute: Compute) -> CrossProducts:
-        """Return a finished sum."""
-        products = cls(len(total), targets, compute)
-        products._total = total
-        return products
-
-    def add(self, rows: slice, phi: Any) -> None:
-        """Add the product of one block, later if its targets are not ready, and those of blocks that waited."""
-        self._waiting.append((rows, phi))
-        while len(self._waiting) > MAX_WAITING or (self._waiting and self._is_ready(self._waiting[0][0])):
-            self._add_first()
-
-    def finish(self) -> Array:
-        """Return the sum over all blocks."""
-        while self._waiting:
-            self._add_first()
-        return self._total
-
-    def _is_ready(self, rows: slice) -> bool:
-        return not isinstance(self.targets, ComputedTargets) or self.targets.is_ready(rows)
-
-    def _add_first(self) -> None:
-        rows, phi = self._waiting.pop(0)
-        V, compute = self.targets, self.compute
-        targets = V.factor(rows) if isinstance(V, ComputedTargets) else compute.asarray(V[rows], compute.dtype)
-        if self._total is None:
-            self._total = compute.zeros((self.q, targets.shape[1]))
-        with step("cross products with the targets"):
-            add_product(self._total, phi, targets)
-
-
 def _sums(
     features: LandmarkFeatures, X: Samples, V: Targets, compute: Compute, is_checked: bool = False
 ) -> tuple[GramSum, CrossProducts, float]:
@@ -254,23 +225,22 @@ def _sums(
     gram, cross, total = GramSum(q, compute), CrossProducts(q, V, compute), 0.0
     features = features.to_device(compute)
 
-    def factor_and_lengths(X: Samples) -> tuple[Any, Array]:
-        return features.factor_and_lengths(X, compute, is_checked)  # (q, b), k(x, x)
+    def prepare_targets() -> None:
+        if isinstance(V, ComputedTargets) and unprepared:
+            V.prepare(unprepared.pop(0))
 
-    may_wait = compute.on_gpu and isinstance(V, ComputedTargets)  # for blocks of targets, which are computed ahead
-    copies, n_targets = (
-        (block_copies(compute) + MAX_WAITING - 1, MAX_WAITING) if may_wait else (block_copies(compute), 1)
-    )
+    def factor_and_lengths(X: Samples) -> tuple[Any, Array]:
+        return features.factor_and_lengths(X, compute, is_checked, prepare_targets)  # (q, b), k(x, x)
+
+    n_waiting = MAX_WAITING if compute.on_gpu and isinstance(V, ComputedTargets) else 0
+    copies, n_targets = block_copies(compute) + n_waiting, 1 + n_waiting
     per_row = (copies * q + 2 * n_targets * _max_width(V)) * compute.itemsize + compute.transfer_bytes(X)
     blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
-    if isinstance(V, ComputedTargets):
-        V.prepare(blocks[:1])
+    unprepared = list(blocks)
     parts = row_blocks(X, track(blocks, "regression", len(blocks)))
     for rows, (phi, lengths) in stream(parts, factor_and_lengths, compute, kernel.supports_torch):
         with step("Gram matrix of the features"):
             gram.add(phi)
-        if isinstance(V, ComputedTargets):
-            V.prepare([block for block in blocks if block.start == rows.stop])
         total += float(lengths.sum())
         cross.add(rows, phi)
         del phi
