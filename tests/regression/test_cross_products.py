@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from psilearn._backend import NUMPY
+from psilearn import Landmarks
+from psilearn._backend import NUMPY, Compute
+from psilearn.kernels import Linear
+from psilearn.landmarks.features import LandmarkFeatures
+from psilearn.regression import NystromRidge, nystrom
 from psilearn.regression.cross_products import MAX_WAITING, CrossProducts
 
 RNG = np.random.default_rng(0)
@@ -17,13 +21,12 @@ class LateTargets:
     max_width, shape = 3, (40, 3)
 
     def __init__(self):
-        self.n_ready, self.asked = 0, []
+        self.n_ready, self.asked, self.prepared = 0, [], []
 
-    def start(self):
-        pass
+    is_concurrent = True
 
     def prepare(self, rows):
-        pass
+        self.prepared.append(rows)
 
     def is_ready(self, rows):
         return rows.stop <= self.n_ready
@@ -39,14 +42,15 @@ class LateTargets:
 def test_blocks_wait_for_their_targets_up_to_a_number():
     targets = LateTargets()
     products = CrossProducts(5, targets, NUMPY)
-    for n_added, rows in enumerate(BLOCKS[:MAX_WAITING], start=1):
+    for rows in BLOCKS[:MAX_WAITING]:
         products.add(rows, PHI[:, rows])
-        assert targets.asked == [] and n_added <= MAX_WAITING
+    assert targets.asked == [] and products.is_waiting
     products.add(BLOCKS[MAX_WAITING], PHI[:, BLOCKS[MAX_WAITING]])
     assert targets.asked == [0]  # only so many blocks stay in memory
     targets.n_ready = 40
     products.add(BLOCKS[3], PHI[:, BLOCKS[3]])
     assert targets.asked == [0, 10, 20, 30]
+    assert not products.is_waiting
     np.testing.assert_allclose(products.finish(), PHI @ V)
 
 
@@ -57,3 +61,38 @@ def test_the_sum_is_that_of_all_blocks(targets):
         products.add(rows, PHI[:, rows])
     np.testing.assert_allclose(products.finish(), PHI @ V)
     np.testing.assert_allclose(CrossProducts.of(PHI @ V, targets, NUMPY).finish(), PHI @ V)
+
+
+def test_features_that_wait_give_way_when_memory_ends(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(nystrom, "MAX_REGRESSION_ROWS", 10)
+    targets, sizes = LateTargets(), []
+    compute_features = LandmarkFeatures.factor_and_lengths
+
+    def fail_once(self, A, *arguments):
+        sizes.append(len(A))
+        if len(sizes) == 3:
+            raise torch.cuda.OutOfMemoryError("no memory")
+        return compute_features(self, A, *arguments)
+
+    monkeypatch.setattr(LandmarkFeatures, "factor_and_lengths", fail_once)
+    monkeypatch.setattr(
+        LateTargets, "factor", lambda self, rows: self.asked.append(rows.start) or torch.tensor(V[rows])
+    )
+    X = PHI.T
+    compute = Compute(device=torch.device("cpu"))
+    ridge = NystromRidge(Linear(), 0.1, Landmarks(40), compute).fit(X)
+    with compute.active():
+        found = ridge.regress(targets).predict(X, NUMPY)
+    assert sizes == [10] * 5  # the third block was computed again, and not halved
+    assert targets.asked == [0, 10, 20, 30] and targets.prepared == BLOCKS
+    expected = NystromRidge(Linear(), 0.1, Landmarks(40)).fit(X).regress(V).predict(X)
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+def test_a_function_is_called_before_the_kernel_of_landmarks_is_factored(monkeypatch):
+    seen = []
+    factor = nystrom.LandmarkGram.factor
+    monkeypatch.setattr(nystrom.LandmarkGram, "factor", lambda *given: seen.append("factor") or factor(*given))
+    NystromRidge(Linear(), 0.1, Landmarks(5)).fit(PHI.T, lambda: seen.append("called"))
+    assert seen == ["called", "factor"]

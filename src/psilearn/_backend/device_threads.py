@@ -50,6 +50,7 @@ def side_streams(device: Any, n: int = 1) -> Iterator[Callable[[Callable[[], Any
         pending: list[Future[Any]] = []
 
         def submit(work: Callable[[], Any]) -> Future[Any]:
+            pending[:] = [result for result in pending if not _is_over(result)]
             pending.append(streams.submit(work))
             return pending[-1]
 
@@ -86,9 +87,20 @@ def _done(work: Callable[[], Any]) -> Future[Any]:
 
 
 def _raise_first(pending: list[Future[Any]]) -> None:
-    """Wait for submitted functions, and raise the error of the first one that failed."""
-    for result in pending:
-        result.result()
+    """Wait for submitted functions, and raise the error of the first one that failed.
+
+    Results are removed: a result that is named in a frame of its own error would keep the memory of the frames.
+    """
+    while pending:
+        if pending[0].cancelled():
+            pending.pop(0)
+        else:
+            pending.pop(0).result()
+
+
+def _is_over(result: Future[Any]) -> bool:
+    """Return whether a function was cancelled, or returned without an error."""
+    return result.done() and (result.cancelled() or result.exception() is None)
 
 
 class _Streams:

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from threading import Lock
 from typing import Any, NamedTuple
@@ -31,8 +30,11 @@ TERMS = 64  # terms that are loaded at a time: 128 bytes of a row
 CHUNK = 512  # terms whose sums, of three products, the matrix units add up without rounding
 GROUP = 8  # rows of tiles that are computed together, so that their factors stay in the cache
 WARPS, STAGES = 8, 3
+PROBED_TERMS = 1024
 SPLIT_TILE = 64  # rows and columns of a matrix that a block of threads splits
 _LAUNCHES = Lock()  # the first launch of a variant compiles it
+_PROBES = Lock()
+_FASTEST: dict[int, ProductKernel] = {}  # by the number of a GPU
 
 
 @triton.jit
@@ -236,21 +238,28 @@ def _launch(
         kernel.function[grid](*arguments, chunk or kernel.chunk, GROUP, *kernel.constants, **kernel.options)
 
 
-@cache
 def fastest_kernel(index: int) -> ProductKernel:
     """Return the fastest kernel that works on a GPU."""
+    with _PROBES:
+        if index not in _FASTEST:
+            _FASTEST[index] = _find_fastest(index)
+        return _FASTEST[index]
+
+
+def _find_fastest(index: int) -> ProductKernel:
+    """Return the kernel for Hopper GPUs if it multiplies ones, more than its buffers hold at a time; else the other."""
     import torch
 
     from psilearn._linalg.split_products import SplitMatrix
 
     try:
         kernel: ProductKernel = import_module("psilearn._linalg.hopper_products").KERNEL
-        probe = SplitMatrix.of(torch.ones((TERMS, TERMS), device=f"cuda:{index}"))
-        return kernel if bool((product(probe, probe, kernel) == TERMS).all()) else REFERENCE
-    except torch.cuda.OutOfMemoryError:
-        raise
-    except Exception:  # a version of Triton without what the kernel uses
-        return REFERENCE
+        ones = SplitMatrix.of(torch.ones((TILE, PROBED_TERMS), device=f"cuda:{index}"))
+        return kernel if bool((product(ones, ones.T, kernel) == PROBED_TERMS).all()) else REFERENCE
+    except Exception as error:
+        if "out of memory" in str(error):  # of torch or Triton: it may work later
+            raise torch.cuda.OutOfMemoryError(str(error)) from error
+        return REFERENCE  # a version of Triton without what the kernel uses
 
 
 def _as_double(factor: Any, device: Any) -> Any:

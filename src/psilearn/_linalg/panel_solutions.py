@@ -1,7 +1,8 @@
 """Solutions with large triangles on a GPU in panels, which are multiplied with the inverses of the diagonal blocks.
 
 A substitution is a chain of short steps that leaves most of a GPU idle. With the inverses nearly all of it are matrix
-products. Errors are up to κ(Lᵢᵢ)·ε: for triangles that are far from singular, as those of a ridge system are.
+products. Errors are up to κ(Lᵢᵢ)·ε: for triangles that are far from singular, as those of ridge systems and, by the
+tolerance of their pivots, those of landmarks are.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ to an entry. The units add the terms in float32. They are assumed to truncate, e
 The large part HH' is therefore added in chunks of 1024 terms, which are rounded: the sums contribute at most
 (min(k, 1024)·2⁻²³ + k/1024·2⁻²⁴) Σ|a||b|. On an H200 the error was 5e-7 Σ|a||b| where signs are mixed and 5e-6 Σ|a||b|
 where all terms are positive; a float32 product of 8192 terms has 7e-8 and 1e-6. The fused kernel (``fused_products``)
-adds all three products in chunks of 512 terms.
+adds all three products in chunks of 128 terms, or of 512 with versions of Triton before 3.6.
 
 Ootomo and Yokota, *Recovering single precision accuracy from Tensor Cores…*, 2022.
 """
@@ -41,7 +41,7 @@ PANEL = 2048  # rows or columns of a Gram matrix that are computed at a time
 FLOAT64_PANEL = 512  # the same in float64, whose products are fast for smaller matrices: less above the diagonal
 MIN_SIZE = 512  # rows and columns from which on splitting a matrix pays off
 MIN_FUSED_TERMS = 2**36  # of a product, in all its sums, from which on the fused kernel is used: it must be compiled
-MIN_FUSED_ENTRIES = 2**20  # of a matrix from which on it is split by a kernel
+MIN_FUSED_ENTRIES = 2**24  # of a matrix from which on it is split by a kernel, for the same reason
 HOPPER = 9  # the architecture that the fused kernel was written for
 SPLIT_ERROR = 2.0**-20  # of two split factors, relative to Σ|a||b|
 HALF_ERROR = 2.0**-11 + 2.0**-20  # of a split factor and one in half precision

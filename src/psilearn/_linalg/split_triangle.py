@@ -28,11 +28,12 @@ class SplitTriangle:
         self.panels = [slice(start, min(start + PANEL, len(L))) for start in range(0, len(L), PANEL)]
         inverses = invert_diagonal_blocks(L, PANEL)
         longest_row = torch.linalg.vector_norm(L, dim=1).max()
-        largest_entries = torch.linalg.vector_norm(inverses, torch.inf, dim=(1, 2))
-        self.length, *largest = torch.cat([longest_row[None], largest_entries]).tolist()  # waits for the device once
-        split = [SplitMatrix.of(inverse, bound) for inverse, bound in zip(inverses, largest, strict=True)]
-        sizes = [rows.stop - rows.start for rows in self.panels]
-        self.inverses = [inverse[:size, :size] for inverse, size in zip(split, sizes, strict=True)]
+        largest = torch.linalg.vector_norm(inverses, torch.inf)
+        self.length, bound = torch.stack([longest_row, largest]).tolist()  # waits for the device once
+        split, size = SplitMatrix.of(inverses.flatten(0, 1), bound), inverses.shape[1]
+        self.inverses = [
+            split[i * size :][: rows.stop - rows.start, : rows.stop - rows.start] for i, rows in enumerate(self.panels)
+        ]
         self.triangle = SplitMatrix.empty(tuple(L.shape), scale_of(self.length), L.device)  # with zeros above
         for start in range(0, len(L), SPLIT_ROWS):
             rows, columns = slice(start, start + SPLIT_ROWS), slice(0, start + SPLIT_ROWS)

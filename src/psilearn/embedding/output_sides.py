@@ -266,8 +266,10 @@ class LandmarkTargets:
         """The number r of coordinates."""
         return self.features.rank
 
-    def start(self) -> None:
-        """Do nothing: the features are known."""
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether another thread computes the targets."""
+        return False
 
     def prepare(self, rows: slice) -> None:
         """Do nothing: rows are computed when they are asked for."""

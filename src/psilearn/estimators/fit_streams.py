@@ -63,12 +63,12 @@ def _available(compute: Compute) -> int:
 
 @dataclass(frozen=True)
 class PendingTargets:
-    """Targets of an output side that is still computed, or not even started: whoever asks for them waits."""
+    """Targets of an output side that another thread computes, and the targets after it, one block at a time."""
 
     start: Callable[[], Future[OutputSide]]  # starts the output side when it is called for the first time
     n: int
     max_width: int
-    submit: Callable[[Callable[[], Any]], Future[Any]]
+    submit: Callable[[Callable[[], Any]], Future[Any]]  # to the only thread that computes targets
     prepared: dict[tuple[int, int], Future[Any]] = field(default_factory=dict)  # by the first row and the end
 
     @property
@@ -79,8 +79,13 @@ class PendingTargets:
     def __getitem__(self, rows: slice) -> Any:
         return self.start().result().labeled[rows]
 
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether another thread computes the targets."""
+        return True
+
     def prepare(self, rows: slice) -> None:
-        """Start to compute the factor of a block of rows in another stream."""
+        """Start to compute the factor of a block of rows."""
         self.start()
         compute_ahead = partial(unless_memory_ends, partial(self._compute, rows))
         self.prepared[rows.start, rows.stop] = self.submit(compute_ahead)
@@ -93,11 +98,16 @@ class PendingTargets:
     def factor(self, rows: slice) -> Any:
         """Return the rows as a factor of products."""
         pending = self.prepared.pop((rows.start, rows.stop), None)
+        self._forget(rows)
         factor = None if pending is None else pending.result()
         if factor is None:
-            self.prepared.clear()  # of a block that was halved
-            return self._compute(rows)
+            factor = self.submit(partial(self._compute, rows)).result()
         return use_in_current_stream(factor)
+
+    def _forget(self, rows: slice) -> None:
+        """Drop the factor of a whole block of which these rows are a part."""
+        for start, stop in [key for key in self.prepared if key[0] < rows.stop and rows.start < key[1]]:
+            self.prepared.pop((start, stop)).cancel()
 
     def _compute(self, rows: slice) -> Any:
         return self.start().result().labeled.factor(rows)
@@ -106,28 +116,24 @@ class PendingTargets:
 def compute_overlapped(
     plan: FitPlan,
     output_side: Callable[[], OutputSide],
-    regress: Callable[[Targets], Regression],
+    regress: Callable[[Targets, Callable[[], object]], Regression],
     n: int,
     compute: Compute,
 ) -> tuple[OutputSide, LandmarkOutputs | None, Regression]:
     """Return the output side, what ``partial_fit`` continues from, and the regression onto n targets.
 
-    The regression starts the output side when it has computed the kernel of the input landmarks: before, both would
-    only share the time of the host.
+    ``regress`` takes the targets and a function that starts the output side. It calls the function when it has computed
+    the kernel of the input landmarks: before, both sides would only share the time of the host.
     """
     assert plan.output_landmarks is not None
-    with side_streams(compute.device, 2) as submit:
+    with side_streams(compute.device) as submit, side_streams(compute.device) as submit_copies:
 
         @cache
         def start() -> tuple[Future[OutputSide], Future[LandmarkOutputs | None]]:
             side = submit(output_side)
-            return side, submit(lambda: side.result().for_partial_fit())
+            return side, submit_copies(lambda: side.result().for_partial_fit())
 
         targets = PendingTargets(lambda: start()[0], n, plan.output_landmarks.n, submit)
-        try:
-            regression = regress(targets)
-        except Exception:
-            start()[0].result()  # errors of the output side come first
-            raise
+        regression = regress(targets, start)
         side, kept = start()
     return side.result(), kept.result(), regression

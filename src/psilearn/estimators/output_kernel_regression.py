@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -115,9 +116,13 @@ class OutputKernelRegression(OutputKernelPredictor):
             kernel.fit(Y)
             output_side = partial(plan.output_side, kernel, Y, stream, compute)
 
-            def regress(targets: Targets) -> Regression:
+            def regress(targets: Targets, before_factor: Callable[[], object] | None = None) -> Regression:
                 regressor = self._make_regressor(plan, input_kernel, inputs, Y, compute)
-                return regressor.fit(inputs).regress(targets, with_moment=plan.uses_fitted_values)
+                if isinstance(regressor, NystromRidge):
+                    regressor.fit(inputs, before_factor)
+                else:
+                    regressor.fit(inputs)
+                return regressor.regress(targets, with_moment=plan.uses_fitted_values)
 
             if overlaps(plan, (kernel, input_kernel), (Y, inputs), stream, compute):
                 psi, kept, regression = compute_overlapped(plan, output_side, regress, n_samples(Y), compute)

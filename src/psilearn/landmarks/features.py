@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -110,18 +110,11 @@ class LandmarkFeatures:
         phi, _ = self.factor_and_lengths(A, compute)
         return phi.to_tensor() if isinstance(phi, SplitMatrix) else phi
 
-    def factor_and_lengths(
-        self,
-        A: Samples,
-        compute: Compute,
-        is_checked: bool = False,
-        meanwhile: Callable[[], None] = lambda: None,
-    ) -> tuple[Any, Array]:
+    def factor_and_lengths(self, A: Samples, compute: Compute, is_checked: bool = False) -> tuple[Any, Array]:
         """Return φ(a) as columns, (r, len(A)), for products, and k(a, a), (len(A),).
 
         The columns are an array in Fortran order, a tensor, or a :class:`SplitMatrix` if that has faster products.
-        Objects are validated unless ``is_checked``: validation on a GPU waits for all work before it. ``meanwhile`` is
-        called when the solution has been started.
+        Objects are validated unless ``is_checked``: validation on a GPU waits for all work before it.
         """
         A = A if is_checked else self.kernel.check(A)
         lengths = self.kernel.diag_of_checked(A)
@@ -133,23 +126,19 @@ class LandmarkFeatures:
             check = SymmetryCheck(K, self.kernel, A) if is_due else None
         with step("solution with the landmarks' triangle"):
             block = K.T if is_tensor(K) else np.ascontiguousarray(K).T
-            return self._solve(block, float(np.sqrt(max(lengths.max(), 0.0))), check, compute, meanwhile), lengths
+            return self._solve(block, float(np.sqrt(max(lengths.max(), 0.0))), check, compute), lengths
 
-    def _solve(
-        self, block: Any, longest: float, check: SymmetryCheck | None, compute: Compute, meanwhile: Callable[[], None]
-    ) -> Any:
+    def _solve(self, block: Any, longest: float, check: SymmetryCheck | None, compute: Compute) -> Any:
         """Return L⁻¹ · block for a block (r, b) that may be overwritten; |φ(a)| ≤ √k(a, a) is at most ``longest``.
 
         A kernel that is not positive semi-definite may exceed this bound, which split precision needs.
         """
         is_single = compute.dtype == np.float32
         is_split = is_single and is_split_faster(block.shape, compute)
-        with beside(compute) as submit:
+        with beside(compute) if check is not None else nullcontext() as submit:
             phi = self._split_triangle.solve(block, longest) if is_split else None
-            meanwhile()
-            if check is not None:
-                checked = submit(lambda: check.run(self.landmarks, compute))
-                self.__dict__["_has_checked_block"] = checked.result()
+            if check is not None and submit is not None:  # while a GPU solves
+                self.__dict__["_has_checked_block"] = submit(lambda: check.run(self.landmarks, compute)).result()
         if phi is not None and phi.is_finite():
             return phi
         return solve_lower(self._single_triangle if is_single else self.triangle, block)

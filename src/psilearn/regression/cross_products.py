@@ -27,6 +27,11 @@ class CrossProducts:
         products._total = total
         return products
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether features of any block are kept."""
+        return bool(self._waiting)
+
     def add(self, rows: slice, phi: Any) -> None:
         """Add the product of one block, later if its targets are not ready, and those of blocks that waited."""
         self._waiting.append((rows, phi))

@@ -37,8 +37,9 @@ class ComputedTargets(Protocol):
     def max_width(self) -> int:
         """A bound on r."""
 
-    def start(self) -> object:
-        """Start what another thread computes before any factor, if there is such a thing."""
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether another thread computes the targets."""
 
     def prepare(self, rows: slice) -> None:
         """Start to compute the factor of a block of rows that will be asked for, if that can be done meanwhile."""

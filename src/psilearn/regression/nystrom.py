@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Self
 
 from scipy import sparse
 
-from psilearn._backend import Compute, beside, current_compute, row_blocks, stream, to_numpy
+from psilearn._backend import Compute, beside, current_compute, row_blocks, stream, to_numpy, unless_memory_ends
 from psilearn._distributed import ChunkedRows, sum_chunks
 from psilearn._linalg import (
     Array,
@@ -73,8 +75,6 @@ class NystromRidge:
     """
 
     _placed: Samples | None = None  # the inputs as a tensor, if they were CSR rows and are on a GPU
-    _landmark_gram: LandmarkGram | None = None  # until it is factored
-    _features: LandmarkFeatures | None = None
 
     def __init__(
         self,
@@ -91,13 +91,16 @@ class NystromRidge:
         self.compute = current_compute() if compute is None else compute
         self.validate = validate
 
-    def fit(self, X: Samples) -> Self:
-        """Choose the landmarks and compute k_x(S, S), which is factored when it is used.
+    def fit(self, X: Samples, before_factor: Callable[[], object] | None = None) -> Self:
+        """Choose the landmarks and factor k_x(S, S).
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of n inputs
             The training inputs.
+        before_factor : callable, default=None
+            Called without arguments when k_x(S, S) has been computed. A GPU is busy with the factor from then on, so
+            that other threads may use the host.
 
         Returns
         -------
@@ -117,24 +120,16 @@ class NystromRidge:
         >>> NystromRidge(Linear(), 1.0, Landmarks(1)).fit(np.array([[1.0], [2.0]])).features_.rank
         1
         """
-        self.X_fit_, self._features = X, None
+        self.X_fit_ = X
         with beside(self.compute) as submit:
             placed = submit(lambda: _place_rows(self.kernel, X, self.compute, self.validate))
             chosen = self.landmarks.choose(self.kernel, X, alpha=self.alpha, compute=self.compute)
-            self._landmark_gram = LandmarkGram.of(
-                self.kernel, take(X, chosen), "input", self.compute, is_checked=not self.validate
-            )
+            gram = LandmarkGram.of(self.kernel, take(X, chosen), "input", self.compute, is_checked=not self.validate)
+            if before_factor is not None:
+                before_factor()
+            self.features_ = gram.factor(self.compute)
         self._placed = placed.result()
         return self
-
-    @property
-    def features_(self) -> LandmarkFeatures:
-        """The map φ; k_x(S, S) is factored when it is asked for first."""
-        if self._features is None:
-            if self._landmark_gram is None:
-                raise AttributeError("NystromRidge has no features_ before fit.")
-            self._features, self._landmark_gram = self._landmark_gram.factor(self.compute), None
-        return self._features
 
     def regress(self, V: Targets, with_moment: bool = True) -> KernelRegression:
         """Regress onto targets, in blocks of rows.
@@ -166,8 +161,6 @@ class NystromRidge:
         array([[0.0556, 0.    ],
                [0.    , 0.0556]])
         """
-        if isinstance(V, ComputedTargets):
-            V.start()  # while the kernel of the landmarks is factored
         n, q, compute = n_samples(self.X_fit_), self.features_.rank, self.compute
         width = _max_width(V)
         single = 28 if is_split_faster((q, q), compute) else 16  # with a copy of the triangle while it is split
@@ -225,19 +218,19 @@ def _sums(
     gram, cross, total = GramSum(q, compute), CrossProducts(q, V, compute), 0.0
     features = features.to_device(compute)
 
-    def prepare_targets() -> None:
-        if isinstance(V, ComputedTargets) and unprepared:
-            V.prepare(unprepared.pop(0))
-
     def factor_and_lengths(X: Samples) -> tuple[Any, Array]:
-        return features.factor_and_lengths(X, compute, is_checked, prepare_targets)  # (q, b), k(x, x)
+        compute_features = partial(features.factor_and_lengths, X, compute, is_checked)  # (q, b), k(x, x)
+        found = unless_memory_ends(compute_features) if cross.is_waiting else None
+        if found is None:
+            cross.finish()  # nothing waits, or what waits takes the memory
+            found = compute_features()
+        return found
 
-    n_waiting = MAX_WAITING if compute.on_gpu and isinstance(V, ComputedTargets) else 0
+    n_waiting = MAX_WAITING if isinstance(V, ComputedTargets) and V.is_concurrent else 0
     copies, n_targets = block_copies(compute) + n_waiting, 1 + n_waiting
     per_row = (copies * q + 2 * n_targets * _max_width(V)) * compute.itemsize + compute.transfer_bytes(X)
     blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
-    unprepared = list(blocks)
-    parts = row_blocks(X, track(blocks, "regression", len(blocks)))
+    parts = row_blocks(X, _prepared(V, track(blocks, "regression", len(blocks))))
     for rows, (phi, lengths) in stream(parts, factor_and_lengths, compute, kernel.supports_torch):
         with step("Gram matrix of the features"):
             gram.add(phi)
@@ -245,6 +238,14 @@ def _sums(
         cross.add(rows, phi)
         del phi
     return gram, cross, total
+
+
+def _prepared(V: Targets, blocks: Iterable[slice]) -> Iterator[slice]:
+    """Yield blocks of rows, and let another thread compute their targets meanwhile."""
+    for rows in blocks:
+        if isinstance(V, ComputedTargets):
+            V.prepare(rows)
+        yield rows
 
 
 def _max_width(V: Targets) -> int:
