@@ -13,7 +13,7 @@ to an entry. The units add the terms in float32. They are assumed to truncate, e
 The large part HH' is therefore added in chunks of 1024 terms, which are rounded: the sums contribute at most
 (min(k, 1024)·2⁻²³ + k/1024·2⁻²⁴) Σ|a||b|. On an H200 the error was 5e-7 Σ|a||b| where signs are mixed and 5e-6 Σ|a||b|
 where all terms are positive; a float32 product of 8192 terms has 7e-8 and 1e-6. The fused kernel (``fused_products``)
-adds all three products in chunks of 128 terms, or of 512 with versions of Triton before 3.6.
+adds all three products in chunks of 128 terms, with a smaller error than float32, or of 512 with Triton before 3.6.
 
 Ootomo and Yokota, *Recovering single precision accuracy from Tensor Cores…*, 2022.
 """
