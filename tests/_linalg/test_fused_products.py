@@ -15,6 +15,7 @@ from psilearn._linalg import (  # noqa: E402
     SplitMatrix,
     SplitTriangle,
     add_product,
+    offset_products,
     row_inner_products,
     split_products,
     split_triangle,
@@ -41,7 +42,7 @@ def interpreter():
 def used(monkeypatch):
     """Let split products of any size use the fused kernel, with short chunks."""
     monkeypatch.setattr(fused, "REFERENCE", fused.REFERENCE._replace(chunk=128))
-    for module in (split_products, split_triangle):
+    for module in (split_products, split_triangle, offset_products):
         monkeypatch.setattr(module, "fused_products", lambda A, B: fused)
     monkeypatch.setattr(split_products, "fused_split", lambda A, out: fused)
 
@@ -95,11 +96,11 @@ def test_products_are_added_in_float64(used):
 
 
 def test_gaussians_are_those_of_the_distances(used, monkeypatch):
-    monkeypatch.setattr(split_products, "is_split_faster", lambda shape, compute: True)
+    monkeypatch.setattr(offset_products, "is_split_faster", lambda shape, compute: True)
     A, B = matrix((140, 20), 0), matrix((30, 20), 1)
     left, right = ((rows.double() ** 2).sum(1) / -2 for rows in (A, B))
     largest = float(max(-left.min(), -right.min()))
-    offsets = split_products.Offsets(left, right, largest, 0.05)
+    offsets = offset_products.Offsets(left, right, largest, 0.05)
     found = row_inner_products(A, B, offsets, Compute.of("float32", torch.device(DEVICE)))
     expected = torch.exp(-0.05 * torch.cdist(A.double(), B.double()) ** 2)
     torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-5)
@@ -107,13 +108,13 @@ def test_gaussians_are_those_of_the_distances(used, monkeypatch):
 
 @pytest.mark.parametrize("shift, factor", [(0, 2), (1, 4)])  # terms of shifted rows are positive: truncation adds up
 def test_symmetric_gaussians_are_symmetric_and_nearly_as_accurate_as_float32(used, shift, factor, monkeypatch):
-    monkeypatch.setattr(split_products, "is_split_faster", lambda shape, compute: True)
+    monkeypatch.setattr(offset_products, "is_split_faster", lambda shape, compute: True)
     A = matrix((200, 300), 0).abs() + 0.1 if shift else matrix((200, 300), 0)
     A /= torch.linalg.vector_norm(A, dim=1, keepdim=True)
     halves = (A.double() ** 2).sum(1) / -2
-    found = symmetric_gaussians(A, split_products.Offsets(halves, halves, 0.5, 0.7), Compute("float32"))
+    found = symmetric_gaussians(A, offset_products.Offsets(halves, halves, 0.5, 0.7), Compute("float32"))
     expected = torch.exp(-0.7 * ((A.double()[:, None] - A.double()) ** 2).sum(2))
-    single = split_products.Offsets(halves, halves, 0.5, 0.7).add_to(A @ A.T)
+    single = offset_products.Offsets(halves, halves, 0.5, 0.7).add_to(A @ A.T)
     assert torch.equal(found, found.T)
     others = ~torch.eye(len(A), dtype=torch.bool, device=DEVICE)  # kernels set the diagonal
     errors = [float((values - expected)[others].square().mean().sqrt()) for values in (found, single)]

@@ -32,12 +32,12 @@ from psilearn._linalg.cholesky import (
 from psilearn._linalg.eigen import FULL_SOLVER_ORDER, dense_top_eigh, eigh, is_iterated, top_eigh
 from psilearn._linalg.mixed_gram import MixedGram
 from psilearn._linalg.moments import GramSum, Moment, Subspace, mixed_moment, mixing_weights
+from psilearn._linalg.offset_products import Offsets, row_inner_products, symmetric_gaussians
 from psilearn._linalg.split_products import (
     HALF_ERROR,
     SPLIT_ERROR,
     SPLIT_UNDERFLOW,
     HalfMatrix,
-    Offsets,
     SplitMatrix,
     add_product,
     block_copies,
@@ -45,9 +45,7 @@ from psilearn._linalg.split_products import (
     is_split_faster,
     matmul,
     multiply_halves,
-    row_inner_products,
     squared_column_norms,
-    symmetric_gaussians,
     use_in_current_stream,
 )
 from psilearn._linalg.split_triangle import SplitTriangle
