@@ -42,6 +42,7 @@ def interpreter():
 def used(monkeypatch):
     """Let split products of any size use the fused kernel, with short chunks."""
     monkeypatch.setattr(fused, "REFERENCE", fused.REFERENCE._replace(chunk=128))
+    monkeypatch.setattr(fused, "_FASTEST", {})
     for module in (split_products, split_triangle, offset_products):
         monkeypatch.setattr(module, "fused_products", lambda A, B: fused)
     monkeypatch.setattr(split_products, "fused_split", lambda A, out: fused)

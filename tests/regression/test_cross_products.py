@@ -7,7 +7,7 @@ from psilearn import Landmarks
 from psilearn._backend import NUMPY, Compute
 from psilearn.kernels import Linear
 from psilearn.landmarks.features import LandmarkFeatures
-from psilearn.regression import NystromRidge, nystrom
+from psilearn.regression import NystromRidge, cross_products, nystrom
 from psilearn.regression.cross_products import MAX_WAITING, CrossProducts
 
 RNG = np.random.default_rng(0)
@@ -63,11 +63,12 @@ def test_the_sum_is_that_of_all_blocks(targets):
     np.testing.assert_allclose(CrossProducts.of(PHI @ V, targets, NUMPY).finish(), PHI @ V)
 
 
-def test_features_that_wait_give_way_when_memory_ends(monkeypatch):
+@pytest.fixture
+def scarce(monkeypatch):
+    """Let memory end once, for the features of the third block while two others wait; returns the sizes of blocks."""
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(nystrom, "MAX_REGRESSION_ROWS", 10)
-    targets, sizes = LateTargets(), []
-    compute_features = LandmarkFeatures.factor_and_lengths
+    sizes, compute_features = [], LandmarkFeatures.factor_and_lengths
 
     def fail_once(self, A, *arguments):
         sizes.append(len(A))
@@ -79,15 +80,34 @@ def test_features_that_wait_give_way_when_memory_ends(monkeypatch):
     monkeypatch.setattr(
         LateTargets, "factor", lambda self, rows: self.asked.append(rows.start) or torch.tensor(V[rows])
     )
-    X = PHI.T
-    compute = Compute(device=torch.device("cpu"))
-    ridge = NystromRidge(Linear(), 0.1, Landmarks(40), compute).fit(X)
+    return sizes
+
+
+def test_features_that_wait_give_way_when_memory_ends(scarce):
+    import torch
+
+    targets, compute = LateTargets(), Compute(device=torch.device("cpu"))
+    ridge = NystromRidge(Linear(), 0.1, Landmarks(40), compute).fit(PHI.T)
     with compute.active():
-        found = ridge.regress(targets).predict(X, NUMPY)
-    assert sizes == [10] * 5  # the third block was computed again, and not halved
+        found = ridge.regress(targets).predict(PHI.T, NUMPY)
+    assert scarce == [10] * 5  # the third block was computed again, and not halved
     assert targets.asked == [0, 10, 20, 30] and targets.prepared == BLOCKS
-    expected = NystromRidge(Linear(), 0.1, Landmarks(40)).fit(X).regress(V).predict(X)
+    expected = NystromRidge(Linear(), 0.1, Landmarks(40)).fit(PHI.T).regress(V).predict(PHI.T)
     np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("failing", ["factor", "add_product"])
+def test_a_fit_fails_if_memory_does_not_suffice_for_features_that_wait(scarce, failing, monkeypatch):
+    import torch
+
+    def fail(*arguments):
+        raise torch.cuda.OutOfMemoryError("no memory")
+
+    monkeypatch.setattr(*((LateTargets, "factor") if failing == "factor" else (cross_products, "add_product")), fail)
+    compute = Compute(device=torch.device("cpu"))
+    ridge = NystromRidge(Linear(), 0.1, Landmarks(40), compute).fit(PHI.T)
+    with compute.active(), pytest.raises(MemoryError, match="products of features with their targets"):
+        ridge.regress(LateTargets())
 
 
 def test_a_function_is_called_before_the_kernel_of_landmarks_is_factored(monkeypatch):

@@ -63,7 +63,10 @@ def side_streams(device: Any, n: int = 1) -> Iterator[Callable[[Callable[[], Any
             for result in pending:
                 result.cancel()
             raise
-        _raise_first(pending)
+        else:
+            _raise_first(pending)
+        finally:
+            pending.clear()  # an error keeps this frame
 
 
 @contextmanager

@@ -77,7 +77,7 @@ class PendingTargets:
         return self.n, self.start().result().rank
 
     def __getitem__(self, rows: slice) -> Any:
-        return self.start().result().labeled[rows]
+        return self.submit(lambda: self.start().result().labeled[rows]).result()
 
     @property
     def is_concurrent(self) -> bool:

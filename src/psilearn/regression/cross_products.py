@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from psilearn._backend import Compute
+from psilearn._backend import Compute, unless_memory_ends
 from psilearn._linalg import Array, add_product
 from psilearn._utils.progress import step
 from psilearn.regression.kernel_regression import ComputedTargets, Targets
@@ -37,6 +37,17 @@ class CrossProducts:
         self._waiting.append((rows, phi))
         while len(self._waiting) > MAX_WAITING or (self._waiting and self._is_ready(self._waiting[0][0])):
             self._add_first()
+
+    def release(self) -> None:
+        """Add the blocks that wait, whose memory is needed.
+
+        If memory does not suffice for that, the sum is lost: the error is not one after which a block is halved.
+        """
+        if unless_memory_ends(self.finish) is None:
+            raise MemoryError(
+                f"{self.compute.device} has no memory left for products of features with their targets. Lower "
+                f"input_landmarks or output_landmarks."
+            )
 
     def finish(self) -> Array:
         """Return the sum over all blocks."""

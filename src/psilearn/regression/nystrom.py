@@ -220,14 +220,14 @@ def _sums(
 
     def factor_and_lengths(X: Samples) -> tuple[Any, Array]:
         compute_features = partial(features.factor_and_lengths, X, compute, is_checked)  # (q, b), k(x, x)
-        found = unless_memory_ends(compute_features) if cross.is_waiting else None
+        found = unless_memory_ends(compute_features) if cross.is_waiting else compute_features()
         if found is None:
-            cross.finish()  # nothing waits, or what waits takes the memory
+            cross.release()
             found = compute_features()
         return found
 
     n_waiting = MAX_WAITING if isinstance(V, ComputedTargets) and V.is_concurrent else 0
-    copies, n_targets = block_copies(compute) + n_waiting, 1 + n_waiting
+    copies, n_targets = block_copies(compute) + n_waiting, 2 + n_waiting if n_waiting else 1  # one is computed ahead
     per_row = (copies * q + 2 * n_targets * _max_width(V)) * compute.itemsize + compute.transfer_bytes(X)
     blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
     parts = row_blocks(X, _prepared(V, track(blocks, "regression", len(blocks))))
