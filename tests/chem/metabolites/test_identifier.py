@@ -1,6 +1,7 @@
 """Training of the identifier, its predictions, and saved models."""
 
 import json
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from psilearn import IOKR, KDE, OEL
 from psilearn._backend import computing
 from psilearn.chem.metabolites import MetaboliteIdentifier, Query, Ranking, rank_spectra, train
 from psilearn.chem.metabolites.labeled_spectra import find_labeled
+from psilearn.chem.metabolites.saved_identifier import check_model
 from psilearn.chem.spectra import Problem
 from psilearn.io import read_notes, save_model
 from tests.chem.chemistry import smiles_list, spectra_of
@@ -50,6 +52,17 @@ def test_training_and_ranking_on_a_device_agree_with_numpy(identifier, library, 
     np.testing.assert_allclose(on_device.model_.calibration_scores_, identifier.model_.calibration_scores_, rtol=1e-5)
     for a, b in zip(expected, ranked, strict=True):
         np.testing.assert_allclose(b.distances, a.distances, rtol=1e-6)
+
+
+def test_rankings_use_the_fitted_kernel(identifier, library, spectra):
+    changed = copy(identifier)
+    changed.model_ = copy(identifier.model_).set_params(input_kernel=float)  # as in a damaged file
+    expected, ranked = (list(rank_spectra(given, spectra[:3], library)) for given in (identifier, changed))
+    for a, b in zip(expected, ranked, strict=True):
+        np.testing.assert_array_equal(b.rows, a.rows)
+    changed.model_.regression_ = None
+    with pytest.raises(ValueError, match="has no kernel"):
+        check_model(changed.model_, identifier.fingerprints_)
 
 
 def test_a_saved_identifier_gives_the_same_rankings(identifier, library, spectra, tmp_path):

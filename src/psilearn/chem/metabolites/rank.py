@@ -249,7 +249,7 @@ class Ranker:
     def _rank_by_distance(
         self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None, k: int | None
     ) -> Iterator[RankedCandidates]:
-        if needs_formula(self.model.input_kernel):
+        if needs_formula(self.model.regression_.kernel):
             return self._rank_by_formula(spectra, rows, embedded, k)
         return self._rank_parts(spectra, rows, embedded, k)
 

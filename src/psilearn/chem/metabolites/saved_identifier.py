@@ -12,6 +12,7 @@ from psilearn._utils.samples import match
 from psilearn.chem.metabolites.second_stage import SecondStage
 from psilearn.chem.molecules import Fingerprints
 from psilearn.io.saved_models import EncodedModel, encode_model
+from psilearn.kernels import Kernel
 
 if TYPE_CHECKING:
     from psilearn.chem.metabolites.identifier import MetaboliteIdentifier
@@ -47,6 +48,8 @@ def check_model(model: Any, fingerprints: Fingerprints) -> IOKR | OEL:
     """Return a loaded estimator; raise a ValueError if its outputs cannot be fingerprints of these kinds."""
     if not isinstance(model, IOKR | OEL):
         raise ValueError(f"its estimator is {type(model).__name__}")
+    if not isinstance(getattr(model.regression_, "kernel", None), Kernel):
+        raise ValueError("its regression has no kernel on spectra")
     outputs = np.asarray(model.candidates_.outputs)
     if outputs.dtype != np.uint8 or outputs.shape[1:] != (fingerprints.n_bytes,):
         raise ValueError(f"its outputs have shape {outputs.shape} and dtype {outputs.dtype}, unlike its fingerprints")
