@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 import typer
 
-from psilearn.cli import app
+from psilearn.app.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")])

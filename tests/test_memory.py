@@ -8,16 +8,19 @@ import weakref
 
 import numpy as np
 import pytest
-from benchmarks.memory import compare
-from benchmarks.memory_shapes import Shape
 
 from psilearn import IOKR, KDECV, OEL, OELCV, Landmarks
 from psilearn.decoding import SharedCandidates
 from psilearn.estimators.memory_check import suggestion
 from psilearn.kernels import Dice, Gaussian, Linear
 from psilearn.memory import _fit_sizes, fit_bytes, predict_bytes, search_bytes
+from psilearn_lab.benchmarks.memory import compare
+from psilearn_lab.benchmarks.memory_shapes import Shape
 
-BAND = 0.75, 1.3  # of predicted / measured; ``python -m benchmarks memory`` measures more shapes in a narrower band
+BAND = (
+    0.75,
+    1.3,
+)  # of predicted / measured; ``python -m psilearn_lab.benchmarks memory`` measures more shapes in a narrower band
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the resident memory from /proc")
 GRID = {"alphas": [1e-4, 1e-3], "cv": 3, "scoring": "mse"}
 

@@ -60,14 +60,14 @@ load_model(folder + "/search").predict(X)
 
 COMMAND = """
 from typer.testing import CliRunner
-from psilearn.cli import app
+from psilearn.app.cli import app
 
 result = CliRunner().invoke(app, ["data"])
 assert result.exit_code == 0, result.output
 """
 
 COMMANDS = """
-from psilearn.cli import app
+from psilearn.app.cli import app
 
 for arguments in (["--help"], ["data"], ["reproduce"], ["demo", "--help"]):
     try:

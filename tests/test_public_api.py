@@ -112,12 +112,15 @@ def test_importing_psilearn_loads_nothing_heavy():
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [
-        ("psilearn.kernels", ["psilearn.chem", "rdkit", "matchms", "torch"]),
-        ("psilearn.datasets", ["psilearn.chem", "psilearn.decoding", "rdkit", "matchms", "torch"]),
-        ("psilearn.estimators", ["psilearn.chem", "psilearn.experiments", "rdkit", "matchms", "torch", "matplotlib"]),
-        ("psilearn.io", ["psilearn.chem", "rdkit", "matchms", "torch"]),
-        ("psilearn.chem", ["rdkit", "matchms", "torch"]),
-        ("psilearn.cli", ["rdkit", "matchms", "torch", "matplotlib"]),
+        ("psilearn.kernels", ["psilearn_chem", "rdkit", "matchms", "torch"]),
+        ("psilearn_lab.datasets", ["psilearn_chem", "psilearn.decoding", "rdkit", "matchms", "torch"]),
+        (
+            "psilearn.estimators",
+            ["psilearn_chem", "psilearn_lab.experiments", "rdkit", "matchms", "torch", "matplotlib"],
+        ),
+        ("psilearn.io", ["psilearn_chem", "rdkit", "matchms", "torch"]),
+        ("psilearn_chem", ["rdkit", "matchms", "torch"]),
+        ("psilearn.app.cli", ["rdkit", "matchms", "torch", "matplotlib"]),
     ],
 )
 def test_importing_a_subpackage_loads_only_what_it_needs(module, unwanted):

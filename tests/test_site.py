@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 import psilearn
-from psilearn.experiments import Metric, Record, Row
+from psilearn_lab.experiments import Metric, Record, Row
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -31,7 +31,7 @@ def exported_paths():
     names = {
         ".".join(path.parts).removesuffix(".__init__") for path in files if not re.search(r"(^|/)_[^_]", str(path))
     }
-    modules = [import_module(name) for name in names if not name.startswith("psilearn.cli")]
+    modules = [import_module(name) for name in names if not name.startswith("psilearn.app.cli")]
     public = [module for module in modules if hasattr(module, "__path__") or module.__name__.count(".") == 1]
     return {
         f"{module.__name__}.{name}"
@@ -63,7 +63,7 @@ def test_the_reference_lists_exactly_the_public_names(tmp_path):
 def test_each_public_object_is_described_once_under_its_shortest_path():
     described = api_reference.described_paths()
     assert described["psilearn.estimators.OEL"] == described["psilearn.OEL"] == "psilearn.OEL"
-    assert described["psilearn.chem.spectra.Spectrum"] == "psilearn.chem.Spectrum"
+    assert described["psilearn_chem.spectra.Spectrum"] == "psilearn_chem.Spectrum"
     assert all(described[path] == path for path in described.values())
 
 

@@ -21,7 +21,7 @@ KINDS = ("Classes", "Functions", "Exceptions", "Data")
 
 def public_modules() -> list[ModuleType]:
     """Return psilearn, its public modules and its public subpackages, without the command line."""
-    return [module for module in iter_public_modules() if module.__name__ != "psilearn.cli"]
+    return [module for module in iter_public_modules() if module.__name__ != "psilearn.app.cli"]
 
 
 def exported_names(module: ModuleType) -> list[str]:

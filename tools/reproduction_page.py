@@ -1,7 +1,7 @@
 """Turn the stored records of experiments into a Markdown page.
 
 Usage: ``python tools/reproduction_page.py RESULTS PAGE``. RESULTS is a folder that ``psilearn reproduce`` or
-``psilearn.experiments.run`` wrote: one folder per experiment with one JSON file per part. Every number of the page
+``psilearn_lab.experiments.run`` wrote: one folder per experiment with one JSON file per part. Every number of the page
 comes from a record; the page is written again whenever a record changes. Trial runs are marked as such.
 """
 
@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from psilearn.experiments import NAMES, Record, find
-from psilearn.experiments.tables import TRIAL_WARNING, ResultTable, format_seconds, make_tables
+from psilearn_lab.experiments import NAMES, Record, find
+from psilearn_lab.experiments.tables import TRIAL_WARNING, ResultTable, format_seconds, make_tables
 
 INTRODUCTION = """# Reproduction
 
-This page is generated from the stored records of experiments in `docs/records`, by
-`python tools/reproduction_page.py docs/records docs/reproduction.md`. A record has every value with its
+This page is generated from the stored records of experiments in `lab/records`, by
+`python tools/reproduction_page.py lab/records docs/reproduction.md`. A record has every value with its
 hyper-parameters, grids, random seed, versions and time. All figures that were measured, also those without a stored
 record, and their discussion are in [the paper's experiments](experiments.md).
 """

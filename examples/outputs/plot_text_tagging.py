@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from psilearn import OELCV
-from psilearn.baselines import LR
+from psilearn_lab.baselines import LR
 from psilearn.kernels import Dice, Linear
 from psilearn.metrics import Mean, f1_score
 

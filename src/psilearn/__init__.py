@@ -13,27 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from psilearn import (
-        baselines,
-        chem,
         conformal,
-        datasets,
         decoding,
         embedding,
         estimators,
-        experiments,
         io,
         kernels,
         landmarks,
         memory,
         metrics,
         model_selection,
-        neural,
         plotting,
         rankings,
         regression,
-        serve,
-        tables,
         theory,
+        utils,
     )
     from psilearn._backend import computing
     from psilearn.decoding import Candidates, PerExampleCandidates, SharedCandidates
@@ -55,15 +49,11 @@ __all__ = [
     "PerExampleCandidates",
     "SharedCandidates",
     "__version__",
-    "baselines",
-    "chem",
     "computing",
     "conformal",
-    "datasets",
     "decoding",
     "embedding",
     "estimators",
-    "experiments",
     "io",
     "kernels",
     "landmarks",
@@ -71,14 +61,12 @@ __all__ = [
     "memory",
     "metrics",
     "model_selection",
-    "neural",
     "plotting",
     "rankings",
     "regression",
     "save_model",
-    "serve",
-    "tables",
     "theory",
+    "utils",
 ]
 
 _NAMES_BY_MODULE = {

@@ -5,10 +5,10 @@ import pytest
 from typer.testing import CliRunner
 
 from psilearn import OEL
-from psilearn.chem.molecules import CandidateLibrary, Fingerprints, MoleculeList, library
-from psilearn.cli import app
+from psilearn.app.cli import app
 from psilearn.decoding import ShardedCandidates
 from psilearn.kernels import Tanimoto
+from psilearn_chem.molecules import CandidateLibrary, Fingerprints, MoleculeList, library
 
 distributed = pytest.importorskip("distributed")
 SMILES = ["CCO", "COC", "CCC", "CCCC", "c1ccccc1", "CC(=O)O", "CCN", "CNC", "CCCl", "OCCO"]

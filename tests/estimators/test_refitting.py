@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from psilearn import IOKR, KDE, OEL, OELCV
-from psilearn.baselines import KNN, KRR
 from psilearn.kernels import Dice, Gaussian, Pairwise
+from psilearn_lab.baselines import KNN, KRR
 
 X_NEW = np.linspace(-1, 1, 7).reshape(-1, 1)
 

@@ -14,10 +14,9 @@ from scipy import sparse
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 
-import psilearn.chem.codecs  # noqa: F401  registers spectra; an installed psilearn finds it as an entry point
+import psilearn_chem.codecs  # noqa: F401  registers spectra; an installed psilearn finds it as an entry point
 from psilearn import IOKR, IOKRCV, KDE, KDECV, OEL, OELCV, Landmarks, kernels, load_model, save_model
 from psilearn._utils.encoding import ENTRY_POINTS, REGISTRY
-from psilearn.chem import ProbabilityProduct, Spectrum, spectrum_kernel
 from psilearn.io import read_notes
 from psilearn.io.model_codecs import NOT_SAVED
 from psilearn.kernels import (
@@ -34,6 +33,7 @@ from psilearn.kernels import (
     Precomputed,
     uniform,
 )
+from psilearn_chem import ProbabilityProduct, Spectrum, spectrum_kernel
 from tests.manifests import data_folder, edit_manifest, reseal, write_sealed
 
 RNG = np.random.default_rng(0)
@@ -380,8 +380,8 @@ def test_every_kernel_without_functions_is_registered():
 def test_entry_points_name_modules_that_register_codecs():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = project["entry-points"][ENTRY_POINTS]
-    assert declared == {"chem": "psilearn.chem.codecs"}
-    assert import_module(declared["chem"]).__name__ == "psilearn.chem.codecs"
+    assert declared == {"chem": "psilearn_chem.codecs"}
+    assert import_module(declared["chem"]).__name__ == "psilearn_chem.codecs"
 
 
 CODE = """
@@ -389,9 +389,9 @@ import sys
 from importlib import metadata
 import psilearn._utils.codec_registry as registry
 from psilearn.io import load_model
-entry_point = metadata.EntryPoint("chem", "psilearn.chem.codecs", "psilearn.codecs")
+entry_point = metadata.EntryPoint("chem", "psilearn_chem.codecs", "psilearn.codecs")
 registry.entry_points = lambda group: [entry_point] if sys.argv[2] == "installed" else []
-assert not any(name.startswith("psilearn.chem") for name in sys.modules)
+assert not any(name.startswith("psilearn_chem") for name in sys.modules)
 try:
     print(type(load_model(sys.argv[1]).regression_.anchors[0]).__name__)
 except ValueError as error:
@@ -400,7 +400,7 @@ except ValueError as error:
 
 
 @pytest.mark.parametrize(
-    ("state", "expected"), [("installed", "Spectrum"), ("from source", "import psilearn.chem.codecs")]
+    ("state", "expected"), [("installed", "Spectrum"), ("from source", "import psilearn_chem.codecs")]
 )
 def test_applications_are_imported_when_a_model_needs_them(tmp_path, state, expected):
     save_model(IOKR(ProbabilityProduct(), Linear(), alpha=1e-2).fit(SPECTRA, X), tmp_path / "m")

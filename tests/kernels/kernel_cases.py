@@ -10,8 +10,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from psilearn.chem import PrecursorMass, ProbabilityProduct, spectrum_kernel
-from psilearn.chem.spectra import Spectrum
 from psilearn.kernels import (
     Dice,
     Gaussian,
@@ -36,6 +34,8 @@ from psilearn.kernels import (
     Tanimoto,
     WeisfeilerLehman,
 )
+from psilearn_chem import PrecursorMass, ProbabilityProduct, spectrum_kernel
+from psilearn_chem.spectra import Spectrum
 from tests.kernels.graph.graph_cases import graphs
 
 PROPERTY = settings(max_examples=12, deadline=None, derandomize=True)

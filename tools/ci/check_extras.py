@@ -13,10 +13,10 @@ from environments import new_environment, run_program
 ROOT = Path(__file__).parents[2]
 PROGRAMS = {
     "plot": "import psilearn.plotting, matplotlib",
-    "data": "import psilearn.datasets, h5py, pooch",
-    "parquet": "import psilearn.datasets, pyarrow.parquet",
-    "chem": "from psilearn.chem import CandidateLibrary, MetaboliteIdentifier, read_spectra; import rdkit, matchms",
-    "torch": "from psilearn.neural import NeuralRegressor; import torch",
+    "data": "import psilearn_lab.datasets, h5py, pooch",
+    "parquet": "import psilearn_lab.datasets, pyarrow.parquet",
+    "chem": "from psilearn_chem import CandidateLibrary, MetaboliteIdentifier, read_spectra; import rdkit, matchms",
+    "torch": "from psilearn_lab.neural import NeuralRegressor; import torch",
     "dask": "import psilearn, dask.array, distributed",
     "ann": "import psilearn.decoding, faiss",
     "graph": "import psilearn.metrics, networkx, ot",
@@ -27,7 +27,7 @@ PROGRAMS = {
     "docs": "import psilearn, sphinx, sphinx_gallery, numpydoc, myst_parser",
     "test": "import psilearn, pytest, hypothesis",
 }
-REQUIRED = "import psilearn, psilearn.cli; psilearn.OEL; "
+REQUIRED = "import psilearn, psilearn.app.cli; psilearn.OEL; "
 
 
 def main(extras: list[str]) -> int:

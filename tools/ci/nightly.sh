@@ -7,4 +7,4 @@ seed="${SEED:-$RANDOM}"
 echo "SEED=$seed repeats this run."
 python -m pip install --pre --upgrade --upgrade-strategy eager -e '.[test]'
 python -m pytest -n auto --dist=worksteal --cov=psilearn --cov-fail-under=95 --hypothesis-profile=default --hypothesis-seed="$seed" "$@"
-python -m fuzz --seed "$seed" --seconds "${SECONDS_PER_TARGET:-60}" all
+python -m psilearn_lab.fuzz --seed "$seed" --seconds "${SECONDS_PER_TARGET:-60}" all

@@ -100,6 +100,6 @@ def _shown_stage(description: str) -> Iterator[None]:
 
 def _console() -> Console:
     """Return a console that writes to stderr."""
-    from psilearn._utils.consoles import PipeConsole
+    from psilearn.app.console import PipeConsole
 
     return PipeConsole(stderr=True)

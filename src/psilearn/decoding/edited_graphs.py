@@ -37,7 +37,7 @@ class GraphEdits:
     See Also
     --------
     local_search : Edit graphs while they come closer to a prediction.
-    psilearn.chem.MoleculeEdits : Edits to valid molecules.
+    psilearn_chem.MoleculeEdits : Edits to valid molecules.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class GraphEdits:
 
         See Also
         --------
-        psilearn.chem.MoleculeEdits : Edits to valid molecules.
+        psilearn_chem.MoleculeEdits : Edits to valid molecules.
 
         Examples
         --------

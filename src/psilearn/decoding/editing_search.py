@@ -92,7 +92,7 @@ def local_search(
         Where the search starts, such as ``model.candidates_``.
     edits : callable
         Takes an output and returns a list of outputs that differ a little from it, such as :class:`GraphEdits` or
-        :class:`psilearn.chem.MoleculeEdits`.
+        :class:`psilearn_chem.MoleculeEdits`.
     n_starts : int, default=3
         The number of nearest candidates from which the search starts.
     max_steps : int, default=20
@@ -109,7 +109,7 @@ def local_search(
     See Also
     --------
     GraphEdits : The edits of graphs.
-    psilearn.chem.MoleculeEdits : The edits of molecules.
+    psilearn_chem.MoleculeEdits : The edits of molecules.
 
     Examples
     --------

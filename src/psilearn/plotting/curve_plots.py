@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from psilearn.baselines import SPEN
-    from psilearn.neural.epochs import History
+    from psilearn_lab.baselines import SPEN
+    from psilearn_lab.neural.epochs import History
 
 
 def plot_spectrum(eigenvalues: ArrayLike, ax: Axes | None = None) -> Axes:
@@ -144,12 +144,12 @@ def plot_convergence(spen: SPEN) -> Figure:
 
     See Also
     --------
-    psilearn.baselines.SPEN : The network.
+    psilearn_lab.baselines.SPEN : The network.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from psilearn.baselines import SPEN
+    >>> from psilearn_lab.baselines import SPEN
     >>> from psilearn.plotting import plot_convergence
     >>> X = np.random.default_rng(0).normal(size=(40, 3))
     >>> model = SPEN(hidden=(4,), energy_hidden=2, epochs=3, energy_epochs=4, steps=5).fit(X, X**2)

@@ -8,10 +8,10 @@ from scipy import sparse
 
 from psilearn import IOKR, KDE, OEL
 from psilearn._backend import NUMPY
-from psilearn.baselines import KNN
 from psilearn.decoding import AllLabelSets, NearLabelSets
 from psilearn.io import load_model, save_model
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear, Tanimoto
+from psilearn_lab.baselines import KNN
 from tests.decoding.label_sets.set_cases import all_sets
 
 L = 6

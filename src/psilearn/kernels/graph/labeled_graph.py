@@ -38,7 +38,7 @@ class Graph:
     See Also
     --------
     as_graphs : Convert networkx graphs and adjacency matrices.
-    psilearn.chem.molecule_graph : The graph of a molecule.
+    psilearn_chem.molecule_graph : The graph of a molecule.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def as_graphs(
     See Also
     --------
     Graph : A graph from labels and edges.
-    psilearn.chem.molecule_graph : The graph of a molecule.
+    psilearn_chem.molecule_graph : The graph of a molecule.
 
     Examples
     --------

@@ -46,7 +46,7 @@ class WeisfeilerLehman(GraphKernel):
     See Also
     --------
     ShortestPaths : Counts of pairs of nodes and their distance.
-    psilearn.chem.molecule_graphs : The graphs of molecules.
+    psilearn_chem.molecule_graphs : The graphs of molecules.
     psilearn.metrics.graph_edit_distance : A metric of graphs.
 
     References

@@ -1,0 +1,92 @@
+import os
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # small problems gain nothing by threads; before NumPy is imported
+if not Path("/dev/nvidiactl").exists():  # no GPU: Triton interprets its kernels
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
+import pytest
+from hypothesis import settings
+
+from psilearn._backend import computing
+from tests.problems import KINDS, Problem, make
+
+# The same examples in every run; ``pytest --hypothesis-profile=default`` draws new ones.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
+# Their subject is what Windows does not have: signals, limits of resources, links, pipes and permissions of files.
+NEEDS_POSIX = [
+    "_backend/test_memory_limits.py",
+    "_utils/test_folder_faults.py",
+    "_utils/test_locks.py",
+    "_utils/test_output_files.py",
+    "_utils/test_worker_processes.py",
+    "chem/molecules/test_chunk_files.py",
+    "chem/test_full_disk.py",
+    "cli/test_kills.py",
+    "cli/test_signals.py",
+    "datasets/test_home.py",
+    "datasets/test_sparse_rows.py",
+    "fuzz",
+    "test_benchmarks.py",
+    "test_memory.py",
+]
+collect_ignore = NEEDS_POSIX if sys.platform == "win32" else []
+DATA_HOME = Path(os.environ.get("PSILEARN_DATA", Path.home() / "psilearn-data"))
+BACKENDS = ["numpy", pytest.param("cpu", id="torch"), pytest.param("cuda", marks=pytest.mark.cuda)]
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Compute in NumPy, on torch's CPU and on a GPU: for modules with ``usefixtures("backend")``."""
+    if request.param == "numpy":
+        yield request.param
+        return
+    pytest.importorskip("torch")
+    with computing("float64", request.param):
+        yield request.param
+
+
+@pytest.fixture(autouse=True)
+def numpy_unless_asked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Keep a backend that still stands for its module out of the tests there that do not use it."""
+    if "backend" in request.fixturenames:
+        yield
+        return
+    with computing():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def single_threaded_networks() -> None:
+    """Networks of a few units gain nothing by threads, and lose much where other work holds the cores."""
+    if find_spec("torch"):
+        import torch
+
+        torch.set_num_threads(1)
+
+
+@pytest.fixture(params=KINDS)
+def problem(request: pytest.FixtureRequest) -> Problem:
+    return make(request.param)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose file is not in the data home, ``@pytest.mark.data("usps/usps.h5")``, or that needs a GPU."""
+    if item.get_closest_marker("cuda") and not _finds_gpu():
+        pytest.skip("torch finds no GPU")
+    for mark in item.iter_markers("data"):
+        missing = [name for name in mark.args if not (DATA_HOME / name).exists()]
+        if missing:
+            pytest.skip(f"not in the data home {DATA_HOME}: {', '.join(missing)}")
+
+
+def _finds_gpu() -> bool:
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())

@@ -1,0 +1,1 @@
+"""The laboratory of psilearn: experiments, competitors, data sets, benchmarks and attacks."""

@@ -1,0 +1,262 @@
+"""Features of the candidates of all queries of several splits, in one pass over the molecules of each formula."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from psilearn.kernels import Gaussian, Precomputed, Tanimoto
+from psilearn.regression import KernelRidge
+from psilearn.utils import Index
+from psilearn_chem.metabolites.candidate_features import References
+from psilearn_chem.metabolites.labeled_spectra import Bits
+from psilearn_chem.metabolites.molecule_prior import MoleculePrior
+from psilearn_chem.metabolites.record_evidence import Pairs
+from psilearn_chem.metabolites.second_stage import Candidates, FeatureMaker, SmilesOf
+from psilearn_chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, Query
+from psilearn_chem.metabolites.spectrum_conditions import N_RELATIONS
+from psilearn_lab.experiments.experiment import Array, Config, Log
+from psilearn_lab.experiments.metabolite_record_pairs import ComparedRecords
+from psilearn_lab.experiments.metabolite_references import ReferenceTask
+from psilearn_lab.experiments.metabolite_splits import Split
+from psilearn_lab.experiments.modified_cosine import modified_cosine
+
+PLAIN = "without formulas of fragments"  # the control with fixed parameters
+BLIND = "spectrum-blind"
+N_NEIGHBORS = 10
+MIN_COMPARED = 2048  # candidates of several formulas that are compared with all molecules at once
+MAX_COMPARED = 50  # training spectra that a library search compares, by the mean cosine of peaks and losses
+
+
+class FirstStage(NamedTuple):
+    """The parameters of IOKR: γ of the Gaussian over the mean of the kernels on spectra, and λ."""
+
+    gamma: float
+    alpha: float
+
+
+@dataclass(frozen=True)
+class CachedCandidates(Candidates):
+    """Candidates whose fragments are compared with a spectrum once, also if several splits need them."""
+
+    explained: dict[tuple[int, int], Array] = field(default_factory=dict)  # spectrum and row → explained intensity
+    number: int = -1  # of the spectrum
+    tanimoto: Array = field(default_factory=lambda: np.empty((0, 0)))  # (c, n)  with the training molecules
+    training: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))  # (n,)  the training spectra
+    records: ComparedRecords | None = None
+
+    def explain(self, indices: Index) -> Array:
+        """Return how well fragments of some candidates explain the spectrum, of shape (candidates, 2)."""
+        start = self.get_smiles.start  # type: ignore[attr-defined]
+        missing = np.array([i for i in indices if (self.number, start + i) not in self.explained], dtype=np.intp)
+        if len(missing):
+            for i, values in zip(missing, super().explain(missing), strict=True):
+                self.explained[self.number, start + i] = values
+        return np.stack([self.explained[self.number, start + i] for i in indices])
+
+    def compare_with(self, references: References, rows: Index) -> Array:
+        """Return the Tanimoto similarity with the molecules of some training spectra, of shape (candidates, rows)."""
+        return self.tanimoto[:, rows]
+
+    def pairs_with(self, references: References, rows: list[int]) -> Pairs:
+        """Return the pairs of records of the query and of training spectra; merged spectra if there are none."""
+        pairs = None if self.records is None else self.records.pairs(self.number, self.training[rows].tolist())
+        if pairs is not None:
+            return pairs
+        return Pairs(self.similarity[None, rows], np.full((1, len(rows)), N_RELATIONS - 1))
+
+
+@dataclass(frozen=True)
+class RankedQuery(Query):
+    """A query with the scores of controls, one value per candidate."""
+
+    molecule: int = -1
+    is_single_record: bool = False  # whether its spectrum is one of several records
+    controls: dict[str, Array] = field(default_factory=dict)
+    embeddings: dict[FirstStage, Array] = field(default_factory=dict)  # parameters → scores of IOKR
+
+    def choose(self, parameters: FirstStage) -> None:
+        """Use the scores of IOKR with these parameters."""
+        self.features["embedding"] = self.controls["IOKR"] = self.embeddings[parameters]
+
+
+@dataclass(frozen=True)
+class FormulaCandidates:
+    """The candidates of one formula, compared with all n molecules."""
+
+    start: int  # row of the first one in the library
+    bits: Bits  # (c, b)
+    tanimoto: Array  # (c, n)
+    kernel: Array  # (c, n)  output kernel
+
+
+@dataclass(frozen=True)
+class FittedSplit:
+    """What is learned from the training spectra of a split."""
+
+    split: Split
+    number: int
+    weights: dict[FirstStage | str, Array]  # parameters, or PLAIN → (queries, training spectra), α(x)
+    maker: FeatureMaker
+    similarity: Array  # (queries, training spectra)
+    training: Index  # the training spectra
+    asked: Index  # the spectra of the queries
+
+    def weights_of(self, position: int, n_molecules: int) -> Array:
+        """Return the weights α(x) of all molecules for a query, one column per fit, and those without the query."""
+        columns = np.zeros((n_molecules, len(self.weights) + 1))
+        columns[self.split.train, -1] = 1 / len(self.split.train)
+        for number, weights in enumerate(self.weights.values()):
+            columns[self.split.train, number] = weights[position]
+        return columns
+
+    def rank(
+        self, task: ReferenceTask, position: int, candidates: CachedCandidates, found: FormulaCandidates, scores: Array
+    ) -> RankedQuery:
+        """Return the features of the candidates of a query; ``scores`` are products with :meth:`weights_of`."""
+        near = found.tanimoto[:, self.split.train]
+        named = dict(zip((*self.weights, BLIND), scores.T.copy(), strict=True))
+        embeddings = {name: values for name, values in named.items() if isinstance(name, FirstStage)}
+        candidates = replace(
+            candidates,
+            distances=-2 * next(iter(embeddings.values())),  # squared, up to a constant
+            similarity=self.similarity[position],
+            tanimoto=near,
+            training=self.training,
+            records=task.records,
+        )
+        features = self.maker.cheap_features(candidates)
+        features["plain embedding"] = named[PLAIN]
+        molecule = int(self.split.molecules[position])
+        controls = {
+            BLIND: named[BLIND],
+            **library_search(near, self._library_similarity(task, position)),
+            f"IOKR, {PLAIN}": named[PLAIN],
+        }
+        is_known = bool(self.split.is_known[position])
+        return RankedQuery(
+            replace(candidates, tanimoto=np.empty((0, 0))),
+            features,
+            int(task.truth[molecule]),
+            self.number,
+            is_known,
+            self.maker.pairs(candidates),
+            is_known or not task.has_reference[molecule],
+            molecule,
+            bool(self.split.is_single[position]),
+            controls,
+            embeddings,
+        )
+
+    def _library_similarity(self, task: ReferenceTask, position: int) -> Array:
+        """Return the modified cosine with the training spectra of highest similarity, and 0 for the others.
+
+        Only tests need it; inner splits do without.
+        """
+        similarity = self.similarity[position]
+        if not self.split.is_test:
+            return similarity
+        query, found = task.spectra[self.asked[position]], np.zeros(len(similarity))
+        for i in np.argsort(-similarity, kind="stable")[:MAX_COMPARED]:
+            found[i] = modified_cosine(query, task.spectra[self.training[i]])
+        return found
+
+
+def library_search(tanimoto: Array, similarity: Array) -> dict[str, Array]:
+    """Return the scores of candidates by the molecules of the nearest spectrum and of the ten nearest ones."""
+    nearest = np.argsort(-similarity, kind="stable")[:N_NEIGHBORS]
+    weights = similarity[nearest] ** 2
+    return {
+        "nearest spectrum": tanimoto[:, nearest[0]].copy(),  # a view would keep the whole matrix
+        "weighted library search": tanimoto[:, nearest] @ weights / max(float(weights.sum()), 1e-12),
+    }
+
+
+@dataclass(frozen=True)
+class RankingPass:
+    """Ranks the queries of splits; molecules of the same formula share their candidates."""
+
+    task: ReferenceTask
+    config: Config
+    log: Log
+    priors: dict[bytes, MoleculePrior] = field(default_factory=dict)
+    explained: dict[tuple[int, int], Array] = field(default_factory=dict)
+
+    def rank(self, splits: Sequence[Split]) -> dict[str, list[RankedQuery]]:
+        """Return the queries of each split by its name."""
+        fitted = [self._fit(split, number) for number, split in enumerate(splits)]
+        queries: dict[str, list[RankedQuery]] = {split.name: [] for split in splits}
+        places: dict[int, list[tuple[FittedSplit, int]]] = {}  # first candidate → splits and positions of queries
+        rows: dict[int, slice] = {}  # first candidate → all candidates
+        for part in fitted:
+            for position, molecule in enumerate(part.split.molecules):
+                candidates = self.task.rows[molecule]
+                rows[candidates.start] = candidates
+                places.setdefault(candidates.start, []).append((part, position))
+        self.log(f"ranking {sum(map(len, places.values()))} queries with {len(places)} formulas")
+        for found in self._compare([rows[start] for start in sorted(rows)]):
+            self._rank_formula(found, places[found.start], queries)
+        return queries
+
+    def _compare(self, formulas: Sequence[slice]) -> Iterator[FormulaCandidates]:
+        """Yield the candidates of each formula; those of several formulas are compared with molecules at once."""
+        sizes = np.array([rows.stop - rows.start for rows in formulas])
+        batch = np.cumsum(sizes) // MIN_COMPARED
+        for number in np.unique(batch):
+            chosen = [rows for rows, place in zip(formulas, batch, strict=True) if place == number]
+            bits = np.concatenate([self.task.library.bits[rows] for rows in chosen])
+            tanimoto = np.asarray(Tanimoto(packed=True)(bits, self.task.bits))
+            kernel = np.exp(-2 * self.config["output_gamma"] * (1 - tanimoto))  # GaussianTanimoto
+            ends = np.cumsum([rows.stop - rows.start for rows in chosen])
+            for rows, end in zip(chosen, ends, strict=True):
+                part = slice(end - (rows.stop - rows.start), end)
+                yield FormulaCandidates(rows.start, bits[part].copy(), tanimoto[part], kernel[part])
+
+    def _rank_formula(
+        self,
+        found: FormulaCandidates,
+        places: Sequence[tuple[FittedSplit, int]],
+        queries: dict[str, list[RankedQuery]],
+    ) -> None:
+        task = self.task
+        smiles = SmilesOf(task.library, found.start)
+        weights = [part.weights_of(position, len(task)) for part, position in places]
+        scores = np.split(found.kernel @ np.concatenate(weights, axis=1), len(places), axis=1)
+        for (part, position), values in zip(places, scores, strict=True):
+            spectrum = int(part.asked[position])
+            candidates = CachedCandidates(
+                task.spectra[spectrum], found.bits, np.empty(0), np.empty(0), smiles, self.explained, spectrum
+            )
+            queries[part.split.name].append(part.rank(task, position, candidates, found, values))
+
+    def _fit(self, split: Split, number: int) -> FittedSplit:
+        self.log(f"fitting the split {split.name} of {len(split.train)} molecules")
+        task = self.task
+        train, asked = split.training_spectra(task), split.query_spectra(task)
+        maker = FeatureMaker(References(task.bits[split.train]), MASSBANK_EVIDENCE, self._fit_prior(split))
+        parameters = [FirstStage(*pair) for pair in product(self.config["gammas"], self.config["alphas"])]
+        weights: dict[FirstStage | str, Array] = {
+            stage: self._regress("all", stage, train, asked) for stage in parameters
+        }
+        weights[PLAIN] = self._regress("plain", FirstStage(*self.config["plain"]), train, asked)
+        similarity = task.similarity[np.ix_(asked, train)]
+        return FittedSplit(split, number, weights, maker, similarity, train, asked)
+
+    def _regress(self, kernel: str, stage: FirstStage, train: Index, asked: Index) -> Array:
+        """Return the weights α(x) of kernel ridge regression, of shape (queries, training spectra)."""
+        mixture = Gaussian(gamma=stage.gamma, base=Precomputed(self.task.kernels[kernel]))
+        ridge = KernelRidge(mixture, stage.alpha).fit(train)
+        return np.asarray(ridge.weights(asked), dtype=np.float32)
+
+    def _fit_prior(self, split: Split) -> MoleculePrior:
+        """Return the prior of the training molecules, without known ones of the test fold: fitted once per set."""
+        molecules = np.setdiff1d(split.train, split.known) if split.name.endswith("mixed") else split.train
+        key = molecules.tobytes()
+        if key not in self.priors:
+            sets = [self.task.candidate_bits(molecule) for molecule in molecules]
+            self.priors[key] = MoleculePrior.fit(sets, self.task.truth[molecules], 0)
+        return self.priors[key]

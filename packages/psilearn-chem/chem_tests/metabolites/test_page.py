@@ -1,0 +1,16 @@
+"""The HTML page of ranked molecules."""
+
+import pytest
+
+pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
+pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
+
+from psilearn_chem.metabolites.spectrum_drawing import draw_spectrum
+from psilearn_chem.spectra import Spectrum
+
+
+def test_a_spectrum_is_drawn_as_svg():
+    text = draw_spectrum(Spectrum([50.0, 100.0], [1.0, 0.5], 120.0, name="<x>"))
+    assert text.count("M") >= 3
+    assert 'aria-label="mass spectrum, m/z 50.0 to 120.0, 2 peaks"' in text
+    assert draw_spectrum(Spectrum([50.0], [1.0])).startswith("<svg")

@@ -1,0 +1,179 @@
+"""Choice of parameters by the decoded validation loss: held-out spectra are ranked against their candidate molecules.
+
+The squared error in the output space is cheaper, but prefers much more ridge than ranking does: within a candidate set
+all molecules have the same formula, and the direction of the prediction matters, not its length. So settings are
+compared by the output-kernel loss of the nearest candidate.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import GroupKFold
+
+from psilearn import IOKR, IOKRCV, OEL, OELCV, Landmarks
+from psilearn.decoding import PerExampleCandidates
+from psilearn.kernels import GaussianTanimoto, Kernel
+from psilearn.utils import Index
+from psilearn_chem.metabolites.labeled_spectra import Bits, LabeledSpectra
+from psilearn_chem.metabolites.similarity import Mixture, SpectrumSimilarity, list_mixtures
+
+N_SPLITS = 4
+MIN_MIXTURE_HELD_OUT = 1500  # held-out spectra that suffice to compare mixtures, the longest part of a training
+MAX_VALIDATION_CANDIDATES = 300  # candidates of a held-out spectrum, drawn at random
+OUTPUT_KERNEL = GaussianTanimoto(packed=True)  # on fingerprints
+
+Report = Callable[[str], object]  # is called with a description of each step
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The values that are compared: IOKR chooses the mixture, and with it the learned embeddings choose λ, p and c."""
+
+    mixtures: Sequence[Mixture]
+    alphas: Sequence[float]
+    factors: Sequence[float]  # multiples of the λ of IOKR that the learned embeddings compare
+    sizes: Sequence[int]  # p
+    supervisions: Sequence[float]  # c with unlabeled molecules; without them it is 1
+    extra_landmarks: int  # unlabeled molecules that span the output coordinates together with all labeled ones
+
+
+GRID = Grid(
+    mixtures=list_mixtures((None, 0.25, 0.5, 1.0), formulas=True),
+    alphas=(3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3),
+    factors=(0.1, 1.0),
+    sizes=(50, 100, 200, 400, 800, 1200, 1600, 2000),
+    supervisions=(0.25, 0.75),
+    extra_landmarks=1000,
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The parameters that are chosen; c and p are None if every direction is kept (IOKR)."""
+
+    mixture: Mixture
+    alpha: float
+    validation_loss: float
+    supervision: float | None = None
+    n_components: int | None = None
+
+    def make_model(self, kernel: Kernel, n_labeled: int, grid: Grid, device: Any = None) -> IOKR | OEL:
+        """Return the estimator with these parameters and an input kernel."""
+        if self.supervision is None:
+            return IOKR(kernel, OUTPUT_KERNEL, alpha=self.alpha, device=device)
+        return OEL(
+            kernel,
+            OUTPUT_KERNEL,
+            alpha=self.alpha,
+            n_components=self.n_components,
+            supervision=self.supervision,
+            output_landmarks=None if self.supervision == 1 else labeled_landmarks(n_labeled, grid),
+            device=device,
+        )
+
+
+def labeled_landmarks(n_labeled: int, grid: Grid) -> Landmarks:
+    """Return all labeled outputs and some others as landmarks."""
+    return Landmarks(n_labeled + grid.extra_landmarks, "labeled")
+
+
+@dataclass(frozen=True)
+class ParameterChoice:
+    """A cross-validation of all settings on the same splits, in which spectra of one molecule stay together.
+
+    Parameters
+    ----------
+    labeled : LabeledSpectra
+        The training spectra.
+    similarity : SpectrumSimilarity
+        Their kernel matrices.
+    groups : ndarray of shape (n,)
+        The number of the molecule of each spectrum.
+    seed : int
+        The random seed of the splits and of the candidates that are kept.
+    report : callable
+        Is called with a description of each step.
+    grid : Grid
+        The values that are compared.
+    device : str, torch.device or None
+        The torch device.
+    """
+
+    labeled: LabeledSpectra
+    similarity: SpectrumSimilarity
+    groups: Index
+    seed: int
+    report: Report
+    grid: Grid = GRID
+    device: Any = None
+
+    def choose(self, method: str, unlabeled: Bits | None) -> Setting:
+        """Return the setting with the smallest validation loss for "iokr", "oel0" or "oel"."""
+        candidates = PerExampleCandidates(self.labeled.thin(MAX_VALIDATION_CANDIDATES, self.seed))
+        setting, kernel = self._choose_mixture(candidates)
+        if method == "iokr":
+            return setting
+        return self._choose_embedding(setting, kernel, candidates, unlabeled if method == "oel" else None)
+
+    def _choose_mixture(self, candidates: PerExampleCandidates) -> tuple[Setting, Kernel]:
+        """Compare mixtures and λ of IOKR."""
+        kernels = [self.similarity.on_rows(mixture, OUTPUT_KERNEL) for mixture in self.grid.mixtures]
+        search = IOKRCV(kernels, OUTPUT_KERNEL, alphas=self.grid.alphas, **self._options(self.mixture_splits()))
+        self._fit(search, candidates, None)
+        best = search.best_params_
+        searched = zip(self.grid.mixtures, search.grid_["input_kernel"], strict=True)
+        mixture = next(mixture for mixture, kernel in searched if kernel is best["input_kernel"])
+        return Setting(mixture, best["alpha"], -search.best_score_), best["input_kernel"]
+
+    def _choose_embedding(
+        self, iokr: Setting, kernel: Kernel, candidates: PerExampleCandidates, unlabeled: Bits | None
+    ) -> Setting:
+        """Compare λ, c and p of OEL with the mixture that IOKR chose."""
+        splits = self.splits()
+        n_molecules = min(len(np.unique(self.groups[train])) for train, _ in splits)
+        n_training = max(len(train) for train, _ in splits)
+        search = OELCV(
+            kernel,
+            OUTPUT_KERNEL,
+            alphas=[iokr.alpha * factor for factor in self.grid.factors],
+            n_components=[p for p in self.grid.sizes if p <= n_molecules] or n_molecules,
+            supervisions=1.0 if unlabeled is None else self.grid.supervisions,
+            output_landmarks=None if unlabeled is None else labeled_landmarks(n_training, self.grid),
+            **self._options(splits),
+        )
+        self._fit(search, candidates, unlabeled)
+        best = search.best_params_
+        return replace(
+            iokr,
+            alpha=best["alpha"],
+            validation_loss=-search.best_score_,
+            supervision=best["supervision"],
+            n_components=best["n_components"],
+        )
+
+    def _options(self, splits: list[tuple[Index, Index]]) -> dict[str, Any]:
+        return {"cv": splits, "scoring": "loss", "refit": False, "dtype": "float32", "device": self.device}
+
+    def mixture_splits(self) -> list[tuple[Index, Index]]:
+        """Return the splits that compare mixtures: the first ones that hold out enough spectra, or all of them."""
+        splits = self.splits()
+        held_out = np.cumsum([len(held) for _, held in splits])
+        return splits[: 1 + int(np.searchsorted(held_out, MIN_MIXTURE_HELD_OUT))]
+
+    def splits(self) -> list[tuple[Index, Index]]:
+        """Return the training and the held-out spectra of each split."""
+        splitter = GroupKFold(N_SPLITS, shuffle=True, random_state=self.seed)
+        return list(splitter.split(self.groups, groups=self.groups))
+
+    def _fit(self, search: IOKRCV | OELCV, candidates: PerExampleCandidates, unlabeled: Bits | None) -> None:
+        self.report(f"{type(search).__name__} on {len(search.cv)} splits of {len(self.labeled)} spectra")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The best .* of its grid", UserWarning)  # reported below
+            search.fit(np.arange(len(self.labeled)), self.labeled.bits, unlabeled, candidates)
+        for edge in search.edges_:
+            self.report(f"the best {edge}")

@@ -1,0 +1,210 @@
+"""Candidates of a spectrum in a library: by its formula, or by the mass of its precursor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from psilearn.utils import validation
+from psilearn_chem.metabolites.polarity import PRECURSOR_TOLERANCE, find_adduct, polarities_of, polarity_of
+from psilearn_chem.molecules import Adduct, CandidateLibrary, Formula
+from psilearn_chem.spectra import Spectrum
+
+METHODS = ("auto", "formula", "mass")
+
+
+@dataclass(frozen=True)
+class Query:
+    """How the candidates of a spectrum are found in a library.
+
+    Parameters
+    ----------
+    by : {"auto", "formula", "mass"}, default="auto"
+        Find candidates by the molecular formula, or by the mass that follows from precursor m/z and adduct. "auto" uses
+        the formula of spectra that have one, and the mass of the others.
+    ppm : float, default=10.0
+        Half the width of the window of masses, in millionths of the mass of the molecule.
+    adducts : tuple of str, default=()
+        Adducts that are accepted, usually those of the training spectra. With the empty tuple, all are accepted.
+
+    See Also
+    --------
+    psilearn_chem.rank_spectra : Rank the candidates of spectra.
+    psilearn_chem.CandidateLibrary : The library in which candidates are found.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from psilearn_chem import CandidateLibrary, MoleculeList, Query, Spectrum
+    >>> spectrum = Spectrum([29.04, 31.02], [1.0, 1.0], precursor_mz=47.0491, adduct="[M+H]+")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     library = CandidateLibrary.build(MoleculeList(["CCO", "COC", "CCCO"], ["", "", ""]), folder)
+    ...     Query().find_candidates(spectrum, library)
+    (slice(0, 2, None), 'mass 46.0418 Da ± 10 ppm ([M+H]+ of m/z 47.0491)')
+    """
+
+    by: str = "auto"
+    ppm: float = 10.0
+    adducts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        validation.check_option(self.by, METHODS, "by")
+        validation.check_positive(self.ppm, "ppm")
+        if not isinstance(self.adducts, list | tuple) or not all(isinstance(adduct, str) for adduct in self.adducts):
+            raise TypeError(f"adducts must be a tuple of text such as '[M+H]+'; got {self.adducts!r:.80}.")
+
+    def find_candidates(self, spectrum: Spectrum, library: CandidateLibrary) -> tuple[slice, str]:
+        """Return the candidates of a spectrum.
+
+        Parameters
+        ----------
+        spectrum : Spectrum
+            Spectrum with precursor m/z, and a formula or an adduct.
+        library : CandidateLibrary
+            Library in which candidates are found.
+
+        Returns
+        -------
+        rows : slice
+            Rows of the candidates in the library, at least one.
+        description : str
+            The formula or the window of masses by which they were found.
+
+        Raises
+        ------
+        ValueError
+            If the spectrum lacks what is needed, its formula contradicts its precursor, its adduct is not accepted, or
+            the library has no candidate.
+
+        See Also
+        --------
+        psilearn_chem.CandidateLibrary.find_formula : The molecules with a formula.
+        psilearn_chem.CandidateLibrary.find_mass : The molecules in a window of masses.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from psilearn_chem import CandidateLibrary, MoleculeList, Query, Spectrum
+        >>> spectrum = Spectrum([29.04], [1.0], precursor_mz=47.0491, adduct="[M+H]+", formula="C2H6O")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     library = CandidateLibrary.build(MoleculeList(["CCO", "COC", "CCCO"], ["", "", ""]), folder)
+        ...     Query().find_candidates(spectrum, library)
+        (slice(0, 2, None), 'formula C2H6O')
+        """
+        self.check_adduct(spectrum)
+        if spectrum.precursor_mz is None:
+            raise ValueError("it has no precursor_mz, from which its neutral losses and its mass are computed")
+        if self.by == "formula" or (self.by == "auto" and spectrum.formula is not None):
+            rows, description = self._find_by_formula(spectrum, library)
+        else:
+            rows, description = self._find_by_mass(spectrum, library)
+        if _is_empty(rows):
+            raise ValueError(f"no molecule of {description} is in the library of {len(library):,} candidates")
+        return rows, description
+
+    def check_adduct(self, spectrum: Spectrum) -> None:
+        """Raise an error if a spectrum has an adduct that cannot be parsed, or an ion that is not accepted.
+
+        Without an adduct, the polarity is known by ``metadata["ionmode"]`` or a signed ``metadata["charge"]``, and an
+        accepted adduct must give the formula the precursor of the spectrum.
+
+        Parameters
+        ----------
+        spectrum : Spectrum
+            Spectrum, with an adduct or without.
+
+        Raises
+        ------
+        ValueError
+            If the adduct cannot be parsed, if adduct or polarity are not those of ``adducts``, or if there is no
+            adduct, and none of them agrees with formula and precursor.
+
+        See Also
+        --------
+        find_candidates : Checks the adduct of its spectrum.
+
+        Examples
+        --------
+        >>> from psilearn_chem import Query, Spectrum
+        >>> Query(adducts=("[M+H]+",)).check_adduct(Spectrum([29.04], [1.0], adduct="[M+H]+"))
+        """
+        adduct = None if spectrum.adduct is None else Adduct.parse(spectrum.adduct)
+        if not self.adducts:
+            return
+        self._check_polarity(spectrum)
+        if adduct is None:
+            self._check_unstated_adduct(spectrum)
+        elif adduct.key not in {Adduct.parse(accepted).key for accepted in self.adducts}:
+            raise ValueError(
+                f"its adduct is {adduct}, but the model was trained on {', '.join(self.adducts)}: other adducts break "
+                f"in other ways"
+            )
+
+    def _check_polarity(self, spectrum: Spectrum) -> None:
+        polarity, known = polarity_of(spectrum), polarities_of(self.adducts)
+        if polarity is not None and known and polarity not in known:
+            adduct = "" if spectrum.adduct is None else f" ({spectrum.adduct})"
+            raise ValueError(
+                f"it is of a {polarity} ion{adduct}, but the model was trained on {known[0]} ions only "
+                f"({', '.join(self.adducts)}): train a model on spectra of {polarity} ions"
+            )
+
+    def _check_unstated_adduct(self, spectrum: Spectrum) -> None:
+        """Raise an error if the precursor of a spectrum with a formula belongs to none of the accepted adducts."""
+        if spectrum.formula is None or spectrum.precursor_mz is None:
+            return
+        formula = Formula.parse(spectrum.formula)
+        if find_adduct(spectrum, formula, self.adducts) is None:
+            other = find_adduct(spectrum, formula)
+            raise ValueError(
+                f"it has no adduct, and its precursor {spectrum.precursor_mz:.4f} is not that of {formula} as "
+                f"{' or '.join(self.adducts)}, on which the model was trained"
+                f"{'' if other is None else f'; it is that of {other}'}"
+            )
+
+    def _find_by_formula(self, spectrum: Spectrum, library: CandidateLibrary) -> tuple[slice, str]:
+        if spectrum.formula is None:
+            raise ValueError("it has no formula; its precursor mass can be used instead (by mass)")
+        formula = Formula.parse(spectrum.formula)
+        rows = library.find_formula(str(formula))
+        if spectrum.adduct is not None:
+            check_precursor(spectrum, formula)
+            adduct = Adduct.parse(spectrum.adduct)
+            is_bare_ion = adduct.key == (1, 0.0, adduct.charge)  # [M]+: the molecule may be the ion itself
+            if is_bare_ion and not formula.charge:
+                rows = _join(rows, library.find_formula(str(replace(formula, charge=adduct.charge))))
+        return rows, f"formula {formula}"
+
+    def _find_by_mass(self, spectrum: Spectrum, library: CandidateLibrary) -> tuple[slice, str]:
+        if spectrum.adduct is None or spectrum.precursor_mz is None:
+            reason = "no formula" if self.by == "auto" else "its mass cannot be computed without one"
+            raise ValueError(f"it has no adduct, and {reason}")
+        mass = Adduct.parse(spectrum.adduct).mass(spectrum.precursor_mz)
+        if mass <= 0:
+            raise ValueError(
+                f"precursor {spectrum.precursor_mz:.4f} as {spectrum.adduct} leaves no mass: {mass:.4f} Da"
+            )
+        description = f"mass {mass:.4f} Da ± {self.ppm:g} ppm ({spectrum.adduct} of m/z {spectrum.precursor_mz:.4f})"
+        return library.find_mass(mass, self.ppm), description
+
+
+def check_precursor(spectrum: Spectrum, formula: Formula) -> None:
+    """Raise an error if the precursor differs from that of formula and adduct by more than half a dalton."""
+    if spectrum.adduct is None or spectrum.precursor_mz is None:
+        return
+    expected = Adduct.parse(spectrum.adduct).mz(formula.mass)
+    if abs(expected - spectrum.precursor_mz) > PRECURSOR_TOLERANCE:
+        raise ValueError(
+            f"{formula} as {spectrum.adduct} has m/z {expected:.4f}, but its precursor is "
+            f"{spectrum.precursor_mz:.4f}: the formula, the adduct or the precursor is wrong"
+        )
+
+
+def _is_empty(rows: slice) -> bool:
+    return bool(rows.start == rows.stop)
+
+
+def _join(rows: slice, others: slice) -> slice:
+    """Return all rows of two formulas with the same mass, which are adjacent in a library."""
+    if _is_empty(rows) or _is_empty(others):
+        return others if _is_empty(rows) else rows
+    return slice(min(rows.start, others.start), max(rows.stop, others.stop))

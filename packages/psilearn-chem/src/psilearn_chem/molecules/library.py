@@ -1,0 +1,301 @@
+"""A library of candidate molecules on disk, searched by formula or mass; built once and used by many models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psilearn._utils.folder_writer import MANIFEST
+from psilearn.decoding import ShardedCandidates, SharedCandidates
+from psilearn.utils import explain_missing, stage, validation
+from psilearn_chem.molecules import library_folder
+from psilearn_chem.molecules.fingerprints import Fingerprints
+from psilearn_chem.molecules.library_checks import check_texts, fingerprints_of
+from psilearn_chem.molecules.library_folder import CHUNKS
+from psilearn_chem.molecules.molecule_files import MoleculeList, read_molecules
+from psilearn_chem.molecules.molecule_table import MoleculeTable
+
+if TYPE_CHECKING:
+    from psilearn.estimators.output_kernel_regression import OutputKernelRegression
+
+SHARD_ROWS = 50_000  # molecules that are embedded in one task
+STORED = "float32"  # precision of embedded molecules on disk
+EMBEDDINGS = "embeddings"  # folder of the molecules as embedded by models
+
+
+@dataclass(frozen=True)
+class CandidateLibrary(MoleculeTable):
+    """Library of candidate molecules on disk, with their fingerprints.
+
+    Molecules are in ascending order of mass, so that those of one formula, and those in a window of masses, are a slice
+    of rows. Fingerprints are mapped from the disk, and only the rows that are used are read. The library is a folder of
+    plain files: ``manifest.json``, ``fingerprints.npy``, ``molecules.arrow`` (SMILES and names) and ``formulas.json``
+    (the first row and the mass of each formula). Opening it executes no code.
+
+    Use :meth:`build` or :meth:`open` instead of the constructor.
+
+    Parameters
+    ----------
+    path : Path
+        Folder of the library.
+    manifest : dict
+        Contents of ``manifest.json``: the fingerprints, the numbers of molecules and formulas, and the SHA-256.
+    bits : ndarray of shape (n, b)
+        Packed fingerprints as uint8, one row per molecule, mapped from the disk.
+    formulas : list of str
+        The f different formulas in ascending order of mass.
+    masses : ndarray of shape (f,)
+        Monoisotopic masses of the formulas in Da.
+    starts : ndarray of shape (f + 1,)
+        First row of each formula, and n.
+
+    See Also
+    --------
+    Fingerprints : Kinds of fingerprints that describe a molecule.
+    read_molecules : Read a list of molecules from a file.
+    psilearn_chem.rank_spectra : Rank the molecules of a library for spectra.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from psilearn_chem.molecules import CandidateLibrary, MoleculeList
+    >>> molecules = MoleculeList(["CCO", "COC", "C1CC1", "OCC"], ["ethanol", "ether", "", "repeated"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     library = CandidateLibrary.build(molecules, folder)
+    ...     rows = library.find_formula("C2H6O")
+    ...     print(len(library), library.get_smiles(rows), library.find_mass(42.047, ppm=5))
+    3 ['CCO', 'COC'] slice(0, 1, None)
+    """
+
+    _opened: dict[str, SharedCandidates] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def build(
+        cls,
+        molecules: str | Path | MoleculeList,
+        path: str | Path,
+        fingerprints: Fingerprints | None = None,
+        *,
+        n_jobs: int | None = None,
+    ) -> CandidateLibrary:
+        """Compute the fingerprints of molecules and write a library into a new folder.
+
+        Finished chunks of fingerprints are kept in the folder until the library is complete: after an interruption, the
+        same call resumes the build. Repeated molecules, which have the same canonical SMILES, are kept once. Molecules
+        that cannot be read or have isotope labels are listed in ``unreadable.csv``.
+
+        Cost: about one millisecond per molecule and process for Morgan and MACCS fingerprints. Memory: the SMILES and
+        formulas of all molecules (about 0.4 kB each), and their fingerprints in the page cache.
+
+        Parameters
+        ----------
+        molecules : str, Path or MoleculeList
+            Molecules, or a file that :func:`read_molecules` reads.
+        path : str or Path
+            Folder of the library: a new or empty one, or that of an interrupted build.
+        fingerprints : Fingerprints, default=None
+            Fingerprints to compute. None stands for ``Fingerprints()``: Morgan and MACCS.
+        n_jobs : int, default=None
+            Number of processes, as in joblib.
+
+        Returns
+        -------
+        CandidateLibrary
+            The library, opened.
+
+        Raises
+        ------
+        FileExistsError
+            If the folder contains a library or something else.
+        OSError
+            If the folder cannot be written, or another process is building a library there.
+        ValueError
+            If none of the molecules can be read.
+
+        See Also
+        --------
+        open : Open a library that was built before.
+        read_molecules : Read a list of molecules from a file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from psilearn_chem.molecules import CandidateLibrary, MoleculeList
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     library = CandidateLibrary.build(MoleculeList(["CCO", "COC", "OCC"], ["ethanol", "ether", ""]), folder)
+        ...     len(library)
+        2
+        """
+        path = validation.check_path(path, "path")
+        fingerprints = Fingerprints() if fingerprints is None else fingerprints
+        if not isinstance(fingerprints, Fingerprints):
+            raise TypeError(f"fingerprints must be Fingerprints or None; got {fingerprints!r:.80}.")
+        if not isinstance(molecules, MoleculeList):
+            molecules = validation.check_path(molecules, "molecules")
+        listed = molecules if isinstance(molecules, MoleculeList) else read_molecules(molecules)
+        check_texts(listed)
+        with library_folder.claim_folder(path) as writer:
+            formulas: list[str] = []
+            canonical_smiles: list[str] = []
+            for chunk in fingerprints.iter_chunks(listed.smiles, cache=path / CHUNKS, n_jobs=n_jobs):
+                formulas += chunk.formulas
+                canonical_smiles += chunk.canonical_smiles
+            with stage("sorting and writing molecules"):
+                library_folder.write_library(writer, listed, fingerprints, formulas, canonical_smiles)
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: str | Path, *, verify: bool = True) -> CandidateLibrary:
+        """Open a library; its files are mapped into memory.
+
+        Parameters
+        ----------
+        path : str or Path
+            Folder of the library.
+        verify : bool, default=True
+            Whether to read all files once and compare their SHA-256 with those of the manifest. Otherwise only their
+            sizes, shapes and types are checked, and rows are read when they are needed.
+
+        Returns
+        -------
+        CandidateLibrary
+            The library.
+
+        Raises
+        ------
+        ValueError
+            If the folder is not a finished library of this version, or a file is missing or damaged.
+
+        See Also
+        --------
+        build : Build a new library.
+        verify : Compare the files of a library with their hash.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from psilearn_chem.molecules import CandidateLibrary, MoleculeList
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     built = CandidateLibrary.build(MoleculeList(["CCO", "COC"], ["ethanol", "ether"]), folder)
+        ...     CandidateLibrary.open(folder).hash == built.hash
+        True
+        """
+        path, verify = validation.check_path(path, "path"), validation.check_bool(verify, "verify")
+        return cls(path, *library_folder.read_library(path, verify=verify))
+
+    def __repr__(self) -> str:
+        return f"CandidateLibrary({str(self.path)!r}: {len(self):,} molecules, {'+'.join(self.fingerprints.kinds)})"
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the molecules and their fingerprints, by which two libraries can be compared."""
+        return self.manifest["sha256"]
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        """Fingerprints that describe the molecules."""
+        return fingerprints_of(self.manifest)
+
+    def verify(self) -> None:
+        """Read all files and compare their hashes with those of the manifest.
+
+        Raises
+        ------
+        ValueError
+            If a file was changed.
+
+        See Also
+        --------
+        open : Open a library without reading all of it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from psilearn_chem.molecules import CandidateLibrary, MoleculeList
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     CandidateLibrary.build(MoleculeList(["CCO"], ["ethanol"]), folder).verify()
+        """
+        library_folder.verify_library(self.path, self.hash)
+
+    def embedded(
+        self, model: OutputKernelRegression, *, build: bool = False, on_cluster: bool = False
+    ) -> SharedCandidates | None:
+        """Return all molecules as embedded by a model, mapped from the disk.
+
+        The embeddings are computed in the current precision and stored as float32, in 4·n·p bytes. After an
+        interruption the same call resumes. Their checksum is verified once per library object and model.
+
+        Parameters
+        ----------
+        model : IOKR, KDE or OEL
+            Fitted estimator whose outputs are fingerprints of the kinds of this library.
+        build : bool, default=False
+            Embed the molecules now if this model has not embedded them yet. It costs n·r kernel values and 2·n·r·p
+            flops.
+        on_cluster : bool, default=False
+            Embed the molecules in shards, on the workers of Dask's default client, or in threads if there is none. The
+            workers must share the folder of the library.
+
+        Returns
+        -------
+        SharedCandidates or None
+            The embedded molecules. None if they are not embedded yet and ``build=False``.
+
+        See Also
+        --------
+        psilearn.decoding.SharedCandidates.build : Embed any candidates once.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from psilearn import OEL
+        >>> from psilearn_chem.molecules import CandidateLibrary, MoleculeList
+        >>> from psilearn.kernels import Tanimoto
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     library = CandidateLibrary.build(MoleculeList(["CCO", "COC", "CCC"], ["", "", ""]), folder)
+        ...     model = OEL(output_kernel=Tanimoto(packed=True), n_components=2).fit(np.eye(3), library.bits)
+        ...     print(library.embedded(model), library.embedded(model, build=True))
+        None SharedCandidates(3 outputs, embedded)
+        """
+        name = model.embedding_.fingerprint[:16]
+        if name not in self._opened:
+            found = self._open_embedded(model, self.path / EMBEDDINGS / name, build, on_cluster)
+            if found is None:
+                return None
+            self._opened[name] = found
+        return self._opened[name]
+
+    def _open_embedded(
+        self, model: OutputKernelRegression, folder: Path, build: bool, on_cluster: bool
+    ) -> SharedCandidates | None:
+        embedding = model.embedding_
+        shards = folder.with_name(f"{folder.name}-shards")
+        if (folder / MANIFEST).is_file():
+            return SharedCandidates.load(folder, embedding, self.bits)
+        if (shards / MANIFEST).is_file():
+            return ShardedCandidates.open(shards, embedding)
+        if not build:
+            return None
+        if on_cluster:
+            return model.candidate_set(chunks_of_bits(self), shards, dtype=STORED)
+        return SharedCandidates.build(self.bits, embedding, folder, keep_outputs=False, dtype=STORED, resume=True)
+
+
+def chunks_of_bits(library: CandidateLibrary) -> Any:
+    """Return the fingerprints as a Dask array, whose chunks each worker maps from its disk."""
+    with explain_missing("Embedding on a cluster needs Dask: pip install 'psilearn[dask]'."):
+        import dask.array as da
+        from dask.delayed import delayed
+    n, n_bytes = library.bits.shape
+    read = delayed(_read_bits, pure=True)
+    bounds = [(start, min(start + SHARD_ROWS, n)) for start in range(0, n, SHARD_ROWS)]
+    parts = [da.from_delayed(read(library.path.resolve(), i, j), (j - i, n_bytes), np.uint8) for i, j in bounds]
+    return da.concatenate(parts)
+
+
+def _read_bits(path: Path, start: int, stop: int) -> Any:
+    return np.array(library_folder.read_library(path, verify=False).bits[start:stop])

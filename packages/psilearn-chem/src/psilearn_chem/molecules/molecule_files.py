@@ -1,0 +1,149 @@
+"""Lists of molecules from files: Parquet, CSV, SMILES and SDF."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from psilearn.utils import convert_read_errors, validation
+from psilearn_chem._optional import import_pyarrow, import_rdkit
+from psilearn_chem.text_encoding import open_text
+
+SMILES_COLUMNS = ("smiles", "canonical_smiles", "isomeric_smiles")
+NAME_COLUMNS = ("id", "name", "inchikey14", "inchikey", "identifier", "cid")  # the first that exists is used
+
+
+class MoleculeList(NamedTuple):
+    """SMILES and names of molecules.
+
+    Parameters
+    ----------
+    smiles : list of str
+        SMILES as they were given. "" for a record of a file that contains no molecule.
+    names : list of str
+        Names or identifiers, one per molecule. "" for molecules without one.
+
+    See Also
+    --------
+    read_molecules : Read a list of molecules from a file.
+    CandidateLibrary.build : Build a library of candidates from a list of molecules.
+
+    Examples
+    --------
+    >>> from psilearn_chem.molecules import MoleculeList
+    >>> MoleculeList(["CCO"], ["ethanol"])
+    MoleculeList(smiles=['CCO'], names=['ethanol'])
+    """
+
+    smiles: list[str]
+    names: list[str]
+
+
+def read_molecules(path: str | Path) -> MoleculeList:
+    r"""Read the SMILES and names of molecules from a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A ``.parquet``, ``.csv`` or ``.tsv`` table with a column ``smiles`` (or ``canonical_smiles`` or
+        ``isomeric_smiles``), in upper or lower case, and optionally one of ``id``, ``name``, ``inchikey14``,
+        ``inchikey``, ``identifier`` or ``cid``; a ``.smi`` file with one SMILES per line, followed by white space and a
+        name (lines that begin with # are ignored); or an ``.sdf`` file.
+
+    Returns
+    -------
+    MoleculeList
+        SMILES and names in the order of the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file does not exist.
+    ValueError
+        If the file has an unknown extension, has no column ``smiles``, is damaged, or contains no molecule.
+
+    See Also
+    --------
+    CandidateLibrary.build : Build a library of candidates from a list of molecules.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from psilearn_chem.molecules import read_molecules
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "molecules.smi").write_text("CCO ethanol\nCOC dimethyl ether\n")
+    ...     read_molecules(Path(folder, "molecules.smi"))
+    MoleculeList(smiles=['CCO', 'COC'], names=['ethanol', 'dimethyl ether'])
+    """
+    path = validation.check_path(path, "path")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not a file: a file with molecules is needed.")
+    readers: dict[str, Callable[[Path], MoleculeList]] = {
+        ".parquet": _read_parquet,
+        ".csv": _read_delimited,
+        ".tsv": _read_delimited,
+        ".smi": _read_smi,
+        ".sdf": _read_sdf,
+    }
+    if path.suffix.lower() not in readers:
+        raise ValueError(f"{path.name} ends in {path.suffix!r}; molecules are read from {', '.join(readers)} files.")
+    noun = {".parquet": "a Parquet file", ".sdf": "an SDF file"}.get(path.suffix.lower(), "a text file")
+    with convert_read_errors(path, noun):
+        molecules = readers[path.suffix.lower()](path)
+    if not molecules.smiles:
+        raise ValueError(f"{path} contains no molecule.")
+    return molecules
+
+
+def _read_parquet(path: Path) -> MoleculeList:
+    _, parquet = import_pyarrow()
+    with parquet.ParquetFile(path) as file:
+        smiles_column, name_column = _find_columns(file.schema_arrow.names, path)
+        table = file.read([smiles_column, name_column] if name_column else [smiles_column])
+    table.validate(full=True)  # offsets out of range would read other memory
+    smiles = [value if isinstance(value, str) else "" for value in table[smiles_column].to_pylist()]
+    names = [str(value or "") for value in table[name_column].to_pylist()] if name_column else [""] * len(smiles)
+    return MoleculeList(smiles, names)
+
+
+def _read_delimited(path: Path) -> MoleculeList:
+    with open_text(path, newline="") as file:
+        reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+        smiles_column, name_column = _find_columns(reader.fieldnames or [], path)
+        rows = [(row[smiles_column] or "", (row[name_column] or "") if name_column else "") for row in reader]
+    return MoleculeList([smiles for smiles, _ in rows], [name for _, name in rows])
+
+
+def _find_columns(columns: Sequence[str], path: Path) -> tuple[str, str | None]:
+    """Return the names of the columns with SMILES and with names; None if no column has names."""
+    by_lower_case = {column.lower(): column for column in columns}
+    smiles_column = next((by_lower_case[name] for name in SMILES_COLUMNS if name in by_lower_case), None)
+    if smiles_column is None:
+        raise ValueError(f"{path.name} has no column smiles; it has {', '.join(columns) or 'none'}.")
+    name_column = next((by_lower_case[name] for name in NAME_COLUMNS if name in by_lower_case), None)
+    return smiles_column, name_column
+
+
+def _read_smi(path: Path) -> MoleculeList:
+    molecules = MoleculeList([], [])
+    with open_text(path) as file:
+        for line in file:
+            if line.strip() and not line.startswith("#"):
+                smiles, _, name = line.strip().replace("\t", " ").partition(" ")
+                molecules.smiles.append(smiles)
+                molecules.names.append(name.strip())
+    return molecules
+
+
+def _read_sdf(path: Path) -> MoleculeList:
+    chem = import_rdkit()
+    molecules = MoleculeList([], [])
+    with path.open("rb") as file:
+        for molecule in chem.ForwardSDMolSupplier(file):
+            has_name = molecule is not None and molecule.HasProp("_Name")
+            molecules.smiles.append("" if molecule is None else chem.MolToSmiles(molecule))
+            molecules.names.append(molecule.GetProp("_Name") if has_name else "")
+    return molecules

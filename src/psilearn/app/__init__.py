@@ -1,0 +1,1 @@
+"""The application: command line, models of tables, HTTP service and demo."""

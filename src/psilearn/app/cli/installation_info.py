@@ -1,0 +1,88 @@
+"""The output of ``psilearn info``: versions, linear algebra, devices, folders and optional packages."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from psilearn import __version__
+from psilearn._backend import gpu_names
+
+CORE = ("numpy", "scipy", "scikit-learn", "joblib", "typer", "rich")
+EXTRAS = {  # the packages that each extra installs, by the names under which they are imported
+    "plot": ("matplotlib",),
+    "data": ("h5py", "pooch"),
+    "parquet": ("pyarrow",),
+    "chem": ("rdkit", "matchms", "psims", "pyarrow"),
+    "torch": ("torch",),
+    "dask": ("dask", "distributed"),
+    "ann": ("faiss",),
+    "graph": ("networkx", "ot"),
+    "grakel": ("grakel",),
+    "strings": ("rapidfuzz",),
+    "series": ("tslearn",),
+    "serve": ("fastapi", "uvicorn"),
+}
+DISTRIBUTIONS = {"faiss": "faiss-cpu", "ot": "pot"}  # packages that are installed under another name
+
+
+def describe_installation() -> Iterator[tuple[str, str]]:
+    """Yield names and values, one pair per line of the output."""
+    yield "psilearn", __version__
+    yield "Python", f"{platform.python_version()} ({sys.executable})"
+    yield "system", f"{platform.platform()}, {os.cpu_count()} cores"
+    for name in CORE:
+        yield name, version(name)
+    yield from _describe_threads()
+    yield "devices", _describe_devices()
+    for extra, packages in EXTRAS.items():
+        yield f"psilearn[{extra}]", _describe_extra(extra, packages)
+    yield from _describe_folders()
+
+
+def _describe_threads() -> Iterator[tuple[str, str]]:
+    """Yield the libraries of linear algebra and threads that NumPy and SciPy loaded."""
+    import scipy.linalg  # noqa: F401  loads the library
+    from threadpoolctl import threadpool_info
+
+    for library in threadpool_info():
+        details = [library["internal_api"], library.get("version"), library.get("architecture")]
+        text = " ".join(str(detail) for detail in details if detail)
+        yield library["user_api"], f"{text}, {library['num_threads']} threads"
+
+
+def _describe_devices() -> str:
+    """Return the devices that torch can compute on."""
+    if find_spec("torch") is None:
+        return "NumPy on the CPU (GPUs need the extra psilearn[torch])"
+    listed = ", ".join(f"cuda:{i} ({name})" for i, name in enumerate(gpu_names()))
+    return f"NumPy on the CPU, torch {version('torch')} on cpu{f', {listed}' if listed else '; no GPU was found'}"
+
+
+def _describe_extra(extra: str, packages: tuple[str, ...]) -> str:
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        return f"not installed: {', '.join(missing)} (pip install 'psilearn[{extra}]')"
+    return ", ".join(f"{name} {_version_of(name)}" for name in packages)
+
+
+def _version_of(package: str) -> str:
+    try:
+        return version(DISTRIBUTIONS.get(package, package))
+    except PackageNotFoundError:
+        return "(unknown version)"
+
+
+def _describe_folders() -> Iterator[tuple[str, str]]:
+    from psilearn_lab.datasets.home import cache_home, data_home
+
+    for name, folder, variable in (
+        ("data home", data_home(), "PSILEARN_DATA"),
+        ("cache", cache_home(), "PSILEARN_CACHE"),
+    ):
+        state = "exists" if folder.is_dir() else "does not exist"
+        yield name, f"{folder} ({state}; the variable {variable} names another one)"

@@ -1,0 +1,173 @@
+"""Consoles, errors, interruptions and output files of commands, for the commands of all packages."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import typer
+from rich.console import Console
+
+from psilearn._utils.missing_packages import MissingDependencyError
+from psilearn._utils.worker_processes import end_workers
+
+USAGE_STATUS = 2
+USER_ERRORS = (ValueError, OSError, EOFError, MissingDependencyError, MemoryError)
+
+
+@contextmanager
+def report_errors(*, resume: str = "") -> Iterator[None]:
+    """Report user-fixable errors in one line on stderr and exit with status 2.
+
+    An interruption is also one line, followed by the sentence ``resume``; the exit status is 128 plus the signal.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except USER_ERRORS as error:
+        typer.secho(f"Error: {_describe(error)}", err=True, fg="red")
+        raise typer.Exit(USAGE_STATUS) from error
+    except KeyboardInterrupt as interrupt:
+        raise typer.Exit(report_interrupt(interrupt, resume)) from interrupt
+
+
+def _describe(error: BaseException) -> str:
+    """Return the message of an error in one line, without characters that could control a terminal."""
+    message = " ".join(str(error).splitlines()) or type(error).__name__
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in message)
+
+
+SIGNAL_STATUS = 128  # plus the number of the signal
+PIPE_STATUS = SIGNAL_STATUS + 13  # SIGPIPE, as a tool that the signal ends
+
+
+class TerminatedError(KeyboardInterrupt):
+    """A signal that asks a process to end, other than Ctrl-C. It is handled as a KeyboardInterrupt is."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def report_interrupt(interrupt: KeyboardInterrupt, resume: str = "") -> int:
+    """End the worker processes, report an interruption in one line on stderr, and return the exit status."""
+    end_workers()
+    typer.secho(f"{describe_interrupt(interrupt)} {resume}".rstrip(), err=True, fg="yellow")
+    return interrupt_status(interrupt)
+
+
+def interrupt_status(interrupt: KeyboardInterrupt) -> int:
+    """Return the exit status of an interrupted command: 130 after Ctrl-C, 143 after SIGTERM."""
+    return SIGNAL_STATUS + (interrupt.number if isinstance(interrupt, TerminatedError) else signal.SIGINT)
+
+
+def describe_interrupt(interrupt: KeyboardInterrupt) -> str:
+    """Return one sentence about an interruption."""
+    if isinstance(interrupt, TerminatedError):
+        return f"Terminated by {signal.Signals(interrupt.number).name}."
+    return "Interrupted."
+
+
+@contextmanager
+def catch_signals() -> Iterator[None]:
+    """Inside the block, SIGTERM and SIGHUP raise :class:`TerminatedError`; a second one ends the process at once.
+
+    Signals that are ignored, for example by ``nohup``, stay ignored.
+    """
+    names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    caught = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
+    for number in caught:
+        signal.signal(number, _raise_terminated)
+    try:
+        yield
+    finally:
+        for number in caught:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _raise_terminated(number: int, _: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    raise TerminatedError(number)
+
+
+def flush_output() -> bool:
+    """Flush the standard streams, and return whether the reader of one is gone.
+
+    Such a stream is redirected to nowhere, so that the interpreter can flush it at the end without an error.
+    """
+    broken = False
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+            broken = True
+    return broken
+
+
+def replace_unknown_characters() -> None:
+    """Print a question mark for each character that the encoding of a standard stream lacks, instead of failing.
+
+    Where the output of a command is redirected on Windows, its encoding has no Greek letters.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
+
+
+def check_output_file(path: Path, option: str) -> None:
+    """Raise an OSError that names the option if a file cannot be written; nothing is left on the disk.
+
+    A file that exists is accepted if it is an ordinary one: it will be replaced.
+    """
+    folder = path.absolute().parent
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder; name a file.")
+        if path.exists() and not path.is_file():
+            raise OSError(f"{path} is not an ordinary file and cannot be replaced.")
+        if not folder.is_dir():
+            raise NotADirectoryError(f"the folder {folder} does not exist.")
+        _try_to_write(path.with_name(f".{path.name}.{os.getpid()}.tmp"))
+    except OSError as error:
+        reason = f"{path} cannot be written: {error.strerror}." if error.strerror else str(error)
+        raise type(error)(f"{option}: {reason}") from error
+
+
+def check_output_folder(path: Path, option: str) -> None:
+    """Raise an OSError that names the option if a folder, or the first parent that exists, is not writable."""
+    existing = next(parent for parent in (path.absolute(), *path.absolute().parents) if parent.exists())
+    try:
+        if not existing.is_dir():
+            raise NotADirectoryError(f"{existing} is a file; name a folder.")
+        _try_to_write(existing / f".psilearn.{os.getpid()}.tmp")
+    except OSError as error:
+        reason = f"the folder {existing} is not writable: {error.strerror}." if error.strerror else str(error)
+        raise type(error)(f"{option}: {reason}") from error
+
+
+def _try_to_write(file: Path) -> None:
+    """Write one byte and remove the file, which fails on full and read-only disks also for the superuser."""
+    try:
+        file.write_bytes(b"\0")
+    finally:
+        file.unlink(missing_ok=True)
+
+
+class PipeConsole(Console):
+    """A console that raises a BrokenPipeError if its reader is gone, instead of exiting with status 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error again."""
+        raise  # called by rich while the error is handled

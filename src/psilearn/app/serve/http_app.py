@@ -1,0 +1,204 @@
+"""The application: routes, error messages and middleware."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.middleware import Middleware
+
+from psilearn import __version__
+from psilearn.app.serve.http_schemas import Health, ModelsResponse
+from psilearn.app.serve.micro_batcher import MicroBatcher, QueueFullError
+from psilearn.app.serve.page_routes import make_page_router
+from psilearn.app.serve.prediction_routes import PredictionService, make_prediction_router
+from psilearn.app.serve.request_guard import Access, RequestGuard
+from psilearn.app.serve.request_log import RequestLog
+from psilearn.app.serve.request_metrics import RequestMetrics
+from psilearn.app.serve.served_models import ServedModel
+from psilearn.app.serve.service_limits import Limits
+
+MAX_ERRORS = 5  # of one request that are reported
+
+
+class ServiceExtension(Protocol):
+    """Routes that another package adds to the service for a model of its own kind.
+
+    A package declares it as an entry point in the group ``psilearn.services``: the name is the ``kind`` in the notes of
+    its models, and the object a function that takes :class:`~psilearn.app.serve.server_process.ServiceSettings` and the
+    path of a model.
+    """
+
+    name: str  # under which the models of the service describe it, such as "spectra"
+
+    @property
+    def n_waiting(self) -> int:
+        """The number of jobs that wait."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a client has to know, as JSON data."""
+
+    def make_router(self) -> APIRouter:
+        """Return the routes."""
+
+    def start(self) -> None:
+        """Resume the work of an earlier process."""
+
+    def close(self) -> None:
+        """Stop."""
+
+
+def create_app(
+    models: Sequence[ServedModel],
+    *,
+    host: str = "127.0.0.1",
+    token: str | None = None,
+    allowed_hosts: Sequence[str] = (),
+    limits: Limits | None = None,
+    extensions: Sequence[ServiceExtension] = (),
+) -> FastAPI:
+    """Make the HTTP service of models, for any ASGI server.
+
+    Parameters
+    ----------
+    models : sequence of ServedModel
+        The models, with different names.
+    host : str, default="127.0.0.1"
+        The address to which the server is bound.
+    token : str, default=None
+        The token that clients must send. It is required if the host is not a loopback address.
+    allowed_hosts : sequence of str, default=()
+        Further names by which clients call the service. Requests with another Host header are rejected.
+    limits : Limits, default=None
+        Limits on requests.
+    extensions : sequence of ServiceExtension, default=()
+        Routes of other packages.
+
+    Returns
+    -------
+    FastAPI
+        The application.
+
+    Raises
+    ------
+    ValueError
+        If two models have the same name, or a token is missing.
+
+    See Also
+    --------
+    ServedModel.load : Load a saved model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn import IOKR
+    >>> from psilearn.app.serve import ServedModel, create_app
+    >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+    >>> app = create_app([ServedModel("line", IOKR().fit(X, X))])
+    >>> "/v1/predict" in app.openapi()["paths"]
+    True
+    """
+    names = [served.name for served in models]
+    if len(set(names)) < len(names):
+        raise ValueError(f"Models must have different names; got {', '.join(names)}.")
+    limits = limits or Limits()
+    batcher = MicroBatcher(block_rows=limits.block_rows, queue_rows=limits.queue_rows)
+    metrics = RequestMetrics()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        for extension in extensions:
+            extension.start()
+        yield
+        batcher.close()
+        for extension in extensions:
+            await run_in_threadpool(extension.close)
+
+    app = FastAPI(
+        title="psilearn",
+        version=__version__,
+        summary="Structured prediction with output kernels",
+        docs_url=None,  # its page loads scripts from another site
+        redoc_url=None,
+        lifespan=lifespan,
+        middleware=[
+            Middleware(RequestLog, metrics=metrics),
+            Middleware(RequestGuard, access=Access.of(host, token, allowed_hosts), limits=limits),
+        ],
+    )
+    _add_error_handlers(app)
+    _add_state_routes(app, models, batcher, metrics, extensions)
+    app.include_router(make_prediction_router(PredictionService(models, limits, batcher)))
+    for extension in extensions:
+        app.include_router(extension.make_router())
+    app.include_router(make_page_router())
+    return app
+
+
+def _add_state_routes(
+    app: FastAPI,
+    models: Sequence[ServedModel],
+    batcher: MicroBatcher,
+    metrics: RequestMetrics,
+    extensions: Sequence[ServiceExtension],
+) -> None:
+    """Add the routes that describe the service itself."""
+    described = [served.describe() for served in models]
+    extended = {extension.name: extension.describe() for extension in extensions}
+
+    @app.get("/healthz", tags=["service"])
+    async def check_health() -> Health:
+        """Tell that the service answers."""
+        return Health()
+
+    @app.get("/metrics", tags=["service"], response_class=PlainTextResponse)
+    async def show_metrics() -> PlainTextResponse:
+        """Return counters of the process that answers, in the text format of Prometheus."""
+        numbers = {
+            "predicted_rows_total": batcher.n_rows,
+            "predicted_blocks_total": batcher.n_blocks,
+            "waiting_rows": batcher.n_waiting,
+            "waiting_jobs": sum(extension.n_waiting for extension in extensions),
+        }
+        return PlainTextResponse(metrics.to_text(numbers), media_type="text/plain; version=0.0.4")
+
+    @app.get("/v1/models", tags=["models"], response_model=ModelsResponse)
+    async def list_models() -> Any:
+        """List the models with what they take and return."""
+        return {"version": __version__, "models": described, **extended}
+
+
+def _add_error_handlers(app: FastAPI) -> None:
+    """Answer errors that a client can fix with a message; nothing of the request is repeated."""
+
+    @app.exception_handler(RequestValidationError)
+    async def explain_validation(_: Request, error: RequestValidationError) -> JSONResponse:
+        found = error.errors()
+        details = [
+            {"where": [str(part)[:50] for part in item["loc"][:6]], "problem": item["msg"][:200]} for item in found
+        ]
+        status = 400 if any(item["type"] == "json_invalid" for item in found) else 422
+        return JSONResponse({"detail": details[:MAX_ERRORS]}, status)
+
+    @app.exception_handler(QueueFullError)
+    async def explain_full_queue(_: Request, __: QueueFullError) -> JSONResponse:
+        return JSONResponse({"detail": "Too many requests wait; try again later."}, 429, {"Retry-After": "1"})
+
+    @app.exception_handler(TimeoutError)
+    async def explain_timeout(_: Request, __: TimeoutError) -> JSONResponse:
+        return JSONResponse({"detail": "The prediction took too long."}, 503, {"Retry-After": "5"})
+
+    @app.exception_handler(MemoryError)
+    async def explain_memory(_: Request, __: MemoryError) -> JSONResponse:
+        return JSONResponse({"detail": "The request needs more memory than there is."}, 413)
+
+    async def explain_input(_: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"detail": str(error)[:1000]}, 422)
+
+    app.add_exception_handler(ValueError, explain_input)
+    app.add_exception_handler(TypeError, explain_input)

@@ -1,0 +1,234 @@
+"""Models of the service: what they take and return, and their predictions as JSON values."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from psilearn import computing, load_model
+from psilearn.app.serve.json_values import CollectionKind, kind_of, to_collection, to_json_items, to_json_numbers
+from psilearn.app.serve.table_rows import to_candidates, to_inputs, to_outputs
+from psilearn.app.tables import TableModel
+from psilearn.io import read_notes
+from psilearn.utils import Samples, n_samples
+
+TABLE_KIND = "psilearn.app.tables"  # in the notes of table models
+MAX_NAME = 100  # characters
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A fitted model with the name by which requests choose it.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    model : IOKR, KDE or OEL
+        The fitted model.
+    notes : dict, default={}
+        Its notes, as :func:`psilearn.io.read_notes` returns them. With ``{"image_width": w}``, the page shows inputs
+        and outputs as parts of an image with w pixels per line.
+    table : TableModel, default=None
+        The table model to which the model belongs: its inputs and outputs are then rows by the names of columns.
+
+    See Also
+    --------
+    create_app : Make a service of models.
+    psilearn.load_model : Load a saved model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn import IOKR
+    >>> from psilearn.app.serve import ServedModel
+    >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+    >>> ServedModel("line", IOKR().fit(X, X)).input_kind
+    'rows'
+    """
+
+    name: str
+    model: Any
+    notes: dict[str, Any] = field(default_factory=dict)
+    table: TableModel | None = None
+
+    @classmethod
+    def load(cls, path: str | Path, device: str | None = None) -> ServedModel:
+        """Load a saved model, named as its folder.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder.
+        device : {"cpu", "cuda"} or None, default=None
+            The torch device that computes. None keeps the device of the saved model.
+
+        Returns
+        -------
+        ServedModel
+            The model.
+
+        Raises
+        ------
+        ValueError
+            If there is no such device.
+
+        See Also
+        --------
+        psilearn.save_model : Save a fitted model.
+
+        Examples
+        --------
+        >>> from psilearn.app.serve import ServedModel
+        >>> ServedModel.load("model")  # doctest: +SKIP
+        """
+        check_device(device)
+        notes = read_notes(path)
+        table = TableModel.load(path) if notes.get("kind") == TABLE_KIND else None
+        model = load_model(path) if table is None else table.model
+        if device is not None:
+            model.set_params(device=device)
+        return cls(Path(path).resolve().name[:MAX_NAME], model, notes, table)
+
+    @property
+    def inputs(self) -> Samples:
+        """The training inputs or landmarks that the model keeps."""
+        return self.model.regression_.anchors
+
+    @property
+    def input_kind(self) -> CollectionKind:
+        """The kind of its inputs."""
+        return kind_of(self.inputs) if self.table is None else "table rows"
+
+    @property
+    def output_kind(self) -> CollectionKind:
+        """The kind of its outputs."""
+        return kind_of(self.model.candidates_.outputs) if self.table is None else "table rows"
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether it predicts conformal sets."""
+        return hasattr(self.model, "calibration_scores_")
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a client has to know to use the model, as JSON data.
+
+        Returns
+        -------
+        dict
+            The name, the estimator, the kinds and sizes of inputs and outputs, and the notes.
+
+        See Also
+        --------
+        psilearn.io.read_notes : The notes of a saved model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import IOKR
+        >>> from psilearn.app.serve import ServedModel
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> ServedModel("line", IOKR().fit(X, X)).describe()["n_candidates"]
+        20
+        """
+        outputs = self.model.candidates_.outputs
+        return {
+            "name": self.name,
+            "estimator": type(self.model).__name__,
+            "input_kind": self.input_kind,
+            "input_width": _width_of(self.inputs),
+            "output_kind": self.output_kind,
+            "output_width": _width_of(outputs),
+            "n_candidates": n_samples(outputs),
+            "n_components": int(self.model.n_components_),
+            "calibrated": self.is_calibrated,
+            "image_width": _image_width(self.notes),
+            "columns": None if self.table is None else list(self.table.inputs.names),
+            "text_columns": None if self.table is None else list(self.table.inputs.text_names),
+        }
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One kind of prediction with its parameters. Requests with equal operations can be computed together."""
+
+    served: ServedModel = field(compare=False)
+    name: str  # of the operation: predict, topk, sets or embed
+    model_name: str
+    number: float = 0  # k, or the coverage
+    limit: int = 0  # members of a set that are returned
+    candidates: str | None = None
+    listed: tuple[Any, ...] | None = field(default=None, compare=False)  # candidates of this request only
+    request: int = 0  # differs for requests with listed candidates
+
+    def __call__(self, values: Sequence[Any]) -> list[Any]:
+        """Return one JSON value per input."""
+        model = self.served.model
+        table = self.served.table
+        X = to_collection(values, self.served.inputs, "inputs") if table is None else to_inputs(values, table)
+        if self.name == "embed":
+            return [to_json_numbers(row) for row in model.embed(X)]
+        candidates = self._get_candidates()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the size of a set says the same
+            return PREDICTIONS[self.name](model, X, self, candidates)
+
+    def _get_candidates(self) -> Any:
+        """Return the candidates as the library takes them."""
+        model, table = self.served.model, self.served.table
+        if self.listed is None:
+            return table.candidates if self.candidates is None and table is not None else self.candidates
+        if table is None:
+            return to_collection(self.listed, model.candidates_.outputs, "candidates")
+        return to_candidates(self.listed, table)
+
+    def encode(self, outputs: Samples) -> list[Any]:
+        """Return outputs as JSON values."""
+        return to_json_items(outputs) if self.served.table is None else to_outputs(outputs, self.served.table)
+
+
+def check_device(device: str | None) -> None:
+    """Raise an error if there is no such device, before a model is loaded."""
+    with computing(device=device):
+        pass
+
+
+def _predict(model: Any, X: Samples, operation: Operation, candidates: Any) -> list[Any]:
+    return operation.encode(model.predict(X, candidates))
+
+
+def _predict_topk(model: Any, X: Samples, operation: Operation, candidates: Any) -> list[Any]:
+    top = model.predict_topk(X, int(operation.number), candidates)
+    return [
+        {"outputs": operation.encode(outputs), "distances": to_json_numbers(distances[: n_samples(outputs)])}
+        for outputs, distances in zip(top.outputs, top.distances, strict=True)
+    ]
+
+
+def _predict_sets(model: Any, X: Samples, operation: Operation, candidates: Any) -> list[Any]:
+    sets = model.predict_set(X, float(operation.number), candidates)
+    first = slice(0, operation.limit)
+    return [
+        {"size": int(size), "outputs": operation.encode(outputs[first]), "distances": to_json_numbers(distances[first])}
+        for size, outputs, distances in zip(sets.sizes, sets.outputs, sets.distances, strict=True)
+    ]
+
+
+PREDICTIONS: dict[str, Callable[[Any, Samples, Operation, Any], list[Any]]] = {
+    "predict": _predict,
+    "topk": _predict_topk,
+    "sets": _predict_sets,
+}
+
+
+def _width_of(collection: Samples) -> int | None:
+    shape: tuple[int, ...] = getattr(collection, "shape", ())
+    return int(shape[1]) if len(shape) == 2 else None
+
+
+def _image_width(notes: dict[str, Any]) -> int | None:
+    width = notes.get("image_width")
+    return width if isinstance(width, int) and 0 < width <= 64 else None

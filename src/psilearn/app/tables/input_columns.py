@@ -1,0 +1,230 @@
+"""Inputs from the columns of a table: scaled numbers, one-hot categories, and TF-IDF weights of words in texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from psilearn.app.tables.json_fields import from_json, to_json
+from psilearn.app.tables.table import Table, require_columns, row_error
+
+MAX_WORDS = 50_000  # of a column of texts: the most frequent ones
+MAX_CATEGORIES = 100  # of a column that was not named as categorical
+SCALES = ("auto", "standard", "none")
+SPARSE_SHARE = 0.5  # numbers with at least this share of zeros are not scaled by default
+
+
+@dataclass(frozen=True)
+class NumberColumns:
+    """Columns of numbers x, which become (x − center)/scale; missing ones are filled if ``fills`` is not empty."""
+
+    names: tuple[str, ...]
+    centers: tuple[float, ...]
+    scales: tuple[float, ...]
+    fills: tuple[float, ...]
+
+    @classmethod
+    def fit(cls, table: Table, names: Sequence[str], scale: str, impute: bool) -> NumberColumns:
+        """Learn medians, means and standard deviations."""
+        matrix = table.get_numbers(names, allow_missing=impute)
+        fills = _medians(table, matrix, names) if impute and not sparse.issparse(matrix) else ()
+        matrix = _fill(matrix, fills)
+        if scale == "none" or (scale == "auto" and zero_share(matrix) >= SPARSE_SHARE):
+            return cls(tuple(names), (0.0,) * len(names), (1.0,) * len(names), fills)
+        centers, scales = find_scale(matrix)
+        return cls(tuple(names), centers, scales, fills)
+
+    def transform(self, table: Table) -> Any:
+        """Return the inputs (n, d), dense or CSR."""
+        matrix = _fill(table.get_numbers(self.names, allow_missing=bool(self.fills)), self.fills)
+        return apply_scale(matrix, self.centers, self.scales)
+
+    def check(self) -> None:
+        """Raise a ValueError if the fields do not correspond to each other."""
+        sizes = {len(self.names), len(self.centers), len(self.scales), len(self.fills) or len(self.names)}
+        if len(sizes) > 1 or not all(scale > 0 for scale in self.scales):
+            raise ValueError("the scales of the columns of numbers do not fit their names")
+
+
+@dataclass(frozen=True)
+class CategoryColumn:
+    """A column of categories, which become 0/1 columns; a category that was not seen in training is a row of zeros."""
+
+    name: str
+    categories: tuple[str, ...]
+    has_missing: bool  # whether an empty cell is a category
+
+    @classmethod
+    def fit(cls, table: Table, name: str, impute: bool) -> CategoryColumn:
+        """Collect the categories, sorted."""
+        cells = table.get_texts(name)
+        if not impute and "" in cells:
+            message = f"the value of {name!r} is missing; fill it in, or use --impute to make it a category of its own."
+            raise row_error(table, cells.index(""), message)
+        return cls(name, tuple(sorted(set(cells))), impute)
+
+    def transform(self, table: Table) -> Any:
+        """Return the CSR matrix (n, number of categories)."""
+        places = {category: column for column, category in enumerate(self.categories)}
+        cells = table.get_texts(self.name)
+        if not self.has_missing and "" in cells:
+            raise row_error(table, cells.index(""), f"the value of {self.name!r} is missing.")
+        known = [(row, places[cell]) for row, cell in enumerate(cells) if cell in places]
+        rows, columns = np.array(known, dtype=np.intp).reshape(-1, 2).T
+        return sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), (len(cells), len(places)))
+
+    def count_unknown(self, table: Table) -> int:
+        """Return the number of rows whose category was not seen in training."""
+        known = set(self.categories)
+        return sum(cell not in known for cell in table.get_texts(self.name))
+
+    def check(self) -> None:
+        """Raise a ValueError if categories are repeated."""
+        if len(set(self.categories)) < max(1, len(self.categories)):
+            raise ValueError(f"the categories of {self.name!r:.80} are repeated or missing")
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of texts, which become TF-IDF weights of their words; rows have length 1, or 0 without a known word."""
+
+    name: str
+    words: tuple[str, ...]
+    weights: tuple[float, ...]  # the inverse document frequency of each word
+
+    @classmethod
+    def fit(cls, table: Table, name: str) -> TextColumn:
+        """Collect the words and their weights by scikit-learn's ``TfidfVectorizer(max_features=50000)``."""
+        vectorizer = TfidfVectorizer(max_features=MAX_WORDS)
+        try:
+            vectorizer.fit(table.get_texts(name))
+        except ValueError as error:
+            raise ValueError(f"{table.path}: the texts of {name!r} (--text) contain no words.") from error
+        return cls(name, tuple(map(str, vectorizer.get_feature_names_out())), tuple(vectorizer.idf_.tolist()))
+
+    def transform(self, table: Table) -> Any:
+        """Return the CSR matrix (n, number of words)."""
+        vectorizer = TfidfVectorizer(vocabulary=list(self.words))
+        vectorizer.idf_ = np.array(self.weights)
+        return vectorizer.transform(table.get_texts(self.name))
+
+    def check(self) -> None:
+        """Raise a ValueError if the fields do not correspond to each other."""
+        if len(set(self.words)) < max(1, len(self.words)) or len(self.words) != len(self.weights):
+            raise ValueError(f"the words of {self.name!r:.80} are repeated, missing or without weights")
+
+
+@dataclass(frozen=True)
+class InputColumns:
+    """All inputs, side by side: numbers, then categories, then texts."""
+
+    numbers: NumberColumns
+    categories: tuple[CategoryColumn, ...]
+    texts: tuple[TextColumn, ...]
+
+    @property
+    def text_names(self) -> list[str]:
+        """The columns that are read as texts."""
+        return [column.name for column in self.categories] + [column.name for column in self.texts]
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that are used."""
+        return [*self.numbers.names, *self.text_names]
+
+    @property
+    def width(self) -> int:
+        """The number of columns of the inputs."""
+        sizes = [len(column.categories) for column in self.categories] + [len(column.words) for column in self.texts]
+        return len(self.numbers.names) + sum(sizes)
+
+    def transform(self, table: Table) -> Any:
+        """Return the inputs: an array, or a CSR matrix if there are texts or the file is in a sparse format."""
+        if not table.is_sparse_format:
+            require_columns(table, self.names)
+        parts = self.categories + self.texts
+        blocks = [self.numbers.transform(table)] if self.numbers.names else []
+        blocks += [part.transform(table) for part in parts]
+        if not self.texts and not any(sparse.issparse(block) for block in blocks[: bool(self.numbers.names)]):
+            return np.hstack([block.toarray() if sparse.issparse(block) else block for block in blocks])
+        return sparse.hstack(blocks, "csr")
+
+    def describe(self) -> str:
+        """Return one line about the inputs."""
+        words = sum(len(column.words) for column in self.texts)
+        parts = (
+            (len(self.numbers.names), "column{} of numbers"),
+            (len(self.categories), "column{} of categories"),
+            (len(self.texts), f"column{{}} of texts with {words:,} words"),
+        )
+        return ", ".join(f"{count:,} {text.format('s' if count > 1 else '')}" for count, text in parts if count)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the description of the inputs as JSON data."""
+        return {
+            "numbers": to_json(self.numbers),
+            "categories": [to_json(column) for column in self.categories],
+            "texts": [to_json(column) for column in self.texts],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> InputColumns:
+        """Return the inputs; raise an error for other data."""
+        inputs = cls(
+            from_json(NumberColumns, data["numbers"]),
+            tuple(from_json(CategoryColumn, column) for column in data["categories"]),
+            tuple(from_json(TextColumn, column) for column in data["texts"]),
+        )
+        inputs.numbers.check()
+        for category in inputs.categories:
+            category.check()
+        for text in inputs.texts:
+            text.check()
+        if not inputs.names:
+            raise ValueError("there are no inputs")
+        return inputs
+
+
+def zero_share(matrix: Any) -> float:
+    """Return the share of zeros among the numbers of a matrix."""
+    n_numbers = matrix.shape[0] * matrix.shape[1]
+    n_others = matrix.count_nonzero() if sparse.issparse(matrix) else np.count_nonzero(matrix)
+    return 1.0 - float(n_others) / max(1, n_numbers)
+
+
+def find_scale(matrix: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the means and standard deviations of columns; 1 as the deviation of a constant column."""
+    dense = matrix.toarray() if sparse.issparse(matrix) else matrix
+    centers, deviations = dense.mean(axis=0), dense.std(axis=0)
+    is_constant = deviations <= 1e-12 * np.maximum(1e-300, np.abs(centers))
+    return tuple(centers.tolist()), tuple(np.where(is_constant, 1.0, deviations).tolist())
+
+
+def apply_scale(matrix: Any, centers: Sequence[float], scales: Sequence[float]) -> Any:
+    """Return (x − center)/scale for each column; a CSR matrix whose centers are 0 and scales 1 stays as it is."""
+    is_identity = not any(centers) and all(scale == 1 for scale in scales)
+    if is_identity:
+        return matrix
+    dense = matrix.toarray() if sparse.issparse(matrix) else matrix
+    return (dense - np.array(centers)) / np.array(scales)
+
+
+def _medians(table: Table, matrix: Any, names: Sequence[str]) -> tuple[float, ...]:
+    """Return the median of the known numbers of each column."""
+    is_empty = np.isnan(matrix).all(axis=0)
+    if is_empty.any():
+        name = names[int(np.argmax(is_empty))]
+        raise ValueError(f"{table.path}: all values of the column {name!r} are missing: leave it out with --drop.")
+    return tuple(np.nanmedian(matrix, axis=0).tolist())
+
+
+def _fill(matrix: Any, fills: Sequence[float]) -> Any:
+    """Return the numbers with missing ones filled in."""
+    if not fills or sparse.issparse(matrix):
+        return matrix
+    return np.where(np.isnan(matrix), np.array(fills), matrix)

@@ -1,0 +1,183 @@
+"""Metrics of a model on a table with known outputs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from psilearn.app.tables.class_form import ClassColumns
+from psilearn.app.tables.label_forms import LabelColumns, TagColumn
+from psilearn.app.tables.number_form import NumberOutputs
+from psilearn.app.tables.output_cells import to_dense
+from psilearn.app.tables.table import Table, require_columns
+from psilearn.app.tables.table_model import TableModel
+from psilearn.metrics import (
+    Mean,
+    f1_score,
+    hamming_loss,
+    jaccard_score,
+    kendall_tau,
+    kernel_loss,
+    pairwise_accuracy,
+    spearman_rho,
+    subset_accuracy,
+)
+
+HIGHER, LOWER = "higher is better", "lower is better"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric with its standard error."""
+
+    name: str
+    value: Mean
+    direction: str
+
+
+@dataclass(frozen=True)
+class OutputRow:
+    """The quality of one output: a label, a class or a column of numbers."""
+
+    name: str
+    count: int  # rows in which it occurs
+    value: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model achieves on the rows of a table."""
+
+    n_rows: int
+    metrics: Sequence[Metric]
+    outputs: Sequence[OutputRow]
+    output_metric: str  # the name of the values of ``outputs``
+    distances: NDArray[np.float64]  # of each prediction
+    is_correct: NDArray[np.bool_]  # whether it is exactly the true output
+    known_share: float  # the share of rows whose true output is a known output of the model
+
+
+def evaluate(model: TableModel, table: Table) -> Evaluation:
+    """Predict the outputs of a table that has the true ones, and compare them."""
+    require_columns(table, model.outputs.columns)
+    X, truth = model.inputs.transform(table), model.outputs.encode(table)
+    top = model.model.predict_topk(X, 1, model.candidates)
+    known = _share_of_known(model, truth)
+    truth, predicted = _same_width(truth, top.nearest)
+    metrics = _METRICS.get(type(model.outputs), _ranking_metrics)(model, truth, predicted)
+    metrics.append(Metric("output-kernel loss", kernel_loss(truth, predicted, model.model.output_kernel_), LOWER))
+    rows, name = _rate_outputs(model, truth, predicted)
+    distances = np.asarray(top.distances[:, 0], dtype=np.float64)
+    return Evaluation(len(table), metrics, rows, name, distances, _are_equal(truth, predicted), known)
+
+
+def _same_width(truth: Any, predicted: Any) -> tuple[Any, Any]:
+    """Return both with the columns of tags that were not seen in training, which no prediction has."""
+    missing = truth.shape[1] - predicted.shape[1]
+    if missing <= 0:
+        return truth, predicted
+    return truth, sparse.hstack([predicted, sparse.csr_matrix((predicted.shape[0], missing), dtype=np.int8)], "csr")
+
+
+def _share_of_known(model: TableModel, truth: Any) -> float:
+    """Return the share of true outputs that are known outputs of the model."""
+    known = set(_row_keys(model.model.candidates_.outputs))
+    return float(np.mean([key in known for key in _row_keys(truth)]))
+
+
+def _row_keys(matrix: Any) -> list[bytes]:
+    """Return a key for each row, equal for equal rows."""
+    if not sparse.issparse(matrix):
+        return [row.tobytes() for row in np.ascontiguousarray(matrix, dtype=np.float64)]
+    rows = sparse.csr_matrix(matrix)
+    rows.sort_indices()
+    indices = rows.indices.astype(np.int64)
+    return [indices[a:b].tobytes() for a, b in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)]
+
+
+def _are_equal(truth: Any, predicted: Any) -> NDArray[np.bool_]:
+    """Return for each row whether both are equal."""
+    if not sparse.issparse(truth):
+        return np.asarray((truth == to_dense(predicted)).all(axis=1))
+    difference = truth.astype(np.int64) - sparse.csr_matrix(predicted, dtype=np.int64)
+    return np.asarray(abs(difference).sum(axis=1)).ravel() == 0
+
+
+def _label_metrics(model: TableModel, truth: Any, predicted: Any) -> list[Metric]:
+    return [
+        Metric("F1 of label sets", f1_score(truth, predicted), HIGHER),
+        Metric("Jaccard score", jaccard_score(truth, predicted), HIGHER),
+        Metric("exactly correct sets", subset_accuracy(truth, predicted), HIGHER),
+        Metric("Hamming loss", hamming_loss(truth, predicted), LOWER),
+    ]
+
+
+def _ranking_metrics(model: TableModel, truth: Any, predicted: Any) -> list[Metric]:
+    return [
+        Metric("Kendall's τ", kendall_tau(truth, predicted), HIGHER),
+        Metric("Spearman's ρ", spearman_rho(truth, predicted), HIGHER),
+        Metric("pairs in the right order", pairwise_accuracy(truth, predicted), HIGHER),
+    ]
+
+
+def _class_metrics(model: TableModel, truth: Any, predicted: Any) -> list[Metric]:
+    form = model.outputs
+    assert isinstance(form, ClassColumns)
+    ends = form.starts
+    equal = [(truth[:, a:b] == predicted[:, a:b]).all(axis=1) for a, b in itertools.pairwise(ends)]
+    metrics = [Metric(f"accuracy of {name}", Mean(e), HIGHER) for name, e in zip(form.names, equal, strict=True)]
+    if len(equal) > 1:
+        metrics.insert(0, Metric("all classes correct", Mean(np.all(equal, axis=0)), HIGHER))
+    return metrics
+
+
+def _number_metrics(model: TableModel, truth: Any, predicted: Any) -> list[Metric]:
+    form = model.outputs
+    assert isinstance(form, NumberOutputs)
+    errors = np.abs(form.unscale(truth) - form.unscale(predicted))
+    named = list(zip(form.names, errors.T, strict=True))
+    if len(named) > 5:
+        return [Metric("mean absolute error of all columns", Mean(errors.mean(axis=1)), LOWER)]
+    return [Metric(f"mean absolute error of {name}", Mean(column), LOWER) for name, column in named]
+
+
+_METRICS: dict[type, Callable[[TableModel, Any, Any], list[Metric]]] = {
+    LabelColumns: _label_metrics,
+    TagColumn: _label_metrics,
+    ClassColumns: _class_metrics,
+    NumberOutputs: _number_metrics,
+}
+
+
+def _rate_outputs(model: TableModel, truth: Any, predicted: Any) -> tuple[list[OutputRow], str]:
+    """Return one row per label, class or column of numbers, the most frequent first."""
+    form = model.outputs
+    if isinstance(form, NumberOutputs):
+        return _rate_numbers(form, truth, predicted), "R²"
+    if isinstance(form, LabelColumns):
+        names = list(form.names)
+    elif isinstance(form, TagColumn):
+        names = [*form.tags, *("a tag not seen in training" for _ in range(truth.shape[1] - form.width))]
+    elif isinstance(form, ClassColumns):
+        names = [f"{n}: {c}" for n, classes in zip(form.names, form.classes, strict=True) for c in classes]
+    else:
+        return [], ""
+    T, P = sparse.csr_matrix(truth, dtype=np.int64), sparse.csr_matrix(predicted, dtype=np.int64)
+    both, n_true, n_predicted = (np.asarray(M.sum(axis=0)).ravel() for M in (T.multiply(P), T, P))
+    f1 = 2 * both / np.maximum(1, n_true + n_predicted)
+    rows = [OutputRow(*row) for row in zip(names, n_true.tolist(), f1.tolist(), strict=True)]
+    return sorted((row for row in rows if row.count), key=lambda row: -row.count), "F1"
+
+
+def _rate_numbers(form: NumberOutputs, truth: Any, predicted: Any) -> list[OutputRow]:
+    squared = ((truth - predicted) ** 2).sum(axis=0)
+    total = ((truth - truth.mean(axis=0)) ** 2).sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = np.where(total > 0, 1 - squared / total, np.nan)
+    return [OutputRow(name, len(truth), float(score)) for name, score in zip(form.names, scores, strict=True)]

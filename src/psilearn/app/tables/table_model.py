@@ -1,0 +1,226 @@
+"""A fitted estimator with the description of its columns, saved in one folder without pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from psilearn import IOKR, KDE, OEL
+from psilearn._utils.folder_files import compute_sha256
+from psilearn.app.tables.input_columns import InputColumns
+from psilearn.app.tables.output_forms import OutputForm, form_from_json, form_to_json
+from psilearn.app.tables.table import Table
+from psilearn.app.tables.table_formats import read_table
+from psilearn.decoding.as_candidates import CANDIDATE_NAMES
+from psilearn.io import load_model, read_notes
+from psilearn.io.saved_models import EncodedModel, claim_model_folder, encode_model
+from psilearn.utils import convert_read_errors, require_regular_file, validation
+
+KIND = "psilearn.app.tables"
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """A model that predicts from tables, as ``psilearn fit`` and ``psilearn search`` save it.
+
+    Parameters
+    ----------
+    model : IOKR, KDE or OEL
+        The fitted estimator.
+    inputs : InputColumns
+        The columns that are inputs, and how they become numbers.
+    outputs : OutputForm
+        The columns that are outputs, and their form.
+    candidates : {"known", "near", "all"} or None, default=None
+        The candidates of predictions. None is the default of the estimator.
+    training : mapping, default={}
+        JSON data about the training: rows, parameters, scores.
+
+    See Also
+    --------
+    read_table : Read a table.
+    psilearn.load_model : Load the estimator alone.
+
+    Examples
+    --------
+    >>> from psilearn.app.tables import TableModel
+    >>> TableModel.load("model").predict("new.csv")  # doctest: +SKIP
+    {'tags': ['red;round', 'blue']}
+    """
+
+    model: IOKR | KDE | OEL
+    inputs: InputColumns
+    outputs: OutputForm
+    candidates: str | None = None
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text_columns(self) -> set[str]:
+        """The columns that are read as texts."""
+        return {*self.inputs.text_names, *self.outputs.text_columns}
+
+    def predict(self, table: Table | str | Path) -> dict[str, list[str]]:
+        """Predict the outputs of each row of a table.
+
+        Parameters
+        ----------
+        table : Table, str or Path
+            The table or its file. It has the input columns; other columns are ignored.
+
+        Returns
+        -------
+        dict of str to list of n str
+            The output columns, in the form of the training table.
+
+        See Also
+        --------
+        load : Load a model.
+
+        Examples
+        --------
+        >>> from psilearn.app.tables import TableModel
+        >>> TableModel.load("model").predict("new.csv")  # doctest: +SKIP
+        {'tags': ['red;round', 'blue']}
+        """
+        if not isinstance(table, Table):
+            table = read_table(validation.check_path(table, "table"), self.text_columns)
+        X = self.inputs.transform(table)
+        return self.outputs.decode(self.model.predict(X, self.candidates))
+
+    def was_trained_on(self, path: str | Path) -> bool:
+        """Return whether a file has the contents of the training file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        bool
+            Whether the contents are equal. False for models that were saved without the SHA-256 of the training file.
+
+        See Also
+        --------
+        predict : Predict the outputs of the rows.
+
+        Examples
+        --------
+        >>> from psilearn.app.tables import TableModel
+        >>> TableModel.load("model").was_trained_on("train.csv")  # doctest: +SKIP
+        True
+        """
+        recorded = self.training.get("file_sha256")
+        return recorded is not None and recorded == file_sha256(validation.check_path(path, "path"))
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Save the model in a folder, as :func:`psilearn.save_model` does.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder.
+        overwrite : bool, default=False
+            Whether a saved model in the folder is replaced.
+
+        See Also
+        --------
+        load : Load a model.
+
+        Examples
+        --------
+        >>> from psilearn.app.tables import TableModel
+        >>> TableModel.load("model").save("copy")  # doctest: +SKIP
+        """
+        encoded = self.encode()
+        with claim_model_folder(path, overwrite=overwrite) as folder:
+            encoded.write(folder)
+
+    def encode(self) -> EncodedModel:
+        """Encode the model as JSON data and arrays, to be written into a claimed folder.
+
+        Returns
+        -------
+        EncodedModel
+            The data and arrays.
+
+        See Also
+        --------
+        save : Write them.
+
+        Examples
+        --------
+        >>> from psilearn.app.tables import TableModel
+        >>> TableModel.load("model").encode().notes["kind"]  # doctest: +SKIP
+        'psilearn.app.tables'
+        """
+        notes = {
+            "kind": KIND,
+            "inputs": self.inputs.to_json(),
+            "outputs": form_to_json(self.outputs),
+            "candidates": self.candidates,
+            "training": dict(self.training),
+        }
+        return encode_model(self.model, notes)
+
+    @classmethod
+    def load(cls, path: str | Path) -> TableModel:
+        """Load a model; folders of unknown origin are safe to load.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder.
+
+        Returns
+        -------
+        TableModel
+            The model.
+
+        Raises
+        ------
+        ValueError
+            If the folder is not a model of tables, or is damaged.
+
+        See Also
+        --------
+        save : Save a model.
+
+        Examples
+        --------
+        >>> from psilearn.app.tables import TableModel
+        >>> TableModel.load("model").outputs.columns  # doctest: +SKIP
+        ('tags',)
+        """
+        notes = read_notes(path)
+        if notes.get("kind") != KIND:
+            raise ValueError(f"{path} is not a model of tables: save one with psilearn fit or psilearn search.")
+        model = load_model(path)
+        try:
+            return cls._from_notes(model, notes)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+            message = f"{path} is not a model of tables that can be used: {type(error).__name__}: {error}"
+            raise ValueError(message) from error
+
+    @classmethod
+    def _from_notes(cls, model: Any, notes: dict[str, Any]) -> TableModel:
+        """Return a model whose parts correspond to each other."""
+        inputs, outputs = InputColumns.from_json(notes["inputs"]), form_from_json(notes["outputs"])
+        candidates, training = notes["candidates"], notes["training"]
+        if candidates is not None and candidates not in CANDIDATE_NAMES:
+            raise ValueError(f"there are no candidates {candidates!r:.80}")
+        if not isinstance(training, dict):
+            raise ValueError("its record of the training is damaged")
+        shape = getattr(model.candidates_.outputs, "shape", ())
+        if getattr(model, "n_features_in_", None) != inputs.width or shape[1:] != (outputs.width,):
+            raise ValueError("its columns do not fit its estimator")
+        return cls(model, inputs, outputs, candidates, training)
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a table file in hexadecimal digits."""
+    require_regular_file(path, "a table")
+    with convert_read_errors(path, "a table"), path.open("rb") as stream:
+        return compute_sha256(stream)

@@ -1,8 +1,0 @@
-"""Neural networks on torch, an optional dependency: ``pip install psilearn[torch]``.
-
-Importing this subpackage does not import torch; fitting a network does.
-"""
-
-from psilearn.neural.neural_regressor import NeuralRegressor
-
-__all__ = ["NeuralRegressor"]
