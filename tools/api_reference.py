@@ -1,12 +1,11 @@
 """Write the API reference: one page per public package, with every name of its ``__all__``.
 
-Usage: ``python tools/api_reference.py FOLDER``; the site calls :func:`write_pages` before it reads its sources. The
+The site calls :func:`write_pages` before it reads its sources. The
 pages are reStructuredText with autosummary tables. A name that several packages export is described once, where its
 path is the shortest, and the other packages link to it.
 """
 
 import inspect
-import sys
 from collections.abc import Iterator
 from functools import cached_property
 from importlib import import_module
@@ -14,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from check_docstrings import iter_public_modules
+from tools.docstrings import iter_public_modules
 
 KINDS = ("Classes", "Functions", "Exceptions", "Data")
 
@@ -153,7 +152,3 @@ def _heading(title: str, character: str) -> list[str]:
 def _write_if_changed(path: Path, text: str) -> None:
     if not path.exists() or path.read_text("utf-8") != text:
         path.write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write_pages(Path(sys.argv[1]))

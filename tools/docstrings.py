@@ -1,18 +1,18 @@
-"""Check the docstrings of the public names of psilearn with numpydoc's validation.
+"""Check the docstrings of the public names with numpydoc's validation.
 
-Usage: ``python tools/check_docstrings.py [package ...]``, where a package is for example ``psilearn.metrics``. Without
-one, psilearn and all its public subpackages are checked. Each violation is printed on one line; the exit status is 1 if
-there is any.
+Usage: ``python -m tools docstrings [package ...]``, where a package is for example ``psilearn.metrics``. Without one, the
+library, the application and the chemistry package are checked, as far as they can be imported. Each violation is printed on
+one line; the exit status is 1 if there is any.
 
 Public are the names in ``__all__`` of a public package and, for a class, its methods and properties without a leading
 underscore, and ``__call__``. A class, function or method needs every section; a property needs a summary.
 """
 
 import inspect
-import sys
 from collections.abc import Iterator
 from functools import cached_property
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
@@ -27,12 +27,21 @@ ALL_CHECKS = frozenset(ERROR_MSGS) - {"ES01"}  # a summary that says everything 
 PROPERTY_CHECKS = frozenset(code for code in ALL_CHECKS if code.startswith(("GL", "SS"))) - {"SS05"}
 
 
-def iter_public_modules(module: ModuleType = psilearn) -> Iterator[ModuleType]:
+def iter_public_modules() -> Iterator[ModuleType]:
+    """Yield psilearn and its public modules and subpackages, then the chemistry package, as far as they can be imported."""
+    yield from _public_modules(psilearn)
+    if all(find_spec(package) for package in ("psilearn_chem", "matchms", "rdkit")):
+        yield from _public_modules(import_module("psilearn_chem"))
+
+
+def _public_modules(module: ModuleType) -> Iterator[ModuleType]:
     """Yield a package, its public modules if it is psilearn itself, and its public subpackages, recursively."""
     yield module
     for info in iter_modules(getattr(module, "__path__", [])):
+        if info.name == "app" and not find_spec("typer"):
+            continue
         if not info.name.startswith("_") and (info.ispkg or module is psilearn):
-            yield from iter_public_modules(import_module(f"{module.__name__}.{info.name}"))
+            yield from _public_modules(import_module(f"{module.__name__}.{info.name}"))
 
 
 def iter_public_objects(module: ModuleType) -> Iterator[Any]:
@@ -110,15 +119,11 @@ def _qualified_name(documented: Any) -> str:
     return f"{getattr(definition, '__module__', '')}.{getattr(definition, '__qualname__', '')}"
 
 
-def main(packages: list[str]) -> int:
+def run_docstrings(packages: list[str]) -> int:
     """Print the violations of the named packages, or of all public ones, and return the exit status."""
     modules = [import_module(package) for package in packages] or iter_public_modules()
     exported = {_qualified_name(public): public for module in modules for public in iter_public_objects(module)}
-    defined_here = [public for name, public in exported.items() if name.startswith("psilearn.")]
+    defined_here = [public for name, public in exported.items() if name.startswith("psilearn")]
     violations = [line for public in defined_here for line in check(public)]
     print(*violations, f"{len(defined_here)} docstrings checked, {len(violations)} violations.", sep="\n")
     return bool(violations)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,15 +1,17 @@
-"""Check the links between the pages of the built site; no network is needed.
+"""Build the site, with warnings as errors, and check the links between its pages; no network is needed.
 
-Usage: ``python tools/check_site_links.py [FOLDER]``, by default ``docs/_build/html``. Each link to a file or to an
-anchor that does not exist is printed on one line; the exit status is 1 if there is any.
+Usage: ``python -m tools site [--quick | --links]``. Each link to a file or to an anchor that does not exist is printed on one
+line; the exit status is 1 if there is any.
 """
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+SITE = Path("docs/_build/html")
 LINKS = {"a": "href", "img": "src", "link": "href", "script": "src"}
 
 
@@ -52,13 +54,26 @@ def broken_links(folder: Path) -> Iterator[str]:
                 yield f"{page.path.relative_to(folder)}: {link} has no such anchor"
 
 
-def main(folder: Path) -> int:
-    """Print the broken links of a site and return the exit status."""
-    broken = list(broken_links(folder))
-    n_pages = len(list(folder.glob("**/*.html")))
+def run_site(arguments: list[str]) -> int:
+    """Build the site and check its links; ``--quick`` leaves out the pictures of the gallery, ``--links`` the build."""
+    if "--links" not in arguments:
+        gallery = ["-D", "plot_gallery=0"] if "--quick" in arguments else []
+        command = [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-W",
+            "--keep-going",
+            "-q",
+            "-b",
+            "html",
+            *gallery,
+            "docs",
+            str(SITE),
+        ]
+        if status := subprocess.run(command, check=False).returncode:
+            return status
+    broken = list(broken_links(SITE))
+    n_pages = len(list(SITE.glob("**/*.html")))
     print(*broken, f"{n_pages} pages checked, {len(broken)} broken links.", sep="\n")
     return bool(broken) or not n_pages
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/_build/html")))
