@@ -19,16 +19,15 @@ from psilearn._backend.device_arrays import (
     to_fortran,
     to_numpy,
 )
-from psilearn._backend.device_threads import N_STREAMS, beside, map_in_streams, side_streams
+from psilearn._backend.device_threads import N_STREAMS, map_in_streams
 from psilearn._backend.memory_limits import host_available_bytes
-from psilearn._backend.streaming import halve_if_needed, row_blocks, stream, unless_memory_ends
+from psilearn._backend.streaming import halve_if_needed, row_blocks, stream
 
 __all__ = [
     "NUMPY",
     "N_STREAMS",
     "Compute",
     "array_namespace",
-    "beside",
     "block_rows",
     "computing",
     "current_compute",
@@ -44,13 +43,11 @@ __all__ = [
     "map_in_streams",
     "resolve_compute",
     "row_blocks",
-    "side_streams",
     "stream",
     "take_rows",
     "tensor_to_numpy",
     "to_device",
     "to_fortran",
     "to_numpy",
-    "unless_memory_ends",
     "working_bytes",
 ]
