@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from psilearn._backend import explain_missing
 from psilearn._utils import validation
-from psilearn._utils.missing_packages import explain_missing
 from psilearn._utils.samples import Samples
 from psilearn.kernels.graph import Graph, WeisfeilerLehman, as_graphs
 from psilearn.kernels.graph.graph_arrays import to_arrays
