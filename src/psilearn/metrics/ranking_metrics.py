@@ -12,7 +12,7 @@ from psilearn._linalg import Array
 from psilearn._utils.samples import Samples
 from psilearn.kernels.ranking_kernels import pair_signs
 from psilearn.kernels.row_kernel import check_rows
-from psilearn.metrics.mean import Mean, check_same_length
+from psilearn.metrics.scores import Mean, check_same_length
 from psilearn.rankings import check_has_preference, check_ranks, collect_items, from_orders, is_orders
 
 # a function of the signs (b, K(K−1)/2) of all item pairs i<j in two rankings per row → one value per row (b,)
