@@ -12,7 +12,7 @@ from psilearn._backend import Compute, find_device
 from psilearn._distributed import ChunkedRows
 from psilearn._linalg import Array, Subspace
 from psilearn._utils import validation
-from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
+from psilearn._utils.estimators import fitted_snapshot, publish, unfitted_copy
 from psilearn._utils.progress import step
 from psilearn._utils.samples import Samples, n_columns, n_samples
 from psilearn.decoding import SharedCandidates
