@@ -5,8 +5,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small problems gain nothing by threads; before NumPy is imported
-if not Path("/dev/nvidiactl").exists():  # no GPU: Triton interprets its kernels
-    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 import pytest
 from hypothesis import settings

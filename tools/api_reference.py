@@ -19,8 +19,9 @@ KINDS = ("Classes", "Functions", "Exceptions", "Data")
 
 
 def public_modules() -> list[ModuleType]:
-    """Return psilearn, its public modules and its public subpackages, without the command line."""
-    return [module for module in iter_public_modules() if module.__name__ != "psilearn.app.cli"]
+    """Return psilearn, its public modules and subpackages without the command line, and those of the chemistry package."""
+    modules = [module for module in iter_public_modules() if hasattr(module, "__all__")]
+    return [module for module in modules if module.__name__ != "psilearn.app.cli"]
 
 
 def exported_names(module: ModuleType) -> list[str]:

@@ -7,7 +7,8 @@ import httpx
 import numpy as np
 import pytest
 
-pytest.importorskip("uvicorn", reason="the service needs the extra psilearn[serve]")
+pytest.importorskip("uvicorn", reason="the service needs the extra psilearn[app]")
+from chem_tests.service.conftest import metabolites  # noqa: F401  (a fixture)
 from psilearn.app.serve import Limits, ServedModel, create_app
 from psilearn_chem.service.job_runner import JobRunner, ServedIdentifier
 from psilearn_chem.service.upload_parser import UploadError, read_upload, start_reader_server

@@ -14,12 +14,12 @@ from psilearn._linalg import (  # noqa: E402
     SPLIT_UNDERFLOW,
     GramSum,
     HalfMatrix,
+    Offsets,
     SplitMatrix,
     SplitTriangle,
     is_split_faster,
     matmul,
     multiply_halves,
-    offset_products,
     row_inner_products,
     split_products,
     split_triangle,
@@ -188,9 +188,9 @@ def test_inner_products_with_offsets_are_within_the_bound(device, d, largest, mo
     left, right = (-largest * torch.rand(len(rows), dtype=torch.float64, device=device) for rows in (A, B))
     expected = A.double() @ B.double().T + left[:, None] + right
     compute = Compute(np.float32, torch.device(device))
-    plain = row_inner_products(A, B, offset_products.Offsets(left, right, largest), compute)
-    monkeypatch.setattr(offset_products, "is_split_faster", lambda shape, compute: True)
-    split = row_inner_products(A, B, offset_products.Offsets(left, right, largest), compute)
+    plain = row_inner_products(A, B, Offsets(left, right, largest), compute)
+    monkeypatch.setattr(split_products, "is_split_faster", lambda shape, compute: True)
+    split = row_inner_products(A, B, Offsets(left, right, largest), compute)
     allowed = allowed_error(A, B.T) + (d + 2) * SPLIT_UNDERFLOW * (float(A.abs().max()) + largest**0.5) * (
         float(B.abs().max()) + largest**0.5
     )

@@ -3,7 +3,7 @@
 import pytest
 import typer
 
-from psilearn._utils.missing_packages import MissingDependencyError, explain_missing
+from psilearn._backend import MissingDependencyError, explain_missing
 from psilearn.app.console import TerminatedError, report_errors
 
 

@@ -378,7 +378,8 @@ def test_every_kernel_without_functions_is_registered():
 
 
 def test_entry_points_name_modules_that_register_codecs():
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    chem = Path(__file__).parents[2] / "packages" / "psilearn-chem" / "pyproject.toml"
+    project = tomllib.loads(chem.read_text(encoding="utf-8"))["project"]
     declared = project["entry-points"][ENTRY_POINTS]
     assert declared == {"chem": "psilearn_chem.codecs"}
     assert import_module(declared["chem"]).__name__ == "psilearn_chem.codecs"

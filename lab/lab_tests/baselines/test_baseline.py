@@ -12,8 +12,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from lab_tests.baselines.toys import EVERY, LABELS_ONLY, NUMBERS, forms, labels, model, numbers
 from psilearn import PerExampleCandidates
-from psilearn._utils.holdout import hold_out
 from psilearn.metrics import f1_score, top_k_accuracy
+from psilearn.utils import hold_out
 from psilearn_lab.baselines import Baseline, apply_threshold
 
 

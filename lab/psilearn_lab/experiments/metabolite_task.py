@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +17,6 @@ from psilearn.utils import Index
 from psilearn_chem import CandidateLibrary, Fingerprints, MoleculeList, load_metabolites
 from psilearn_chem.metabolites.labeled_spectra import Bits, LabeledSpectra
 from psilearn_chem.metabolites.similarity import Mixture, SpectrumSimilarity
-from psilearn_lab.datasets.home import cache_home
 from psilearn_lab.experiments.experiment import Array, Context
 from psilearn_lab.experiments.metabolite_records import load_merged_records
 
@@ -105,6 +106,12 @@ def load_task(context: Context) -> Task:
         library=library,
         n_noncommercial=int(data.noncommercial.sum()),
     )
+
+
+def cache_home() -> Path:
+    """Return the folder of recomputable files: the variable ``PSILEARN_CACHE``, else ``~/.cache/psilearn``."""
+    folder = os.environ.get("PSILEARN_CACHE")
+    return Path(folder or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "psilearn").expanduser()
 
 
 def open_library(candidates: MoleculeList, fingerprints: Fingerprints, context: Context) -> CandidateLibrary:

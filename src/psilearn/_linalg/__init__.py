@@ -32,21 +32,20 @@ from psilearn._linalg.cholesky import (
 from psilearn._linalg.eigen import FULL_SOLVER_ORDER, dense_top_eigh, eigh, is_iterated, top_eigh
 from psilearn._linalg.mixed_gram import MixedGram
 from psilearn._linalg.moments import GramSum, Moment, Subspace, mixed_moment, mixing_weights
-from psilearn._linalg.offset_products import Offsets, row_inner_products, symmetric_gaussians
 from psilearn._linalg.split_products import (
     HALF_ERROR,
     SPLIT_ERROR,
     SPLIT_UNDERFLOW,
     HalfMatrix,
+    Offsets,
     SplitMatrix,
-    add_product,
     block_copies,
     has_half_units,
     is_split_faster,
     matmul,
     multiply_halves,
+    row_inner_products,
     squared_column_norms,
-    use_in_current_stream,
 )
 from psilearn._linalg.split_triangle import SplitTriangle
 
@@ -71,7 +70,6 @@ __all__ = [
     "SplitMatrix",
     "SplitTriangle",
     "Subspace",
-    "add_product",
     "add_to_diagonal",
     "argsmallest",
     "block_copies",
@@ -97,7 +95,5 @@ __all__ = [
     "solve_transposed",
     "spanning_cholesky",
     "squared_column_norms",
-    "symmetric_gaussians",
     "top_eigh",
-    "use_in_current_stream",
 ]

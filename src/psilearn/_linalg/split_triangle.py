@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from psilearn._linalg.panel_solutions import invert_diagonal_blocks
-from psilearn._linalg.split_products import MAX_SCALE_EXPONENT, SplitMatrix, fused_products, scale_of
+from psilearn._linalg.split_products import MAX_SCALE_EXPONENT, SplitMatrix, scale_of
 
 PANEL = 2048  # rows of a triangle that are computed at a time
 SPLIT_ROWS = 4096  # rows of a triangle that are split at a time
@@ -47,19 +47,13 @@ class SplitTriangle:
         """
         places = min(scale_of(longest), 2.0**MAX_SCALE_EXPONENT / self.triangle.scale)  # float32 has their product
         X = SplitMatrix.empty(tuple(B.shape), places, B.device)
-        fused = fused_products(self.triangle, X)
         for rows, inverse in zip(self.panels, self.inverses, strict=True):
             rest = SplitMatrix.empty((rows.stop - rows.start, B.shape[1]), scale_of(longest * self.length), B.device)
             known, coefficients = X[: rows.start], self.triangle[rows, : rows.start]
             if not rows.start:
                 rest.fill(B[rows])
-            elif fused is not None:
-                fused.split_rest(B[rows].contiguous(), coefficients, known, rest)
             else:
                 scale = self.triangle.scale * places
                 rest.fill(coefficients.scaled_product(known, scale * B[rows], -1), 1 / scale)
-            if fused is not None:
-                fused.split_product(inverse, rest, X[rows])
-            else:
-                X[rows].fill(inverse.scaled_product(rest), 1 / (inverse.scale * rest.scale))
+            X[rows].fill(inverse.scaled_product(rest), 1 / (inverse.scale * rest.scale))
         return X

@@ -81,11 +81,6 @@ def step(description: str) -> AbstractContextManager[None]:
     return nullcontext() if observer is None else observer(description)
 
 
-def is_watched() -> bool:
-    """Return whether the steps of a computation are shown or observed, one after the other."""
-    return _VERBOSE.get() or _OBSERVER.get() is not None
-
-
 @contextmanager
 def observe_steps(observer: Observer) -> Iterator[None]:
     """Enter ``observer(description)`` around each :func:`stage` and :func:`step` inside the block, for profiles."""

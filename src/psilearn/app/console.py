@@ -15,7 +15,7 @@ from types import FrameType
 import typer
 from rich.console import Console
 
-from psilearn._utils.missing_packages import MissingDependencyError
+from psilearn._backend import MissingDependencyError
 from psilearn._utils.worker_processes import end_workers
 
 USAGE_STATUS = 2

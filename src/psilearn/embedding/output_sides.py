@@ -261,23 +261,6 @@ class LandmarkTargets:
     def __getitem__(self, rows: slice) -> Any:
         return self.features.columns(take(self.outputs, rows), self.compute).T
 
-    @property
-    def max_width(self) -> int:
-        """The number r of coordinates."""
-        return self.features.rank
-
-    @property
-    def is_concurrent(self) -> bool:
-        """Whether another thread computes the targets."""
-        return False
-
-    def prepare(self, rows: slice) -> None:
-        """Do nothing: rows are computed when they are asked for."""
-
-    def is_ready(self, rows: slice) -> bool:
-        """Return True: no other thread computes the rows."""
-        return True
-
     def factor(self, rows: slice) -> Any:
         """Return the rows as a factor of products: an array, a tensor or a split matrix."""
         phi, _ = self.features.factor_and_lengths(take(self.outputs, rows), self.compute, is_checked=True)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from psilearn._utils.fitted_state import fitted_snapshot, publish
+from psilearn._utils.estimators import fitted_snapshot, publish
 from psilearn._utils.samples import Samples
 from psilearn.conformal import PredictionSets, prediction_sets, scores_of_truth, threshold
 from psilearn.estimators.dask_inputs import require_memory

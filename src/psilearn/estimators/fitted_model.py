@@ -15,8 +15,7 @@ from sklearn.utils.validation import validate_data
 from psilearn._backend import Compute, is_tensor, like_input, resolve_compute, to_numpy
 from psilearn._distributed import is_dask
 from psilearn._linalg import Array
-from psilearn._utils.estimator_tags import declare_sparse_inputs_and_outputs
-from psilearn._utils.fitted_state import fitted_snapshot
+from psilearn._utils.estimators import declare_sparse_inputs_and_outputs, fitted_snapshot
 from psilearn._utils.progress import show_progress
 from psilearn._utils.samples import Samples, n_columns, n_samples
 from psilearn.decoding import Candidates, ShardedCandidates, SharedCandidates, as_candidates

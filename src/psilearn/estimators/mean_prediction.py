@@ -6,7 +6,7 @@ import numpy as np
 
 from psilearn._backend import iter_blocks, to_numpy
 from psilearn._linalg import Array
-from psilearn._utils.fitted_state import fitted_snapshot
+from psilearn._utils.estimators import fitted_snapshot
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.estimators.conformal_model import ConformalModel
 from psilearn.estimators.dask_inputs import require_memory

@@ -11,7 +11,7 @@ import numpy as np
 from psilearn._backend import Compute
 from psilearn._distributed import is_dask
 from psilearn._utils import validation
-from psilearn._utils.fitted_state import fitted_snapshot
+from psilearn._utils.estimators import fitted_snapshot
 from psilearn._utils.samples import Samples, check_collection, n_samples
 from psilearn.decoding import RankedCandidates, TopK, ranked_candidates
 from psilearn.estimators.dask_inputs import require_memory

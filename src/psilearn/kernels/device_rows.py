@@ -112,8 +112,7 @@ def squared_lengths(rows: Any) -> Any:
 def inner_products(A: Any, B: Any, compute: Compute, offsets: Offsets | None = None) -> Any:
     """Return A Bᵀ, or A Bᵀ + offsets, for dense or CSR rows on a device, dense, in the requested precision.
 
-    With offsets, which may ask for Gaussians of the sums, large float32 products of dense rows may have the error of
-    split precision.
+    With offsets, large float32 products of dense rows may have the error of split precision.
 
     CSR rows are converted to dense ones, which pays off from half a percent of nonzeros on. Below that, and if memory
     does not suffice for dense rows, CSR rows are multiplied with dense panels of the other side. Columns in which one

@@ -13,11 +13,10 @@ import numpy as np
 from psilearn._backend import Compute, array_namespace, is_tensor, iter_blocks, tensor_to_numpy
 from psilearn._linalg import Array, row_products
 from psilearn._utils import validation
-from psilearn._utils.rank_checks import check_has_preference, check_ranks
 from psilearn._utils.samples import Index, Samples
 from psilearn.kernels.inner_products import gemm_tiles, strips
 from psilearn.kernels.row_kernel import RowKernel
-from psilearn.rankings import check_items, from_orders, is_orders, to_orders
+from psilearn.rankings import check_has_preference, check_items, check_ranks, from_orders, is_orders, to_orders
 
 CODE_COPIES = 6  # arrays of the size of a code while it is computed: ranks of both items, comparisons, numbers
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from psilearn._backend import array_namespace, is_tensor
 from psilearn._linalg import Array
-from psilearn._utils.rank_checks import check_ranks
 from psilearn.kernels.inner_products import match_block
 from psilearn.kernels.ranking_kernel import RankingKernel
+from psilearn.rankings import check_ranks
 
 
 class Kemeny(RankingKernel):

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from psilearn._linalg import Array
-from psilearn._utils.estimator_tags import declare_sparse_inputs_and_outputs
+from psilearn._utils.estimators import declare_sparse_inputs_and_outputs
 from psilearn._utils.samples import Samples
 from psilearn.decoding import SharedCandidates
 from psilearn.estimators.prediction import OutputKernelPredictor

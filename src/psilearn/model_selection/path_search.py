@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from psilearn._backend import Compute, map_in_streams, resolve_compute
 from psilearn._linalg import Array
 from psilearn._utils import validation
-from psilearn._utils.fitted_state import publish
+from psilearn._utils.estimators import publish
 from psilearn._utils.progress import show_progress, track
 from psilearn._utils.samples import Samples
 from psilearn._utils.worker_processes import run_parallel, uses_dask

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any, Self
 
 from scipy import sparse
 
-from psilearn._backend import Compute, beside, current_compute, row_blocks, stream, to_numpy, unless_memory_ends
+from psilearn._backend import Compute, current_compute, row_blocks, stream, to_numpy
 from psilearn._distributed import ChunkedRows, sum_chunks
 from psilearn._linalg import (
     Array,
@@ -17,6 +15,7 @@ from psilearn._linalg import (
     NotPositiveSemidefiniteError,
     block_copies,
     is_split_faster,
+    matmul,
     shifted_factor,
     solve_both,
 )
@@ -24,8 +23,7 @@ from psilearn._utils.progress import step, track
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
-from psilearn.landmarks.features import LandmarkFeatures, LandmarkGram, place_small
-from psilearn.regression.cross_products import MAX_WAITING, CrossProducts
+from psilearn.landmarks.features import LandmarkFeatures, place_small
 from psilearn.regression.kernel_regression import (
     MAX_REGRESSION_ROWS,
     ChunkedTargets,
@@ -91,16 +89,13 @@ class NystromRidge:
         self.compute = current_compute() if compute is None else compute
         self.validate = validate
 
-    def fit(self, X: Samples, before_factor: Callable[[], object] | None = None) -> Self:
+    def fit(self, X: Samples) -> Self:
         """Choose the landmarks and factor k_x(S, S).
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of n inputs
             The training inputs.
-        before_factor : callable, default=None
-            Called without arguments when k_x(S, S) has been computed. A GPU is busy with the factor from then on, so
-            that other threads may use the host.
 
         Returns
         -------
@@ -121,14 +116,11 @@ class NystromRidge:
         1
         """
         self.X_fit_ = X
-        with beside(self.compute) as submit:
-            placed = submit(lambda: _place_rows(self.kernel, X, self.compute, self.validate))
-            chosen = self.landmarks.choose(self.kernel, X, alpha=self.alpha, compute=self.compute)
-            gram = LandmarkGram.of(self.kernel, take(X, chosen), "input", self.compute, is_checked=not self.validate)
-            if before_factor is not None:
-                before_factor()
-            self.features_ = gram.factor(self.compute)
-        self._placed = placed.result()
+        self._placed = _place_rows(self.kernel, X, self.compute, self.validate)
+        chosen = self.landmarks.choose(self.kernel, X, alpha=self.alpha, compute=self.compute)
+        self.features_ = LandmarkFeatures.of(
+            self.kernel, take(X, chosen), "input", self.compute, is_checked=not self.validate
+        )
         return self
 
     def regress(self, V: Targets, with_moment: bool = True) -> KernelRegression:
@@ -162,7 +154,7 @@ class NystromRidge:
                [0.    , 0.0556]])
         """
         n, q, compute = n_samples(self.X_fit_), self.features_.rank, self.compute
-        width = _max_width(V)
+        width = int(V.shape[1])
         single = 28 if is_split_faster((q, q), compute) else 16  # with a copy of the triangle while it is split
         compute.require_bytes(
             (single if compute.itemsize == 4 else 8) * q * q + 40 * q * width,
@@ -170,13 +162,12 @@ class NystromRidge:
             "Lower input_landmarks or output_landmarks.",
         )
         if isinstance(self.X_fit_, ChunkedRows):
-            gram, products, total = _sums_of_chunks(self.features_, self.X_fit_, V, compute)
+            gram, cross, total = _sums_of_chunks(self.features_, self.X_fit_, V, compute)
         else:
             rows = self.X_fit_ if self._placed is None else self._placed
             is_checked = self._placed is not None or not self.validate
-            gram, products, total = _sums(self.features_, rows, V, compute, is_checked)
-        cross, trace = products.finish(), gram.trace()  # before the matrix is overwritten
-        del products
+            gram, cross, total = _sums(self.features_, rows, V, compute, is_checked)
+        trace = gram.trace()  # before the matrix is overwritten
         with step("ridge system"):
             factor = shifted_factor(gram.lower, n * self.alpha)
             captured = float(trace)  # without waiting: the device has factored the matrix
@@ -212,50 +203,32 @@ def _place_rows(kernel: Kernel, X: Samples, compute: Compute, validate: bool) ->
 
 def _sums(
     features: LandmarkFeatures, X: Samples, V: Targets, compute: Compute, is_checked: bool = False
-) -> tuple[GramSum, CrossProducts, float]:
+) -> tuple[GramSum, Any, float]:
     """Return ΦᵀΦ, ΦᵀV and Σ k(x, x) over the rows of X and V."""
-    q, kernel = features.rank, features.kernel
-    gram, cross, total = GramSum(q, compute), CrossProducts(q, V, compute), 0.0
+    q, width, kernel = features.rank, int(V.shape[1]), features.kernel
+    gram, cross, total = GramSum(q, compute), compute.zeros((q, width)), 0.0
     features = features.to_device(compute)
+    per_row = (block_copies(compute) * q + 2 * width) * compute.itemsize + compute.transfer_bytes(X)
+    blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
 
     def factor_and_lengths(X: Samples) -> tuple[Any, Array]:
-        compute_features = partial(features.factor_and_lengths, X, compute, is_checked)  # (q, b), k(x, x)
-        found = unless_memory_ends(compute_features) if cross.is_waiting else compute_features()
-        if found is None:
-            cross.release()
-            found = compute_features()
-        return found
+        return features.factor_and_lengths(X, compute, is_checked)  # (q, b), k(x, x)
 
-    n_waiting = MAX_WAITING if isinstance(V, ComputedTargets) and V.is_concurrent else 0
-    copies, n_targets = block_copies(compute) + n_waiting, 2 + n_waiting if n_waiting else 1  # one is computed ahead
-    per_row = (copies * q + 2 * n_targets * _max_width(V)) * compute.itemsize + compute.transfer_bytes(X)
-    blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
-    parts = row_blocks(X, _prepared(V, track(blocks, "regression", len(blocks))))
+    parts = row_blocks(X, track(blocks, "regression", len(blocks)))
     for rows, (phi, lengths) in stream(parts, factor_and_lengths, compute, kernel.supports_torch):
         with step("Gram matrix of the features"):
             gram.add(phi)
+        targets = V.factor(rows) if isinstance(V, ComputedTargets) else compute.asarray(V[rows], compute.dtype)
+        with step("cross products with the targets"):
+            cross += matmul(phi, targets)
         total += float(lengths.sum())
-        cross.add(rows, phi)
-        del phi
+        del phi, targets
     return gram, cross, total
-
-
-def _prepared(V: Targets, blocks: Iterable[slice]) -> Iterator[slice]:
-    """Yield blocks of rows, and let another thread compute their targets meanwhile."""
-    for rows in blocks:
-        if isinstance(V, ComputedTargets):
-            V.prepare(rows)
-        yield rows
-
-
-def _max_width(V: Targets) -> int:
-    """Return a bound on the number of coordinates, without waiting for targets that are computed."""
-    return V.max_width if isinstance(V, ComputedTargets) else int(V.shape[1])
 
 
 def _sums_of_chunks(
     features: LandmarkFeatures, X: ChunkedRows, V: Targets, compute: Compute
-) -> tuple[GramSum, CrossProducts, float]:
+) -> tuple[GramSum, Any, float]:
     """Return the same sums, each chunk by the worker that has it."""
     if not isinstance(V, ChunkedTargets):
         raise TypeError("Inputs in chunks require targets in the same chunks: set output_landmarks.")
@@ -263,12 +236,12 @@ def _sums_of_chunks(
     lower, cross, total = sum_chunks(_sums_of_chunk, X, V.chunks, common=common)
     gram = GramSum(features.rank, compute)
     gram.merge(GramSum.of(lower))
-    return gram, CrossProducts.of(compute.asarray(cross), V, compute), total
+    return gram, compute.asarray(cross), total
 
 
 def _sums_of_chunk(
     X: Samples, outputs: Samples, features: LandmarkFeatures, targets: ChunkedTargets, compute: Compute
 ) -> tuple[Array, Array, float]:
     with compute.active():
-        gram, products, total = _sums(features, X, targets.of(outputs), compute)
-        return gram.to_numpy().lower, to_numpy(products.finish()), total
+        gram, cross, total = _sums(features, X, targets.of(outputs), compute)
+        return gram.to_numpy().lower, to_numpy(cross), total

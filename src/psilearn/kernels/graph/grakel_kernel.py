@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend import Compute
-from psilearn._utils.missing_packages import explain_missing
+from psilearn._backend import Compute, explain_missing
 from psilearn._utils.samples import Samples
 from psilearn.kernels.graph.labeled_graph import Graph, as_graphs
 from psilearn.kernels.kernel import Kernel

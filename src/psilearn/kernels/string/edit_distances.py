@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend.missing_dependency import explain_missing
+from psilearn._backend import explain_missing
 from psilearn._linalg import Array
 
 INSTALL = "Edit distances need rapidfuzz: pip install 'psilearn[strings]'."
