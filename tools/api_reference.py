@@ -1,8 +1,7 @@
 """Write the API reference: one page per public package, with every name of its ``__all__``.
 
-The site calls :func:`write_pages` before it reads its sources. The
-pages are reStructuredText with autosummary tables. A name that several packages export is described once, where its
-path is the shortest, and the other packages link to it.
+The site calls :func:`write_pages` before it reads its sources. The pages are reStructuredText with autosummary tables.
+A name that several packages export is described once, where its path is the shortest, and the others link to it.
 """
 
 import inspect
@@ -19,7 +18,7 @@ KINDS = ("Classes", "Functions", "Exceptions", "Data")
 
 
 def public_modules() -> list[ModuleType]:
-    """Return psilearn, its public modules and subpackages without the command line, and those of the chemistry package."""
+    """Return the public modules and subpackages of psilearn, without the command line, and of psilearn_chem."""
     modules = [module for module in iter_public_modules() if hasattr(module, "__all__")]
     return [module for module in modules if module.__name__ != "psilearn.app.cli"]
 

@@ -1,8 +1,8 @@
 """Check a change: style, types, layers, docstrings, and the tests of what changed.
 
-``python -m tools check`` runs every step, ``python -m tools check types tests`` two of them. The tests are those of the
-files that differ from ``main``; with ``--all``, every test runs. A house whose dependencies are not installed is checked
-for style and layers only.
+``python -m tools check`` runs every step, ``python -m tools check types tests`` two of them. The tests are those of
+the files that differ from ``main``; with ``--all``, every test runs. A house whose dependencies are not installed is
+checked for style and layers only.
 """
 
 import ast
@@ -129,7 +129,7 @@ def private_names(paths: Iterable[Path]) -> Iterator[str]:
 
 
 def _library_names(tree: ast.Module) -> set[tuple[int, str]]:
-    """Return the lines and the dotted names of the library that a file imports, reads as attributes or writes as text."""
+    """Return the lines and the names of the library that a file imports, reads as attributes or has in a text."""
     imported, found = {}, set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

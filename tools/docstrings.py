@@ -1,8 +1,8 @@
 """Check the docstrings of the public names with numpydoc's validation.
 
-Usage: ``python -m tools docstrings [package ...]``, where a package is for example ``psilearn.metrics``. Without one, the
-library, the application and the chemistry package are checked, as far as they can be imported. Each violation is printed on
-one line; the exit status is 1 if there is any.
+Usage: ``python -m tools docstrings [package ...]``, where a package is for example ``psilearn.metrics``. Without one,
+the library, the application and the chemistry package are checked, as far as they can be imported. Each violation is
+printed on one line; the exit status is 1 if there is any.
 
 Public are the names in ``__all__`` of a public package and, for a class, its methods and properties without a leading
 underscore, and ``__call__``. A class, function or method needs every section; a property needs a summary.
@@ -28,7 +28,7 @@ PROPERTY_CHECKS = frozenset(code for code in ALL_CHECKS if code.startswith(("GL"
 
 
 def iter_public_modules() -> Iterator[ModuleType]:
-    """Yield psilearn and its public modules and subpackages, then the chemistry package, as far as they can be imported."""
+    """Yield the public modules and subpackages of psilearn and psilearn_chem, as far as they can be imported."""
     yield from _public_modules(psilearn)
     if all(find_spec(package) for package in ("psilearn_chem", "matchms", "rdkit")):
         yield from _public_modules(import_module("psilearn_chem"))

@@ -1,9 +1,9 @@
 """Checks of the packages as users install them: new environments, lowest versions, versions that agree.
 
-``python -m tools extras plot torch`` checks two extras; without an argument, all are checked, and several hundred megabytes
-are downloaded for ``torch``. ``python -m tools wheel dist/*.whl`` checks built wheels. ``python -m tools pins app`` prints
-the lowest allowed versions for pip, of the library and of an extra, or of all extras. ``python -m tools release v0.1.0``
-lists the files that do not have the version of a tag.
+``python -m tools extras plot torch`` checks two extras; without an argument, all are checked, and several hundred
+megabytes are downloaded for ``torch``. ``python -m tools wheel dist/*.whl`` checks built wheels. ``python -m tools pins
+app`` prints the lowest allowed versions for pip, of the library and of an extra, or of all extras. ``python -m tools
+release v0.1.0`` lists the files that do not have the version of a tag.
 """
 
 import os
@@ -96,7 +96,7 @@ def run_pins(extras: list[str]) -> int:
 
 
 def minimum_pins(project: dict[str, Any], extras: Iterable[str]) -> dict[str, str]:
-    """Return the lowest allowed version of each dependency of a project and of some extras, with the extras these contain."""
+    """Return the lowest allowed version of each dependency of a project and of some extras."""
     optional = project["optional-dependencies"]
     requirements = list(project["dependencies"]) + [line for extra in extras for line in optional[extra]]
     pins: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """Build the site, with warnings as errors, and check the links between its pages; no network is needed.
 
-Usage: ``python -m tools site [--quick | --links]``. Each link to a file or to an anchor that does not exist is printed on one
-line; the exit status is 1 if there is any.
+Usage: ``python -m tools site [--quick | --links]``. Each link to a file or to an anchor that does not exist is printed
+on one line; the exit status is 1 if there is any.
 """
 
 import subprocess
