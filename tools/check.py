@@ -25,18 +25,22 @@ class House(NamedTuple):
     needs: tuple[str, ...]
 
     @property
+    def missing(self) -> list[str]:
+        """The packages that are not there."""
+        return [package for package in self.needs if not find_spec(package)]
+
+    @property
     def is_installed(self) -> bool:
-        """Whether the packages are there."""
-        return all(find_spec(package) for package in self.needs)
+        """Whether all packages are there."""
+        return not self.missing
 
 
+CHEM = "packages/psilearn-chem"
 HOUSES = [  # the first one that contains a file is its house
     House("app", "src/psilearn/app", "tests/app", ("fastapi", "pandas", "pyarrow", "rich", "typer")),
     House("library", "src/psilearn", "tests", ()),
-    House(
-        "chem", "packages/psilearn-chem/src/psilearn_chem", "packages/psilearn-chem/chem_tests", ("matchms", "rdkit")
-    ),
-    House("lab", "lab/psilearn_lab", "lab/lab_tests", ("h5py", "matchms", "pooch", "torch", "typer")),
+    House("chem", f"{CHEM}/src/psilearn_chem", f"{CHEM}/chem_tests", ("psilearn_chem", "matchms", "rdkit", "typer")),
+    House("lab", "lab/psilearn_lab", "lab/lab_tests", ("psilearn_lab", "psilearn_chem", "h5py", "pooch", "torch")),
 ]
 USERS_OF_THE_LIBRARY = ["src/psilearn/app", "packages/psilearn-chem", "lab"]
 TESTS_BY_FILE = {  # of files outside of the sources
@@ -62,10 +66,9 @@ def run_check(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    skipped = [house for house in HOUSES if not house.is_installed]
-    for house in skipped:
-        missing = [package for package in house.needs if not find_spec(package)]
-        print(f"{house.name}: types, docstrings and tests are not checked without {', '.join(missing)}.", flush=True)
+    for house in (house for house in HOUSES if not house.is_installed):
+        needed = ", ".join(house.missing)
+        print(f"{house.name}: types, docstrings and tests are not checked without {needed}.", flush=True)
     failed = [name for name in names if not STEPS[name]("--all" in arguments)]
     print(f"Failed: {', '.join(failed)}." if failed else f"Passed: {', '.join(names)}.")
     return bool(failed)

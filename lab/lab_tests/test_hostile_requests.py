@@ -19,7 +19,7 @@ from tests.app.serve.browser import running
 from tests.app.serve.clients import rows_problem
 
 
-def test_hostile_requests_leave_the_service_answering(metabolites, tmp_path, monkeypatch):
+def test_hostile_requests_leave_the_service_answering(metabolites, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.setattr(hostile_requests, "PATIENCE", 60.0)  # on a busy machine
     X, _, model = rows_problem()
     identifier = ServedIdentifier.load(metabolites / "model", metabolites / "library", tmp_path / "jobs")
