@@ -3,6 +3,7 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small problems gain nothing by threads; before NumPy is imported
 
@@ -73,6 +74,12 @@ def single_threaded_networks() -> None:
         import torch
 
         torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def pd() -> ModuleType:
+    """Return pandas, or skip the test."""
+    return pytest.importorskip("pandas")
 
 
 @pytest.fixture(params=KINDS)

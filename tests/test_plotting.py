@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from psilearn import IOKRCV, OELCV
 from psilearn.kernels import Gaussian
@@ -18,6 +17,7 @@ from psilearn.plotting import (
 from psilearn.theory import fit_decay
 from tests.problems import make
 
+Figure = pytest.importorskip("matplotlib.figure").Figure
 PROBLEM = make("vectors")
 GRID = {"input_kernels": [Gaussian(0.2), Gaussian(1.0)], "output_kernels": Gaussian(0.3), "alphas": [1e-1, 1e-4, 1e-2]}
 

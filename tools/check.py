@@ -105,7 +105,7 @@ def check_docstrings(every: bool) -> bool:
 
 def check_tests(every: bool) -> bool:
     """Run the tests of the files that differ from main, or all."""
-    tests = [] if every else tests_of(changed_files())
+    tests = [] if every else find_tests(changed_files())
     if not every and not tests:
         print("No test belongs to what changed.")
         return True
@@ -159,7 +159,7 @@ def changed_files() -> list[str]:
     return _git("diff", "--name-only", base[0]) + _git("ls-files", "--others", "--exclude-standard")
 
 
-def tests_of(files: Iterable[str]) -> list[str]:
+def find_tests(files: Iterable[str]) -> list[str]:
     """Return the test files and folders of some files, without the houses that are not installed."""
     found = {test for file in files for test in _tests_of_file(file) if Path(test).exists()}
     missing = [house.tests for house in HOUSES if not house.is_installed]

@@ -87,7 +87,9 @@ def _required_checks(documented: Any) -> frozenset[str]:
 def _has_named_parameters(cls: type) -> bool:
     """Tell whether a class has a constructor of its own: exceptions and protocols inherit ``(*args, **kwargs)``."""
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return any(parameter.kind not in variadic for parameter in inspect.signature(cls).parameters.values())
+    return inspect.isfunction(cls.__init__) and any(
+        parameter.kind not in variadic for parameter in inspect.signature(cls).parameters.values()
+    )
 
 
 def _yields_nothing(function: Any) -> bool:
