@@ -193,7 +193,7 @@ def test_the_queue_is_bounded_and_waiting_jobs_can_be_cancelled(served, monkeypa
     assert len(get(app, "/v1/spectra").json()["jobs"]) == 2
     monkeypatch.undo()
     runner = JobRunner(served, Limits())
-    runner.resume()  # as after a restart
+    runner.start()  # as after a restart
     runner._thread.shutdown(wait=True)
     states = sorted(runner.store.read_state(job).state for job in runner.store.ids())
     assert states == ["cancelled", "finished"]
@@ -240,7 +240,7 @@ def test_a_running_job_is_cancelled_or_left_to_the_next_process(served, metaboli
     assert runner.store.read_state(stopped).state == "waiting"
     again = JobRunner(served, Limits(kept_jobs=1))
     assert list(again.store.unfinished()) == [stopped]
-    again.resume()
+    again.start()
     again._thread.shutdown(wait=True)
     assert (
         again.store.ids() == [stopped] and again.store.read_state(stopped).state == "finished"

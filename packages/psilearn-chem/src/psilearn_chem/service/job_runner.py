@@ -15,7 +15,6 @@ from typing import Any
 from fastapi import APIRouter
 
 from psilearn import computing
-from psilearn._utils.locks import FolderBusyError
 from psilearn.app.serve.json_values import to_json_numbers
 from psilearn.app.serve.request_log import LOGGER
 from psilearn.app.serve.served_models import check_device
@@ -257,12 +256,12 @@ class JobRunner:
 
     def _run(self, job: str) -> None:
         try:
-            with self.store.claim(job) as writer:
+            with self.store.claim(job):
                 state, files = self._compute(job)
-                self.store.finish(job, writer, state, files)
+                self.store.finish(job, state, files)
             self.store.prune(self.limits.kept_jobs)
             LOGGER.info("job", extra={"fields": {"state": state.state, "spectra": state.done}})
-        except (FolderBusyError, FileExistsError, _StoppedError):
+        except (BlockingIOError, _StoppedError):
             LOGGER.info("job left to another process")
         except Exception:
             LOGGER.exception("job")
