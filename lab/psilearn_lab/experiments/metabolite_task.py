@@ -14,9 +14,10 @@ import numpy.typing as npt
 from psilearn.decoding import Candidates, PerExampleCandidates
 from psilearn.kernels import GaussianTanimoto, Kernel
 from psilearn.utils import Index
-from psilearn_chem import CandidateLibrary, Fingerprints, MoleculeList, load_metabolites
+from psilearn_chem import CandidateLibrary, Fingerprints, MoleculeList
 from psilearn_chem.metabolites.labeled_spectra import Bits, LabeledSpectra
-from psilearn_chem.metabolites.similarity import Mixture, SpectrumSimilarity
+from psilearn_chem.metabolites.parameter_choice import Mixture, SpectrumSimilarity
+from psilearn_lab.datasets.metabolites import load_metabolites
 from psilearn_lab.experiments.experiment import Array, Context
 from psilearn_lab.experiments.metabolite_records import load_merged_records
 

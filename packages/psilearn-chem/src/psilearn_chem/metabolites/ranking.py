@@ -1,30 +1,59 @@
-"""Ranked molecules of spectra: distances, margins, ranks under ties and conformal sets."""
+"""Ranked molecules of spectra: distances, probabilities, ranks under ties and conformal sets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from psilearn.conformal import p_values, threshold
 from psilearn.decoding import PerExampleCandidates, RankedCandidates, SharedCandidates, join_rankings
+from psilearn.kernels import Kernel
 from psilearn.metrics import TIES
 from psilearn.utils import Index, validation
-from psilearn_chem.metabolites.candidate_features import spectral_similarity
-from psilearn_chem.metabolites.formula_variants import iter_variants, needs_formula
-from psilearn_chem.metabolites.queries import Query
-from psilearn_chem.metabolites.reranking import RerankedCandidates, Reranker, largest_other
-from psilearn_chem.metabolites.second_stage import SecondStage
-from psilearn_chem.molecules import CandidateLibrary
+from psilearn_chem.metabolites.adaptive_sets import members
+from psilearn_chem.metabolites.queries import COMMON_ADDUCTS, Query, find_adduct
+from psilearn_chem.metabolites.second_stage import Candidates, Reranked, SecondStage, SmilesOf, spectral_similarity
+from psilearn_chem.molecules import CandidateLibrary, Formula
 from psilearn_chem.spectra import Problem, Spectrum
-from psilearn_chem.spectrum_memory import share_blocks
+from psilearn_chem.spectrum_kernels import share_blocks
 
 if TYPE_CHECKING:
-    from psilearn_chem.metabolites.identifier import MetaboliteIdentifier
+    pass
+
+
+def needs_formula(kernel: Kernel) -> bool:
+    """Return whether a kernel on spectra, or a part of it, compares formulas of fragments or losses."""
+    return any(getattr(part, "_needs_formula", False) for part in (kernel, *kernel.get_params(deep=True).values()))
+
+
+def iter_variants(
+    spectrum: Spectrum, rows: slice, library: CandidateLibrary, adducts: tuple[str, ...] = ()
+) -> Iterator[tuple[Spectrum, slice]]:
+    """Yield the spectrum with each formula of its candidates, and the rows of the molecules with this formula.
+
+    Rows are those of the candidates in the library, where molecules of one formula are adjacent. A spectrum that states
+    no adduct has the one of ``adducts``, or of the common ones, that fits to formula and precursor.
+    """
+    start = rows.start
+    for formula, molecules in groupby(library.get_formulas(rows)):
+        stop = start + len(list(molecules))
+        adduct = adduct_of(spectrum, formula, adducts)
+        is_stated = (spectrum.formula, spectrum.adduct) == (formula, adduct)
+        yield spectrum if is_stated else replace(spectrum, formula=formula, adduct=adduct), slice(start, stop)
+        start = stop
+
+
+def adduct_of(spectrum: Spectrum, formula: str, adducts: tuple[str, ...] = ()) -> str | None:
+    """Return the adduct of a spectrum, or the one of ``adducts``, or of the common ones, that fits to its precursor."""
+    return spectrum.adduct or find_adduct(spectrum, Formula.parse(formula), adducts or COMMON_ADDUCTS)
+
 
 MAX_BATCH = 1024  # spectra that are ranked together: the training spectra are prepared for each batch
 
@@ -72,7 +101,7 @@ class Ranking:
 
     See Also
     --------
-    rank_spectra : Yields rankings.
+    MetaboliteIdentifier.rank : Yields rankings.
 
     Examples
     --------
@@ -109,65 +138,6 @@ class Ranking:
         if self.p_values is not None and self.n_candidates == 1:
             return 1.0
         return None if self.other_p_value is None else 1.0 - self.other_p_value
-
-
-def rank_spectra(
-    identifier: MetaboliteIdentifier,
-    spectra: Sequence[Spectrum] | Iterator[Spectrum],
-    library: CandidateLibrary,
-    *,
-    k: int | None = 10,
-    query: Query | None = None,
-    coverage: float = 0.9,
-    ties: str = "expected",
-    whole_set: bool = False,
-) -> Iterator[Ranking | Problem]:
-    """Rank the candidate molecules of each spectrum.
-
-    It is :meth:`MetaboliteIdentifier.rank` as a function.
-
-    Cost: the kernel of each spectrum with the training spectra, and p flops per candidate if the library is embedded
-    (:meth:`CandidateLibrary.embedded`), else r kernel values per candidate.
-
-    Parameters
-    ----------
-    identifier : MetaboliteIdentifier
-        The fitted model.
-    spectra : sequence or iterator of Spectrum
-        The spectra. An iterator, such as of :func:`iter_spectra`, is read in batches while the result is iterated over.
-    library : CandidateLibrary
-        A library with the fingerprints of the model.
-    k : int or None, default=10
-        The number of molecules per spectrum. None yields all candidates.
-    query : Query, default=None
-        How candidates are found. By default by formula, else by mass within 10 ppm, for adducts of the training.
-    coverage : float, default=0.9
-        The coverage of the conformal sets: the probability that a set contains the true molecule, if it is among the
-        candidates.
-    ties : {"expected", "optimistic", "pessimistic"}, default="expected"
-        The rank of molecules at the same distance, which fingerprints cannot distinguish: the mean of their positions,
-        the first or the last one.
-    whole_set : bool, default=False
-        Whether a ranking also contains the molecules of the conformal set that are not among the first k.
-
-    Returns
-    -------
-    iterator of Ranking or Problem
-        For each spectrum its nearest molecules, or the reason why it cannot be ranked.
-
-    See Also
-    --------
-    MetaboliteIdentifier.rank : The same as a method.
-    train : Fit a model.
-
-    Examples
-    --------
-    >>> from psilearn_chem import CandidateLibrary, MetaboliteIdentifier, rank_spectra, read_spectra
-    >>> library, identifier = CandidateLibrary.open("library"), MetaboliteIdentifier.load("model")  # doctest: +SKIP
-    >>> for ranking in rank_spectra(identifier, read_spectra("mine.mgf").spectra, library):  # doctest: +SKIP
-    ...     print(ranking.spectrum.name, library.get_smiles(ranking.rows))
-    """
-    return identifier.rank(spectra, library, k=k, query=query, coverage=coverage, ties=ties, whole_set=whole_set)
 
 
 @dataclass(frozen=True)
@@ -318,3 +288,111 @@ def _check_spectra(spectra: Sequence[Spectrum]) -> Sequence[Spectrum]:
     if not all(isinstance(item, Spectrum) for item in spectra):
         raise TypeError(f"spectra must be a list or an iterator of Spectrum objects; got {spectra!r:.80}.")
     return spectra
+
+
+Array = NDArray[np.float64]
+
+TIE = 1e-9  # difference of log-probabilities below which candidates tie
+
+
+@dataclass(frozen=True)
+class RerankedCandidates:
+    """Candidates in the order of their probabilities, or of their distances."""
+
+    ranked: RankedCandidates
+    probabilities: Array | None = None  # (k,)  None if they are ranked by their distances
+    evidence: Array | None = None  # (k,)  log-likelihood ratio of reference spectra; NaN without them
+    p_values: Array | None = None  # (k,)  conformal; None if they follow from the scores of distances, or are unknown
+    other_p_value: float | None = None  # largest of all candidates but the first; None as above, or for one candidate
+
+
+@dataclass(frozen=True)
+class Reranker:
+    """Ranks the candidates of spectra by the second stage."""
+
+    stage: SecondStage
+    library: CandidateLibrary
+    k: int | None
+    ties: str
+    coverage: float
+
+    def rerank(
+        self,
+        spectra: Sequence[Spectrum],
+        rows: Sequence[slice],
+        similarity: Array,
+        rankings: Iterator[RankedCandidates],
+    ) -> Iterator[RerankedCandidates]:
+        """Yield rankings by probability, given rankings of all candidates by distance.
+
+        ``similarity`` of shape (spectra, training spectra) is that of :func:`spectral_similarity`.
+        """
+        for spectrum, part, similar, ranked in zip(spectra, rows, similarity, rankings, strict=True):
+            distances = np.empty(ranked.n_candidates)
+            distances[ranked.indices] = ranked.distances
+            candidates = Candidates(
+                self._with_adduct(spectrum, part),
+                np.asarray(self.library.bits[part]),
+                distances,
+                similar,
+                SmilesOf(self.library, part.start),
+            )
+            with _blas().limit(limits=1):  # products are so small that further threads only wait for each other
+                reranked = self.stage.rerank(candidates)
+            yield order_by_probability(reranked, ranked, distances, self.k, self.ties, self.coverage)
+
+    def _with_adduct(self, spectrum: Spectrum, rows: slice) -> Spectrum:
+        """Return a spectrum with an adduct, as training spectra have one: that of its precursor if none is stated."""
+        if spectrum.adduct is not None:
+            return spectrum
+        formula = self.library.get_formulas(slice(rows.start, rows.start + 1))[0]
+        return replace(spectrum, adduct=adduct_of(spectrum, formula))
+
+
+@cache
+def _blas() -> Any:
+    return ThreadpoolController().select(user_api="blas")
+
+
+def order_by_probability(
+    reranked: Reranked, ranked: RankedCandidates, distances: Array, k: int | None, ties: str, coverage: float
+) -> RerankedCandidates:
+    """Return the k most probable candidates; margins are differences of log-probabilities."""
+    log_p = reranked.log_probabilities
+    order = np.lexsort((distances, -log_p))
+    sorted_p = log_p[order]
+    p_values = None if reranked.p_values is None else reranked.p_values[order]
+    in_set = None if p_values is None else members(p_values, coverage)
+    top = slice(0, k)
+    margins = np.append(-np.diff(sorted_p), np.inf)
+    return RerankedCandidates(
+        replace(
+            ranked,
+            indices=order[top],
+            distances=distances[order][top],
+            margins=np.where(margins < TIE, 0.0, margins)[top],
+            positions=_positions(sorted_p, ties)[top],
+            scores=np.zeros(len(order))[top] if p_values is None else (1 - p_values)[top],
+            in_set=None if in_set is None else in_set[top],
+            set_size=None if in_set is None else int(in_set.sum()),
+        ),
+        np.exp(sorted_p)[top],
+        reranked.evidence[order][top],
+        None if p_values is None else p_values[top],
+        largest_other(p_values),
+    )
+
+
+def largest_other(p_values: Array | None) -> float | None:
+    """Return the largest p-value after the first one; None if there is none."""
+    return None if p_values is None or len(p_values) < 2 else float(p_values[1:].max())
+
+
+def _positions(descending: Array, ties: str) -> Array:
+    """Return positions from 1; values that tie share the mean of their positions, the first or the last one."""
+    starts_anew = np.append(True, -np.diff(descending) >= TIE)
+    number = np.cumsum(starts_anew) - 1
+    first = np.flatnonzero(starts_anew)
+    last = np.append(first[1:], len(descending)) - 1
+    places: dict[str, Any] = {"expected": (first + last) / 2, "optimistic": first, "pessimistic": last}
+    return np.asarray(places[ties][number] + 1, dtype=np.float64)

@@ -9,10 +9,10 @@ pytest.importorskip("pyarrow", reason="the files are Parquet tables")
 import pyarrow
 from pyarrow import parquet
 
-from psilearn_chem import load_metabolite_records
-from psilearn_chem.metabolites.polarity import COMMON_ADDUCTS
+from psilearn_chem.metabolites.queries import COMMON_ADDUCTS
 from psilearn_lab.datasets.catalogue import DATASETS
 from psilearn_lab.datasets.home import RemoteFile
+from psilearn_lab.datasets.metabolites import load_metabolite_records
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from psilearn_lab.datasets.catalogue import DATASETS
 def load_metabolites() -> Bunch:
     """Load tandem mass spectra of MassBank with their molecules, and lists of candidate molecules.
 
-    The files are read from the data home; nothing is downloaded. Reading needs the extra ``psilearn[chem]``.
+    The files are read from the data home; nothing is downloaded.
 
     Returns
     -------
@@ -48,12 +48,12 @@ def load_metabolites() -> Bunch:
     See Also
     --------
     load_metabolite_records : Load the single records, also of negative ions.
-    psilearn_chem.train : Train a model on spectra of known molecules.
+    psilearn_chem.MetaboliteIdentifier : Train a model on spectra of known molecules.
     psilearn_lab.datasets : Loaders of the other datasets.
 
     Examples
     --------
-    >>> from psilearn_chem import load_metabolites
+    >>> from psilearn_lab.datasets.metabolites import load_metabolites
     >>> data = load_metabolites()  # doctest: +SKIP
     >>> data.spectra[0].formula  # doctest: +SKIP
     'C21H33NO8'
@@ -81,8 +81,7 @@ def load_metabolites() -> Bunch:
 def load_metabolite_records() -> Bunch:
     """Load the single tandem mass spectra of MassBank, of nine adducts and both polarities, with their molecules.
 
-    The file is read from the data home; nothing is downloaded. Reading needs the extra ``psilearn[chem]`` and takes 8
-    seconds.
+    The file is read from the data home; nothing is downloaded. Reading takes 8 seconds.
 
     Returns
     -------
@@ -113,7 +112,7 @@ def load_metabolite_records() -> Bunch:
 
     Examples
     --------
-    >>> from psilearn_chem import load_metabolite_records
+    >>> from psilearn_lab.datasets.metabolites import load_metabolite_records
     >>> data = load_metabolite_records()  # doctest: +SKIP
     >>> sorted({spectrum.adduct for spectrum in data.spectra})[:2]  # doctest: +SKIP
     ['[M+CH3COO]-', '[M+Cl]-']
