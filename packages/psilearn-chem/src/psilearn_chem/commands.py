@@ -13,7 +13,6 @@ from psilearn.app.console import report_errors
 from psilearn_chem.command_parts import DeviceOption, ModelOption, compute_on, print_status
 
 if TYPE_CHECKING:
-    from psilearn._utils.folder_writer import FolderWriter
     from psilearn_chem.metabolites import MetaboliteIdentifier
     from psilearn_chem.spectra import Problem, Spectrum
 
@@ -53,7 +52,7 @@ def train_model(
     ] = "both",
     seed: Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)] = 0,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a model in the folder, once the new one is complete.")
+        bool, typer.Option("--overwrite", help="Replace a saved model, once the new one is complete.")
     ] = False,
     device: DeviceOption = None,
 ) -> None:
@@ -65,27 +64,26 @@ def train_model(
     with report_errors(), compute_on(device):
         from psilearn_chem.metabolites import train
         from psilearn_chem.metabolites.polarity import select_polarity
-        from psilearn_chem.metabolites.saved_identifier import encode_identifier
         from psilearn_chem.molecules import CandidateLibrary
         from psilearn_chem.spectra import read_spectra
 
-        with _claim_model_folder(output, overwrite) as folder:
-            library = CandidateLibrary.open(candidates)
-            read = read_spectra(spectra, errors="skip", adduct=adduct)
-            problems += read.problems
-            start = perf_counter()
-            identifier = train(
-                _merge(select_polarity(read.spectra, polarity), merge),
-                library,
-                method=method,
-                unlabeled=unlabeled,
-                calibration=calibration,
-                second_stage=second_stage,
-                seed=seed,
-                say=lambda text: print_status(f"{perf_counter() - start:6.0f} s  {text}"),
-                on_problem=problems.append,
-            )
-            encode_identifier(identifier).write(folder)
+        _check_model_path(output, overwrite)
+        library = CandidateLibrary.open(candidates)
+        read = read_spectra(spectra, errors="skip", adduct=adduct)
+        problems += read.problems
+        start = perf_counter()
+        identifier = train(
+            _merge(select_polarity(read.spectra, polarity), merge),
+            library,
+            method=method,
+            unlabeled=unlabeled,
+            calibration=calibration,
+            second_stage=second_stage,
+            seed=seed,
+            say=lambda text: print_status(f"{perf_counter() - start:6.0f} s  {text}"),
+            on_problem=problems.append,
+        )
+        identifier.save(output, overwrite=overwrite)
         print_status(f"{output}: {_describe_training(identifier)}")
         _warn_about_trivial_sets(identifier, 0.9)
     _exit_with_problems(problems, "not used for training")
@@ -161,12 +159,12 @@ def rank_candidates(
     _exit_with_problems(problems, "not ranked")
 
 
-def _claim_model_folder(path: Path, overwrite: bool) -> FolderWriter:
-    """Check that a model can be saved, and lock its folder, before the training starts."""
-    from psilearn.io.saved_models import claim_model_folder
+def _check_model_path(path: Path, overwrite: bool) -> None:
+    """Check that a model can be saved, before the training starts."""
+    from psilearn.io import check_model_path
 
     try:
-        return claim_model_folder(path, overwrite=overwrite)
+        check_model_path(path, overwrite=overwrite)
     except FileExistsError as error:
         raise FileExistsError(str(error).replace("overwrite=True", "--overwrite")) from error
 

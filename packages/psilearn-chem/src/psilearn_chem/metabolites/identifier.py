@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from psilearn import IOKR, OEL
-from psilearn.io import load_model, read_notes
-from psilearn.io.saved_models import claim_model_folder
-from psilearn.utils import publish, unfitted_copy, validation
+from psilearn.io import load_with_notes, save_model
+from psilearn.utils import fitted_snapshot, publish, unfitted_copy, validation
 from psilearn_chem.metabolites.labeled_spectra import find_labeled
 from psilearn_chem.metabolites.library_search import LibrarySearch
 from psilearn_chem.metabolites.model_fitting import FitOptions, fit_model
 from psilearn_chem.metabolites.parameter_choice import Report
-from psilearn_chem.metabolites.saved_identifier import KIND, check_model, decode_second_stage, encode_identifier
+from psilearn_chem.metabolites.saved_identifier import KIND, check_model, decode_second_stage, notes_of
 from psilearn_chem.molecules import CandidateLibrary, Fingerprints
 from psilearn_chem.spectra import Problem, Spectrum
 
@@ -244,14 +243,14 @@ class MetaboliteIdentifier(LibrarySearch):
         return identifier
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Save the fitted model in a folder, as a JSON manifest and arrays.
+        """Save the fitted model in one file, as :func:`psilearn.save_model` does.
 
         Parameters
         ----------
         path : str or Path
-            The folder to create.
+            The file.
         overwrite : bool, default=False
-            Whether to replace a model that the folder contains. Until the new one is complete, the old one is kept.
+            Whether to replace a saved model at this path. Until the new one is complete, the old one is kept.
 
         See Also
         --------
@@ -263,9 +262,8 @@ class MetaboliteIdentifier(LibrarySearch):
         >>> library = CandidateLibrary.open("library")  # doctest: +SKIP
         >>> MetaboliteIdentifier().fit(read_spectra("known.mgf").spectra, library).save("model")  # doctest: +SKIP
         """
-        encoded = encode_identifier(self)
-        with claim_model_folder(path, overwrite=overwrite) as folder:
-            encoded.write(folder)
+        fitted = fitted_snapshot(self, "model_")
+        save_model(fitted.model_, path, notes=notes_of(fitted), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> MetaboliteIdentifier:
@@ -274,7 +272,7 @@ class MetaboliteIdentifier(LibrarySearch):
         Parameters
         ----------
         path : str or Path
-            The folder of the model.
+            The file of the model.
 
         Returns
         -------
@@ -284,7 +282,7 @@ class MetaboliteIdentifier(LibrarySearch):
         Raises
         ------
         ValueError
-            If the folder does not contain a model for metabolites, or a damaged one.
+            If the file is not a model for metabolites, or is damaged.
 
         See Also
         --------
@@ -296,14 +294,14 @@ class MetaboliteIdentifier(LibrarySearch):
         >>> MetaboliteIdentifier.load("model").adducts_  # doctest: +SKIP
         ('[M+H]+',)
         """
-        notes = read_notes(path)
+        estimator, notes = load_with_notes(path)
         try:
             if notes["kind"] != KIND:
-                raise ValueError(f"its kind is {notes['kind']!r}")
+                raise ValueError(f"its kind is {notes['kind']!r:.80}")
             fingerprints = Fingerprints(tuple(notes["fingerprints"]))
             adducts = tuple(str(adduct) for adduct in notes["adducts"])
             training, parameters = dict(notes["training"]), dict(notes["parameters"])
-            model = check_model(load_model(path), fingerprints)
+            model = check_model(estimator, fingerprints)
             identifier = cls.from_model(model, fingerprints, adducts, training, **parameters)
             identifier.second_stage_ = decode_second_stage(notes.get("second_stage"), model)
             identifier._check_options(_ignore_step)

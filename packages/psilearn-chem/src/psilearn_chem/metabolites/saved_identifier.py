@@ -1,4 +1,4 @@
-"""The saved form of an identifier: the model, and notes on its fingerprints, adducts and training."""
+"""What is saved of an identifier next to its estimator: notes on its fingerprints, adducts and training."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilearn import IOKR, OEL
-from psilearn.io.saved_models import EncodedModel, encode_model
 from psilearn.kernels import Kernel
-from psilearn.utils import fitted_snapshot, match
+from psilearn.utils import match
 from psilearn_chem.metabolites.second_stage import SecondStage
 from psilearn_chem.molecules import Fingerprints
 
@@ -19,9 +18,8 @@ if TYPE_CHECKING:
 KIND = "psilearn_chem.metabolites"
 
 
-def encode_identifier(identifier: MetaboliteIdentifier) -> EncodedModel:
-    """Return a fitted identifier as JSON data and arrays, to be written into a claimed folder."""
-    fitted = fitted_snapshot(identifier, "model_")
+def notes_of(fitted: MetaboliteIdentifier) -> dict[str, Any]:
+    """Return the notes of the saved model of a fitted identifier."""
     notes = {
         "kind": KIND,
         "fingerprints": list(fitted.fingerprints_.kinds),
@@ -32,7 +30,7 @@ def encode_identifier(identifier: MetaboliteIdentifier) -> EncodedModel:
     if fitted.second_stage_ is not None:
         outputs = match(fitted.second_stage_.maker.references.bits, np.asarray(fitted.model_.candidates_.outputs))
         notes["second_stage"] = fitted.second_stage_.to_notes(outputs)
-    return encode_model(fitted.model_, notes)
+    return notes
 
 
 def decode_second_stage(notes: Any, model: IOKR | OEL) -> SecondStage | None:

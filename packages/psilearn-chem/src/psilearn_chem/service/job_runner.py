@@ -15,7 +15,6 @@ from typing import Any
 from fastapi import APIRouter
 
 from psilearn import computing
-from psilearn._utils.locks import FolderBusyError
 from psilearn.app.serve.request_log import LOGGER
 from psilearn.app.serve.served_models import check_device
 from psilearn.app.serve.service_limits import Limits
@@ -122,7 +121,7 @@ class ServedIdentifier:
         check_device(device)
         identifier, candidates = MetaboliteIdentifier.load(model), CandidateLibrary.open(library)
         identifier.check_library(candidates)
-        return cls(Path(model).resolve().name, identifier, candidates, Path(jobs), device)
+        return cls(Path(model).stem, identifier, candidates, Path(jobs), device)
 
     def describe(self) -> dict[str, Any]:
         """Return what a client has to know to send spectra, as JSON data.
@@ -203,12 +202,12 @@ class JobRunner:
 
     def _run(self, job: str) -> None:
         try:
-            with self.store.claim(job) as writer:
+            with self.store.claim(job):
                 state, files = self._compute(job)
-                self.store.finish(job, writer, state, files)
+                self.store.finish(job, state, files)
             self.store.prune(self.limits.kept_jobs)
             LOGGER.info("job", extra={"fields": {"state": state.state, "spectra": state.done}})
-        except (FolderBusyError, FileExistsError, _StoppedError):
+        except (BlockingIOError, FileNotFoundError, FileExistsError, _StoppedError):
             LOGGER.info("job left to another process")
         except Exception:
             LOGGER.exception("job")

@@ -1,4 +1,4 @@
-"""Jobs on the disk: a folder per job, whose result is a manifest folder that appears in one rename.
+"""Jobs on the disk: a folder per job, whose result is a folder that appears in one rename.
 
 Every process of the service reads the state of a job from its folder, so that any of them can answer. A job without a
 result is computed again by the next process that starts; a result survives the process that wrote it.
@@ -12,18 +12,20 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from psilearn._utils.folder_writer import FolderWriter
-from psilearn._utils.folders import FolderError, FolderFormat, ManifestFolder
 from psilearn.utils import create_folder, write_atomically
 
-FORMAT = FolderFormat("psilearn.app.serve.result", 1, "result of a job", "Send the spectra again.")
+try:
+    import fcntl
+except ImportError:  # Windows: two processes may compute the same job
+    fcntl = None  # type: ignore[assignment]
+
 JOB_ID = re.compile(r"[0-9a-f]{32}")
-REQUEST, PROGRESS, CANCEL, RESULT = "request.json", "progress.json", "cancel", "result"
+REQUEST, PROGRESS, CANCEL, RESULT, STATE = "request.json", "progress.json", "cancel", "result", "state.json"
 DRAFT = "draft-"
 DRAFT_SECONDS = 600  # after which an unfinished folder belongs to no process
 
@@ -78,7 +80,7 @@ class JobStore:
 
     def has_result(self, job: str) -> bool:
         """Return whether a job is finished, failed, or cancelled and no longer computed."""
-        return self._open_result(job) is not None
+        return (self.root / job / RESULT / STATE).is_file()
 
     def read_request(self, job: str) -> tuple[dict[str, Any], Path]:
         """Return the options of a job and the file of its data."""
@@ -87,9 +89,8 @@ class JobStore:
 
     def read_state(self, job: str) -> JobState:
         """Return the state of a job."""
-        result = self._open_result(job)
-        if result is not None:
-            return JobState(**result.content)
+        with suppress(FileNotFoundError):
+            return JobState(**json.loads((self.root / job / RESULT / STATE).read_bytes()))
         if self.is_cancelled(job):
             return JobState("cancelled")
         try:
@@ -110,23 +111,35 @@ class JobStore:
         """Return whether a job was cancelled."""
         return (self.root / job / CANCEL).exists()
 
-    def claim(self, job: str) -> FolderWriter:
-        """Return the writer of the result; raise FolderBusyError while another process computes the job."""
-        return FORMAT.claim(self.root / job / RESULT)
+    @contextmanager
+    def claim(self, job: str) -> Iterator[None]:
+        """Keep other processes from computing a job; raise BlockingIOError while another one computes it.
 
-    def finish(self, job: str, writer: FolderWriter, state: JobState, files: Mapping[str, bytes]) -> None:
+        The system releases the lock of the request when the process ends, however it ends.
+        """
+        with (self.root / job / REQUEST).open("rb") as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self.has_result(job):
+                raise FileExistsError(f"{job} is finished.")
+            yield
+
+    def finish(self, job: str, state: JobState, files: Mapping[str, bytes]) -> None:
         """Write the result of a job in one rename, and remove its data."""
-        for name, content in files.items():
-            writer.write_bytes(name, content)
-        writer.finish(vars(state))
+        draft = self.root / f"{DRAFT}{secrets.token_hex(16)}"
+        draft.mkdir()
+        for name, content in {**files, STATE: json.dumps(vars(state)).encode()}.items():
+            write_atomically(draft / name, content)
+        draft.rename(self.root / job / RESULT)
         _, payload = self.read_request(job)
         payload.unlink(missing_ok=True)
         (self.root / job / PROGRESS).unlink(missing_ok=True)
 
     def read_result(self, job: str, name: str) -> bytes | None:
         """Return a file of the result; None if there is no such result."""
-        result = self._open_result(job)
-        return None if result is None or name not in result.files else result.file(name).read_bytes()
+        with suppress(FileNotFoundError):
+            return (self.root / job / RESULT / name).read_bytes()
+        return None
 
     def remove(self, job: str) -> None:
         """Remove a finished job."""
@@ -137,8 +150,3 @@ class JobStore:
         finished = [job for job in self.ids() if self.has_result(job)]
         for job in finished[: max(0, len(finished) - n_kept)]:
             self.remove(job)
-
-    def _open_result(self, job: str) -> ManifestFolder | None:
-        with suppress(FileNotFoundError, FolderError):
-            return FORMAT.open(self.root / job / RESULT, verify=False)
-        return None
