@@ -142,13 +142,13 @@ def open_regular_file(path: Path) -> io.BufferedReader:
         descriptor = os.open(path, flags)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, and a socket or a device that is not ready
-            raise ValueError(f"{path} is not a regular file, but a link, a socket or a device") from error
+            raise ValueError("it is a link, a socket or a device, not a regular file") from error
         raise
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
         kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
-        raise ValueError(f"{path} is not a regular file, but {kinds.get(stat.S_IFMT(mode), 'a device')}")
+        raise ValueError(f"it is {kinds.get(stat.S_IFMT(mode), 'a device')}, not a regular file")
     return os.fdopen(descriptor, "rb")
 
 
