@@ -119,7 +119,7 @@ def open_library(candidates: MoleculeList, fingerprints: Fingerprints, context: 
     """Return the library of all candidates; build it if it is missing."""
     digest = hashlib.sha256("\n".join([fingerprints.identity, *candidates.smiles]).encode()).hexdigest()
     path = cache_home() / "libraries" / f"metabolite-candidates-{digest[:16]}"
-    if (path / "manifest.json").is_file():
+    if (path / "library.safetensors").is_file():
         return CandidateLibrary.open(path)
     context.log(f"building the library of {len(candidates.smiles):,} candidates in {path}, once")
     return CandidateLibrary.build(candidates, path, fingerprints, n_jobs=context.n_jobs or DEFAULT_JOBS)

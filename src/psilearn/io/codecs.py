@@ -1,11 +1,4 @@
-"""The registry of codecs, which encode values of a class as plain JSON data and arrays, and decode them.
-
-A package registers its own classes in a module, and declares this module as an entry point. The module is
-imported when a class or kind that is not registered is encoded or decoded for the first time::
-
-    [project.entry-points."psilearn.codecs"]
-    mypackage = "mypackage.codecs"
-"""
+"""The registry of codecs, which encode values of a class as plain JSON data and arrays, and decode them."""
 
 from __future__ import annotations
 
@@ -19,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 if TYPE_CHECKING:
-    from psilearn._utils.encoding import Decoder, Encoder
+    from psilearn.io.encoding import Decoder, Encoder
 
 ENTRY_POINTS = "psilearn.codecs"
 PLAIN = (type(None), bool, int, float, str)
@@ -29,19 +22,58 @@ JSONObject = dict[str, Any]
 
 @dataclass(frozen=True)
 class Codec:
-    """How the values of some classes are encoded.
+    """How the values of some classes are saved and loaded.
 
-    ``encode(value, encoder, where)`` returns a JSON object, in which values are encoded by ``encoder.encode`` and
-    arrays are replaced by names of files by ``encoder.put``; ``where`` describes the value in error messages.
-    ``decode(data, decoder)`` is the inverse, with ``decoder.decode`` and ``decoder.array``.
+    A package declares the module that registers its codecs as an entry point. The module is imported when a class or
+    kind that is not registered is saved or loaded for the first time::
+
+        [project.entry-points."psilearn.codecs"]
+        mypackage = "mypackage.codecs"
+
+    Parameters
+    ----------
+    kind : str
+        The name in saved models: the public package and the name of the class, such as "mypackage.Spectrum".
+    classes : tuple of type
+        The classes.
+    encode : callable
+        ``encode(value, encoder, where)`` returns a JSON object, in which values are encoded by ``encoder.encode(value,
+        where)``, and arrays of numbers are replaced by their names, ``encoder.put(array)``. ``where`` describes the
+        value in error messages.
+    decode : callable
+        ``decode(data, decoder)`` returns the value, with ``decoder.decode(data)`` and ``decoder.array(name)``. The data
+        may come from an attacker: it must validate what it reads, take time and memory proportional to the data, and
+        raise a ValueError otherwise.
+    subclasses : bool, default=False
+        Whether values of subclasses are encoded too.
+    lists : bool, default=False
+        Whether values are non-empty lists of objects of one of the classes.
+
+    See Also
+    --------
+    register : Add a codec.
+    register_class : Add a class that is saved by its parameters and fitted attributes, without a codec of its own.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from psilearn.io import Codec
+    >>> codec = Codec(
+    ...     "fractions.Fraction",
+    ...     (Fraction,),
+    ...     lambda value, encoder, where: {"numbers": [value.numerator, value.denominator]},
+    ...     lambda data, decoder: Fraction(*data["numbers"]),
+    ... )
+    >>> codec.decode(codec.encode(Fraction(1, 3), None, ""), None)
+    Fraction(1, 3)
     """
 
     kind: str
     classes: tuple[type, ...]
     encode: Callable[[Any, Encoder, str], JSONObject]
     decode: Callable[[JSONObject, Decoder], Any]
-    subclasses: bool = False  # whether values of subclasses are encoded too
-    lists: bool = False  # whether values are non-empty lists of objects of one of the classes
+    subclasses: bool = False
+    lists: bool = False
 
 
 class Registry:
@@ -64,7 +96,27 @@ class Registry:
             self.register(codec)
 
     def register(self, codec: Codec) -> None:
-        """Add a codec; reject kinds and classes that are registered already."""
+        """Add a codec.
+
+        Parameters
+        ----------
+        codec : Codec
+            The codec.
+
+        Raises
+        ------
+        ValueError
+            If its kind or one of its classes is registered already.
+
+        See Also
+        --------
+        register_class : Add a class that is saved by its parameters and fitted attributes.
+
+        Examples
+        --------
+        >>> from psilearn.io import Codec, register
+        >>> register(Codec("mypackage.Spectrum", (Spectrum,), encode, decode))  # doctest: +SKIP
+        """
         keys = [(cls, codec.lists) for cls in codec.classes]
         names = [cls.__name__ for cls, lists in keys if (cls, lists) in self._by_class]
         if codec.kind in self._by_kind or names:
@@ -86,6 +138,20 @@ class Registry:
             A subclass of BaseEstimator, or a dataclass.
         leave_out : sequence of str, default=()
             The fields of a dataclass that are not encoded.
+
+        Raises
+        ------
+        TypeError
+            If the class is of another kind.
+
+        See Also
+        --------
+        register : Add a codec for any class.
+
+        Examples
+        --------
+        >>> from psilearn.io import register_class
+        >>> register_class("mypackage.MyKernel", MyKernel)  # doctest: +SKIP
         """
         if issubclass(cls, BaseEstimator):
             self.register(Codec(kind, (cls,), _encode_estimator, partial(_decode_estimator, cls)))

@@ -10,9 +10,9 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from psilearn._utils import codec_registry, encoding
-from psilearn._utils.codec_registry import Codec, Registry
-from psilearn._utils.encoding import REGISTRY, Decoder, Encoder
+from psilearn.io import Codec, Decoder, Encoder, codecs
+from psilearn.io.codecs import ENTRY_POINTS, Registry
+from psilearn.io.encoding import MAX_DEPTH, REGISTRY
 
 RNG = np.random.default_rng(0)
 
@@ -56,7 +56,7 @@ def registry():
 def round_trip(value, registry=REGISTRY):
     encoder = Encoder(registry)
     text = json.dumps(encoder.encode(value, "value"), allow_nan=False)
-    return Decoder(encoder.arrays.__getitem__, registry).decode(json.loads(text))
+    return Decoder(encoder.arrays, 10_000, registry).decode(json.loads(text))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,18 @@ def test_numbers_of_numpy_are_numbers():
         RNG.standard_normal((3, 4)),
         np.zeros((0, 3)),
         np.array(1.5),
+        RNG.standard_normal((3, 4)).T,
+        RNG.standard_normal((2, 3, 4)).transpose(2, 1, 0),
+        RNG.standard_normal((6, 4))[::2],
+        np.array([1 + 2j, 3]),
+        np.array([b"ab", b"c"]),
+        np.array(["2020-01-01", "NaT"], dtype="M8[D]"),
+        np.array([True, False]),
+        np.array([1.5, -2], dtype=np.float16),
         np.array(["a", "bc"]),
+        np.array([["", "é\udcff"], ["∞", "abc"]]),
+        np.array([""]),
+        np.zeros((0, 2), dtype="<U3"),
         np.array(["a", "bc"], dtype=object),
         np.array([[None, 1], ["x", 2.5]], dtype=object),
         np.array([], dtype=object),
@@ -131,7 +142,7 @@ def test_sparse_indices_out_of_range_are_rejected(part, values):
     data = encoder.encode(sparse.csr_matrix(np.eye(2)), "value")
     encoder.arrays[data[part]] = np.array(values, dtype=np.int32)
     with pytest.raises(ValueError):
-        Decoder(encoder.arrays.__getitem__).decode(data)
+        Decoder(encoder.arrays, 10_000).decode(data)
 
 
 def test_tensors_become_arrays():
@@ -159,7 +170,7 @@ def test_an_object_that_occurs_twice_is_encoded_once(registry):
     value = [Pair(array, words), Pair(words, array), scaler, Scaler(base=scaler), (), (), Pair(3)]
     encoder = Encoder(registry)
     encoder.encode(value, "value")
-    assert list(encoder.arrays) == ["array000.npy"]
+    assert list(encoder.arrays) == ["array000"]
     first, second, one, other, *_ = round_trip(value, registry)
     assert first.left is second.right and first.right is second.left and other.base is one
     assert one is not round_trip(value, registry)[2]
@@ -201,7 +212,7 @@ def test_an_error_says_where_the_object_is(registry):
         {"kind": "list"},
         {"kind": "list", "items": 7},
         {"kind": "dict", "items": []},
-        {"kind": "array", "file": "absent.npy"},
+        {"kind": "array", "rows": "absent"},
         {"kind": "array", "shape": [3], "items": {"kind": "list", "items": [1]}},
         {"kind": "csr", "container": "coo_matrix", "shape": [1, 1], "data": "", "indices": "", "indptr": ""},
         {"kind": "type", "name": "object"},
@@ -218,7 +229,7 @@ def test_an_error_says_where_the_object_is(registry):
 )
 def test_damaged_data_is_rejected(registry, data):
     with pytest.raises((ValueError, TypeError, LookupError, AttributeError)):
-        Decoder({}.__getitem__, registry).decode(data)
+        Decoder({}, 10_000, registry).decode(data)
 
 
 def test_names_are_registered_once(registry):
@@ -235,9 +246,9 @@ class Plugin:
 
     def __init__(self, monkeypatch, registry, error=None):
         self.registry, self.error, self.n_imports = registry, error, 0
-        entry_point = EntryPoint("tests", "tests.plugin", encoding.ENTRY_POINTS)
-        groups = {encoding.ENTRY_POINTS: [entry_point]}
-        monkeypatch.setattr(codec_registry, "entry_points", lambda group: groups[group])
+        entry_point = EntryPoint("tests", "tests.plugin", ENTRY_POINTS)
+        groups = {ENTRY_POINTS: [entry_point]}
+        monkeypatch.setattr(codecs, "entry_points", lambda group: groups[group])
         monkeypatch.setattr(EntryPoint, "load", lambda _: self.load())
 
     def load(self):
@@ -250,13 +261,13 @@ class Plugin:
 def test_entry_points_are_imported_for_unknown_classes_and_kinds_only(monkeypatch, registry):
     encoder = Encoder(registry)
     data = encoder.encode([Scaler(3)], "value")
-    registry = new_registry(encoding.ENTRY_POINTS)
+    registry = new_registry(ENTRY_POINTS)
     plugin = Plugin(monkeypatch, registry)
     round_trip([1, "a", {"b": (np.arange(3), [], np.float32(1))}], registry)
     assert plugin.n_imports == 0
-    assert Decoder({}.__getitem__, registry).decode(data)[0].scale == 3
+    assert Decoder({}, 10_000, registry).decode(data)[0].scale == 3
     assert plugin.n_imports == 1
-    registry = new_registry(encoding.ENTRY_POINTS)
+    registry = new_registry(ENTRY_POINTS)
     plugin = Plugin(monkeypatch, registry)
     assert round_trip([Scaler(3)], registry)[0].scale == 3
     with pytest.raises(TypeError, match="object"):
@@ -265,18 +276,18 @@ def test_entry_points_are_imported_for_unknown_classes_and_kinds_only(monkeypatc
 
 
 def test_without_entry_points_an_error_says_what_to_import(monkeypatch):
-    monkeypatch.setattr(codec_registry, "entry_points", lambda group: [])
-    registry = new_registry(encoding.ENTRY_POINTS)
+    monkeypatch.setattr(codecs, "entry_points", lambda group: [])
+    registry = new_registry(ENTRY_POINTS)
     data = {"kind": "some.package.Scaler", "state": {}}
     with pytest.raises(ValueError, match=r"provides some\.package, or import some\.package\.codecs"):
-        Decoder({}.__getitem__, registry).decode(data)
+        Decoder({}, 10_000, registry).decode(data)
 
 
 def test_an_entry_point_that_cannot_be_imported_is_reported(monkeypatch):
-    registry = new_registry(encoding.ENTRY_POINTS)
+    registry = new_registry(ENTRY_POINTS)
     Plugin(monkeypatch, registry, ImportError("No module named 'rdkit'"))
     message = r"tests\.plugin could not be imported: No module named 'rdkit'"
     with pytest.raises(ValueError, match=message):
-        Decoder({}.__getitem__, registry).decode({"kind": "tests.Scaler", "state": {}})
+        Decoder({}, 10_000, registry).decode({"kind": "tests.Scaler", "state": {}})
     with pytest.raises(TypeError, match=message):
         round_trip(Scaler(), registry)

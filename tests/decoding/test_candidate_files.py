@@ -13,16 +13,18 @@ from scipy import sparse
 from psilearn import KDE
 from psilearn._backend import Compute
 from psilearn._utils.hashing import content_hash
-from psilearn.decoding import SharedCandidates, build_progress
+from psilearn.decoding import SharedCandidates, candidate_files
+from psilearn.decoding.candidate_files import FORMAT, MANIFEST
 from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear, Pairwise, Precomputed
-from tests.manifests import reseal, write_sealed
+from tests.sealed_files import edit
 from tests.problems import make
 
 RNG = np.random.default_rng(0)
 Y = RNG.standard_normal((40, 5)).round(1)
 Z = RNG.standard_normal((6, 3))
 E = Embedding(Linear(), np.eye(5), np.eye(5)[:, :3])
+SHARD = "shard-00000.safetensors"
 
 
 def same(a, b, queries=Z):
@@ -48,12 +50,12 @@ def test_saved_and_loaded_is_as_built(tmp_path, form, working_memory):
         mapped = SharedCandidates.build(outputs, kernel, tmp_path / "mapped")
         built.save(tmp_path / "saved")
         loaded = [SharedCandidates.load(tmp_path / name, kernel, given) for name in ("mapped", "saved")]
-    assert isinstance(mapped.g, np.memmap) and isinstance(loaded[0].g, np.memmap)
+    assert not any(np.asarray(other.g).flags.owndata for other in (mapped, *loaded))
     for other in (mapped, *loaded, SharedCandidates(outputs, kernel, built.squared_norms)):
         same(built, other)
         assert other.hash == built.hash and len(other) == 40
     if form is not list:
-        assert type(loaded[0].outputs) in (type(outputs), np.memmap)
+        assert type(loaded[0].outputs) is type(outputs)
         difference = loaded[0].outputs - outputs
         assert abs(difference).max() == 0
     assert loaded[0].distinct().hash == built.distinct().hash
@@ -119,45 +121,75 @@ def test_a_set_of_another_model_is_rejected(saved):
         SharedCandidates.load(saved, Embedding(Linear(), np.eye(5), -np.eye(5)[:, :3]))
 
 
-@pytest.mark.parametrize("name", ["g.npy", "squared_norms.npy", "outputs.npy"])
-def test_damaged_files_are_rejected(saved, name):
-    whole = (saved / name).read_bytes()
-    (saved / name).write_bytes(whole[:-8])
-    with pytest.raises(ValueError, match=f"{name} has .* bytes instead of .*: it was truncated"):
-        SharedCandidates.load(saved, E)
-    (saved / name).write_bytes(b"x" * len(whole))
-    with pytest.raises(ValueError, match=f"{name} is not a readable .npy file"):
-        SharedCandidates.load(saved, E)
-    array = np.load(saved.parent / "set" / "squared_norms.npy") if name == "g.npy" else None
-    np.save(saved / name, np.zeros((2, 2)) if array is None else array)
-    with pytest.raises(ValueError, match="truncated or changed"):
-        SharedCandidates.load(saved, E)
-    (saved / name).unlink()
-    with pytest.raises(ValueError, match=f"{name} is missing"):
+def reseal(path, change):
+    """Change the first shard as an attacker would: its checksums and those of the manifest are valid."""
+    edit(FORMAT, path / SHARD, change)
+    file = FORMAT.read(path / SHARD)
+    edit_manifest(path, lambda content: content["shards"][0].update(n_bytes=file.n_bytes, sha256=file.sha256))
+
+
+def edit_manifest(path, change):
+    content = json.loads((path / MANIFEST).read_text())
+    del content["sha256"]
+    change(content)
+    (path / MANIFEST).write_text(json.dumps({**content, "sha256": candidate_files._checksum(content)}))
+
+
+def test_damaged_files_are_rejected(saved):
+    shard = saved / SHARD
+    whole = shard.read_bytes()
+    for content in (whole[:-8], b"x" * len(whole), b"", whole[:-1] + b"x"):
+        shard.write_bytes(content)
+        with pytest.raises(ValueError, match=str(shard)):
+            SharedCandidates.load(saved, E)
+    shard.unlink()
+    with pytest.raises(FileNotFoundError, match=str(shard)):
         SharedCandidates.load(saved, E)
 
 
-def test_changed_outputs_are_rejected(saved):
-    outputs = np.load(saved / "outputs.npy")
-    np.save(saved / "outputs.npy", outputs + 1)
-    with pytest.raises(ValueError, match=r"outputs\.npy is damaged or was replaced"):
-        SharedCandidates.load(saved, E)
-    with pytest.raises(ValueError, match=r"outputs stored in .* were changed"):
-        SharedCandidates.load(saved, E, verify=False)
-    reseal(saved)
-    with pytest.raises(ValueError, match=r"outputs stored in .* were changed"):
-        SharedCandidates.load(saved, E)
-    np.save(saved / "outputs.npy", np.ascontiguousarray(outputs.reshape(5, 40)))
-    reseal(saved)
-    with pytest.raises(ValueError, match=r"has shape \(5, 40\)"):
+def test_shards_of_another_set_are_rejected(saved, tmp_path):
+    SharedCandidates.build(Y + 1, E).save(tmp_path / "other")
+    shutil.copy(tmp_path / "other" / SHARD, saved / SHARD)
+    for verify in (True, False):
+        with pytest.raises(ValueError, match="not the shard that the manifest"):
+            SharedCandidates.load(saved, E, verify=verify)
+
+
+def put(name, values):
+    return lambda _, arrays: arrays.update({name: values})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (put("outputs", Y + 1), "their hash differs"),
+        (put("outputs", np.full_like(Y, np.nan)), "NaN"),
+        (put("outputs", Y[:, :4]), r"shape \(40, 4\)"),
+        (put("outputs", Y[:, 0].copy()), r"shape \(40,\)"),
+        (put("outputs", Y[:39]), "40 outputs"),
+        (put("outputs", Y.reshape(5, 40)), "40 outputs"),
+        (put("g", np.full((40, 3), np.nan)), "not finite"),
+        (put("g", np.zeros((40, 2))), "shape"),
+        (put("g", np.zeros((40, 3), np.int64)), "dtypes"),
+        (put("squared_norms", np.full(40, np.inf)), "not finite"),
+        (put("squared_norms", np.zeros((40, 1))), "shape"),
+        (put("more", np.zeros(3)), "arrays"),
+        (lambda _, arrays: arrays.update(x=arrays.pop("g")), "arrays"),
+        (lambda content, _: content["outputs"].update(kind="csr_array"), "KeyError"),
+        (lambda content, _: content["outputs"].update(kind="os.system"), "KeyError"),
+        (lambda content, _: content.pop("outputs"), "KeyError"),
+        (lambda content, _: [], "TypeError"),
+    ],
+)
+def test_tampered_shards_are_rejected(saved, change, message):
+    reseal(saved, change)
+    with pytest.raises(ValueError, match=f"{saved / SHARD} .*that can be used: .*{message}"):
         SharedCandidates.load(saved, E)
 
 
 def test_indices_out_of_range_are_rejected(tmp_path):
     SharedCandidates.build(sparse.csr_matrix(Y), E, tmp_path / "set")
-    indices = np.load(tmp_path / "set" / "outputs_indices.npy")
-    np.save(tmp_path / "set" / "outputs_indices.npy", indices + 10**6)
-    reseal(tmp_path / "set")
+    reseal(tmp_path / "set", lambda _, arrays: arrays.update(indices=arrays["indices"] + 10**6))
     with pytest.raises(ValueError, match=r"that can be used: .*ind"):
         SharedCandidates.load(tmp_path / "set", E)
 
@@ -165,25 +197,31 @@ def test_indices_out_of_range_are_rejected(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 1}, "version 1 of the format"),
-        ({"format": "something"}, "contains 'something', not a set of candidates"),
-        ({"files": {}}, "that can be used: KeyError"),
-        ({"outputs": {"kind": "array", "shape": [3, 5]}}, "contradicts itself"),
-        (None, "not the manifest"),
+        ({"version": 99}, "version 99"),
+        ({"format": "something"}, "is that of 'something'"),
+        ({"shards": []}, "not numbered"),
+        ({"shards": [{"name": "../shard-00000.safetensors"}]}, "TypeError"),
+        ({"shards": [{"name": "x", "n": 1, "outputs_sha256": "", "n_bytes": 1, "sha256": ""}]}, "not numbered"),
+        ({"embedding_sha256": "0"}, "another model"),
+        (None, r"that can be used"),
     ],
 )
 def test_other_manifests_are_rejected(saved, change, message):
-    manifest = json.loads((saved / "manifest.json").read_text())
     if change is None:
-        (saved / "manifest.json").write_text("[1, 2")
+        (saved / MANIFEST).write_text("[1, 2")
     else:
-        write_sealed(saved, {**manifest, **change})
-    with pytest.raises(ValueError, match=message):
+        content = json.loads((saved / MANIFEST).read_text())
+        (saved / MANIFEST).write_text(json.dumps({**content, **change}))
+        with pytest.raises(ValueError, match=str(saved)):
+            SharedCandidates.load(saved, E)
+        edit_manifest(saved, lambda content: content.update(change))
+    with pytest.raises(ValueError, match=message) as caught:
         SharedCandidates.load(saved, E)
+    assert str(saved) in str(caught.value)
 
 
 def test_no_folder_is_overwritten_and_unfinished_ones_are_rejected(saved, tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r"is not a set of candidates: it has no manifest\.json"):
+    with pytest.raises(ValueError, match=r"is not a set of candidates that can be used: it has no manifest\.json"):
         SharedCandidates.load(tmp_path, E)
     with pytest.raises(FileExistsError, match="already"):
         SharedCandidates.build(Y, E, saved)
@@ -209,6 +247,7 @@ def test_no_folder_is_overwritten_and_unfinished_ones_are_rejected(saved, tmp_pa
     monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
     with pytest.raises(OSError, match="only 10 are free"):
         SharedCandidates.build(Y, E, tmp_path / "large")
+    assert not (tmp_path / "large").exists()
 
 
 def test_a_hash_is_of_contents_alone():
@@ -307,48 +346,62 @@ def counted():
     return Embedding(CountedLinear(), np.eye(5), np.eye(5)[:, :3])
 
 
-@pytest.mark.parametrize("seconds", [0.0, 1e9])  # the progress is noted after each block, or at the interruption
-def test_an_interrupted_build_is_resumed(tmp_path, counted, seconds, monkeypatch):
-    monkeypatch.setattr(build_progress, "SECONDS", seconds)
-    with sklearn.config_context(working_memory=1e-3):
-        CountedLinear.limit = 25
-        with pytest.raises(KeyboardInterrupt):
-            SharedCandidates.build(Y, counted, tmp_path / "set", dtype="float32", resume=True)
-        n_before = json.loads((tmp_path / "set" / build_progress.PROGRESS).read_text())["rows"]
-        with pytest.raises(ValueError, match=r"unfinished set of candidates"):
-            SharedCandidates.load(tmp_path / "set", counted, Y)
-        CountedLinear.n_rows, CountedLinear.limit = 0, np.inf
-        resumed = SharedCandidates.build(Y, counted, tmp_path / "set", dtype="float32", resume=True)
-    assert 0 < n_before <= 25 and CountedLinear.n_rows == 40 - n_before
-    assert resumed.g.dtype == np.float32
-    np.testing.assert_array_equal(resumed.g, (Y[:, :3]).astype(np.float32))
-    assert not (tmp_path / "set" / build_progress.PROGRESS).exists()
+@pytest.fixture
+def small_shards(monkeypatch):
+    monkeypatch.setattr(candidate_files, "SHARD_BYTES", 610)  # several shards of 40 rows
+
+
+@pytest.mark.usefixtures("small_shards")
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_several_shards_are_one_set(tmp_path, form):
+    built = SharedCandidates.build(form(Y), E, tmp_path / "set")
+    assert len(list((tmp_path / "set").iterdir())) > 3
+    for candidates in (built, SharedCandidates.load(tmp_path / "set", E)):
+        same(candidates, SharedCandidates.build(form(Y), E))
+        assert candidates.hash == SharedCandidates.build(form(Y), E).hash
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_an_interrupted_build_is_resumed(tmp_path, counted):
+    CountedLinear.limit = 25
+    with pytest.raises(KeyboardInterrupt):
+        SharedCandidates.build(Y, counted, tmp_path / "set", dtype="float32")
+    sizes = [len(FORMAT.read(file).arrays["g"]) for file in (tmp_path / "set").iterdir()]
+    with pytest.raises(ValueError, match="was interrupted; run it again"):
+        SharedCandidates.load(tmp_path / "set", counted, Y)
+    CountedLinear.n_rows, CountedLinear.limit = 0, np.inf
+    resumed = SharedCandidates.build(Y, counted, tmp_path / "set", dtype="float32")
+    assert 0 < sum(sizes) <= 25 and CountedLinear.n_rows == 40 - sum(sizes)
+    np.testing.assert_array_equal(np.asarray(resumed.g), (Y[:, :3]).astype(np.float32))
     same(resumed, SharedCandidates.load(tmp_path / "set", counted, Y))
     exact = SharedCandidates.build(Y, E).nearest(Z, 4)
     np.testing.assert_allclose(resumed.nearest(Z, 4).distances, exact.distances, atol=1e-5)
 
 
-@pytest.mark.parametrize("change", ["other outputs", "other dtype", "damaged note", "missing table", "not resumed"])
+@pytest.mark.usefixtures("small_shards")
+@pytest.mark.parametrize("change", ["other outputs", "other dtype", "damaged shard", "link"])
 def test_an_interrupted_build_of_something_else_starts_again(tmp_path, counted, change):
-    folder, outputs, options = tmp_path / "set", Y, {"dtype": "float32", "resume": True}
-    with sklearn.config_context(working_memory=1e-3):
-        CountedLinear.limit = 25
-        with pytest.raises(KeyboardInterrupt):
-            SharedCandidates.build(Y, counted, folder, **options)
-        CountedLinear.n_rows, CountedLinear.limit = 0, np.inf
-        if change == "other outputs":
-            outputs = Y + 1
-        elif change == "other dtype":
-            options = {"resume": True}
-        elif change == "damaged note":
-            (folder / build_progress.PROGRESS).write_text('{"rows": 10')
-        elif change == "missing table":
-            (folder / "g.npy").unlink()
-        else:
-            options = {}
-        built = SharedCandidates.build(outputs, counted, folder, **options)
+    folder, outputs, options = tmp_path / "set", Y, {"dtype": "float32"}
+    CountedLinear.limit = 25
+    with pytest.raises(KeyboardInterrupt):
+        SharedCandidates.build(Y, counted, folder, **options)
+    n_shards = len(list(folder.iterdir()))
+    CountedLinear.n_rows, CountedLinear.limit = 0, np.inf
+    if change == "other outputs":
+        outputs = Y + 1
+    elif change == "other dtype":
+        options = {}
+    elif change == "damaged shard":
+        for file in folder.iterdir():
+            file.write_bytes(file.read_bytes()[:-1])
+    else:
+        for file in folder.iterdir():
+            file.rename(tmp_path / file.name)
+            file.symlink_to(tmp_path / file.name)
+    assert n_shards
+    built = SharedCandidates.build(outputs, counted, folder, **options)
     assert CountedLinear.n_rows == 40
-    np.testing.assert_allclose(built.g, outputs[:, :3], atol=1e-6)
+    np.testing.assert_allclose(np.asarray(built.g), outputs[:, :3], atol=1e-6)
     assert len(SharedCandidates.load(folder, counted, outputs)) == 40
 
 
