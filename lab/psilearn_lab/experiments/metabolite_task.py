@@ -14,9 +14,10 @@ import numpy.typing as npt
 from psilearn.decoding import Candidates, PerExampleCandidates
 from psilearn.kernels import GaussianTanimoto, Kernel
 from psilearn.utils import Index
-from psilearn_chem import CandidateLibrary, Fingerprints, MoleculeList, load_metabolites
+from psilearn_chem import CandidateLibrary, Fingerprints, MoleculeList
 from psilearn_chem.metabolites.labeled_spectra import Bits, LabeledSpectra
-from psilearn_chem.metabolites.similarity import Mixture, SpectrumSimilarity
+from psilearn_chem.metabolites.parameter_choice import Mixture, SpectrumSimilarity
+from psilearn_lab.datasets.metabolites import load_metabolites
 from psilearn_lab.experiments.experiment import Array, Context
 from psilearn_lab.experiments.metabolite_records import load_merged_records
 
@@ -118,7 +119,7 @@ def open_library(candidates: MoleculeList, fingerprints: Fingerprints, context: 
     """Return the library of all candidates; build it if it is missing."""
     digest = hashlib.sha256("\n".join([fingerprints.identity, *candidates.smiles]).encode()).hexdigest()
     path = cache_home() / "libraries" / f"metabolite-candidates-{digest[:16]}"
-    if (path / "manifest.json").is_file():
+    if (path / "library.safetensors").is_file():
         return CandidateLibrary.open(path)
     context.log(f"building the library of {len(candidates.smiles):,} candidates in {path}, once")
     return CandidateLibrary.build(candidates, path, fingerprints, n_jobs=context.n_jobs or DEFAULT_JOBS)

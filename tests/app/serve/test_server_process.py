@@ -115,7 +115,7 @@ def test_a_device_is_checked_before_models_are_loaded_and_computes_the_same(fold
 
 def is_finished(folder, job):
     assert (folder / "jobs" / job / "request.json").exists()
-    return (folder / "jobs" / job / "result" / "manifest.json").exists()
+    return (folder / "jobs" / job / "result" / "state.json").exists()
 
 
 def wait_for_result(url, job):

@@ -77,8 +77,6 @@ LEFT_OUT: dict[str, str] = {
             "load_mediamill",
             "load_qm9",
             "load_usps",
-            "load_metabolite_records",
-            "load_metabolites",
             "data_home",
         ],
         "takes no arguments",
@@ -90,8 +88,6 @@ LEFT_OUT: dict[str, str] = {
     "GraKeLKernel": "an adapter of a package that is not installed for the fuzz runs",
     "GlobalAlignment": "compiles for seconds, and its package is optional",
     "TIES": "a constant",
-    "rank_spectra": "calls MetaboliteIdentifier.rank",
-    "train": "takes seconds; its parameters are those of MetaboliteIdentifier",
 }
 
 

@@ -89,7 +89,7 @@ def test_jobs_survive_a_killed_process_and_a_graceful_stop(metabolites, tmp_path
 
 def is_finished(folder, job):
     assert (folder / "jobs" / job / "request.json").exists()
-    return (folder / "jobs" / job / "result" / "manifest.json").exists()
+    return (folder / "jobs" / job / "result" / "state.json").exists()
 
 
 def wait_for_result(url, job):

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from chem_tests.metabolites.mztab_rules import check_mztab
 from psilearn.app.cli import app as command_line
 from psilearn.app.serve import Limits, create_app
-from psilearn_chem import Cleaning, Problem, Spectrum, rank_spectra, read_spectra, write_parquet
+from psilearn_chem import Cleaning, Problem, Spectrum, read_spectra, write_parquet
 from psilearn_chem.service.job_runner import JobRunner, ServedIdentifier
 from psilearn_chem.service.job_store import JobState
 from tests.app.serve.clients import call, get, post
@@ -118,7 +118,7 @@ def test_peaks_as_json_give_the_numbers_of_the_library(metabolites, served):
     assert wait(app, job)["n_problems"] == 1
     content = get(app, f"/v1/spectra/{job}/results").json()
     assert content["problems"][0]["source"] == "wrong"
-    expected = list(rank_spectra(served.identifier, [Cleaning()(spectrum) for spectrum in raw], served.library))
+    expected = list(served.identifier.rank([Cleaning()(spectrum) for spectrum in raw], served.library))
     for spectrum, ranking in zip(content["spectra"], expected, strict=True):
         assert np.array_equal([candidate["distance"] for candidate in spectrum["candidates"]], ranking.distances)
         assert np.array_equal([candidate["p_value"] for candidate in spectrum["candidates"]], ranking.p_values)
@@ -277,4 +277,4 @@ def test_results_are_limited(served, metabolites):
 
 
 def test_spectra_without_candidates_are_problems(served):
-    assert isinstance(next(rank_spectra(served.identifier, [Spectrum([50.0], [1.0])], served.library)), Problem)
+    assert isinstance(next(served.identifier.rank([Spectrum([50.0], [1.0])], served.library)), Problem)
