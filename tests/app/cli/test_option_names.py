@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from psilearn.app.cli.option_names import name_options, options_in_errors, word_note
+from psilearn.app.cli.table_reports import name_options, options_in_errors, word_note
 from psilearn.app.cli.table_reports import print_warnings
 
 EDGE = "is the largest of its grid. Extend the grid to values beyond it."
