@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psilearn.app.tables.column_choice import ColumnOptions, fit_inputs, fit_outputs, read_training_table
-from psilearn.app.tables.table_training import Method, SplitOptions, Fit, train
+from psilearn.app.tables.table_training import Fit, Method, SplitOptions, train
 from tests.app.tables.example_tables import label_columns, make_problem, write_csv
 
 LABELS = {"outputs": ["tag_*"]}

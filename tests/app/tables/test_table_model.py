@@ -13,7 +13,7 @@ from psilearn.app.tables import TableModel, read_table
 from psilearn.app.tables.column_choice import ColumnOptions, fit_inputs, fit_outputs, read_training_table
 from psilearn.app.tables.input_columns import InputColumns
 from psilearn.app.tables.output_forms import form_from_json
-from psilearn.app.tables.table_training import Method, SplitOptions, Fit, Search, train
+from psilearn.app.tables.table_training import Fit, Method, Search, SplitOptions, train
 from psilearn.kernels import Dice
 from tests.app.tables.example_tables import TAGS, label_columns, make_problem, tag_texts, write_csv
 

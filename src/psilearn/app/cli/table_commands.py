@@ -68,9 +68,7 @@ def _shared_options(
         ),
     ] = None,
     text: Annotated[list[str] | None, _column_option("Columns of texts whose words are inputs (TF-IDF).")] = None,
-    categorical: Annotated[
-        list[str] | None, _column_option("Columns of categories, also if they are numbers.")
-    ] = None,
+    categorical: Annotated[list[str] | None, _column_option("Columns of categories, also if they are numbers.")] = None,
     drop: Annotated[list[str] | None, _column_option("Columns to leave out, such as row ids.")] = None,
     scale: Annotated[
         str,

@@ -53,7 +53,9 @@ def write_page(model: TableModel, evaluation: Evaluation, test_name: str, path: 
     parameters = training.get("parameters")
     values = {**training, **(parameters if isinstance(parameters, dict) else {})}
     search = training.get("search")
-    page = environment.get_template("evaluation_page.html").render(
+    page = environment.get_template(
+        "evaluation_page.html"
+    ).render(
         version=__version__,
         name=test_name,
         model=model,

@@ -290,7 +290,9 @@ def _iter_parquet(path: Path, text_columns: Collection[str]) -> Iterator[Table]:
         names = [str(name) for name in schema.names]
         _check_parquet(path, metadata, names)
         # texts stay places in a dictionary: each of them may be as long as the file, and occur in every row
-        words = [str(field.name) for field in schema if types.is_string(field.type) or types.is_large_string(field.type)]
+        words = [
+            str(field.name) for field in schema if types.is_string(field.type) or types.is_large_string(field.type)
+        ]
         with parquet.ParquetFile(stream, read_dictionary=words, pre_buffer=False) as file:
             first = 0
             for batch in file.iter_batches(BATCH_ROWS):
@@ -417,7 +419,9 @@ def _read_arff_rows(lines: _ArffLines, content: dict[str, Any]) -> tuple[Any, ND
     width = len(content["attributes"])
     strings = [name for name, kind in content["attributes"] if kind == "STRING"]
     if strings:
-        raise ValueError(f"{lines.path}: the attribute {strings[0]!r} is a string; list its values in braces, or drop it.")
+        raise ValueError(
+            f"{lines.path}: the attribute {strings[0]!r} is a string; list its values in braces, or drop it."
+        )
     values, columns, ends, places = array("d"), array("i"), array("q", [0]), array("q")
     for row in content["data"]:
         places.append(lines.number)
@@ -449,7 +453,9 @@ def _decode_arff(path: Path, content: dict[str, Any], matrix: Any, places: NDArr
         is_plain = isinstance(kind, str) or kind == [str(code) for code in range(len(kind))]
         (kept if is_plain else coded).append(j)
     if len(places) * len(coded) * NUMBER_BYTES > decompressed_limit(path):
-        raise ValueError(f"{path}: {len(places):,} rows of {len(coded):,} nominal attributes are too many for its size.")
+        raise ValueError(
+            f"{path}: {len(places):,} rows of {len(coded):,} nominal attributes are too many for its size."
+        )
     codes, texts, numbers, number_names = to_dense(matrix[:, coded]), {}, [], [names[j] for j in kept]
     for j, column in zip(coded, codes.T, strict=True):
         words = attributes[j][1]

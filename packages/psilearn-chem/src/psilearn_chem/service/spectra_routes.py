@@ -10,7 +10,8 @@ from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
-from psilearn.app.serve.prediction_routes import ERRORS, check_size
+from psilearn.app.serve.http_schemas import ERRORS
+from psilearn.app.serve.json_values import check_size
 from psilearn.app.serve.request_guard import UPLOAD_PATH
 from psilearn_chem.molecules import Adduct
 from psilearn_chem.molecules.smiles import draw_svg

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, StrictStr
+from pydantic import BaseModel, FailFast, Field, StrictStr
 
 from psilearn.app.serve.http_schemas import FiniteNumber, StrictModel
 
@@ -37,8 +37,8 @@ class UploadOptions(RankOptions):
 class SpectrumPeaks(StrictModel):
     """A spectrum."""
 
-    mz: Annotated[list[FiniteNumber], Field(min_length=1)]
-    intensity: Annotated[list[FiniteNumber], Field(min_length=1)]
+    mz: Annotated[list[FiniteNumber], Field(min_length=1), FailFast()]
+    intensity: Annotated[list[FiniteNumber], Field(min_length=1), FailFast()]
     precursor_mz: FiniteNumber | None = None
     adduct: Text | None = None
     formula: Text | None = None
@@ -48,7 +48,7 @@ class SpectrumPeaks(StrictModel):
 class SpectraRequest(StrictModel):
     """Spectra as lists of peaks, to be ranked."""
 
-    spectra: Annotated[list[SpectrumPeaks], Field(min_length=1)]
+    spectra: Annotated[list[SpectrumPeaks], Field(min_length=1), FailFast()]
     options: RankOptions = Field(default_factory=lambda: RankOptions.model_validate({}))
 
 
