@@ -259,7 +259,7 @@ def test_changed_contents_are_rejected(tmp_path, change):
 def test_every_changed_byte_is_detected(tmp_path):
     path = saved(tmp_path)
     whole = path.read_bytes()
-    for i in (*range(0, 700), *range(700, len(whole), 7)):
+    for i in (*range(700), *range(700, len(whole), 7)):
         path.write_bytes(whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :])
         with pytest.raises(ValueError, match=str(path)):
             load_model(path)
