@@ -20,6 +20,7 @@ from psilearn_chem.metabolites.parameter_choice import Mixture
 from psilearn_chem.molecules import MoleculeList
 from psilearn_lab import experiments
 from psilearn_lab.baselines import LR
+from psilearn_lab.datasets.metabolites import load_metabolites
 from psilearn_lab.experiments import metabolite_data, metabolites
 from psilearn_lab.experiments.experiment import Context
 
