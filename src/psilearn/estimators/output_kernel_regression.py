@@ -26,7 +26,7 @@ from psilearn.kernels import Kernel, as_kernel, as_output_kernel
 from psilearn.landmarks.selection import Landmarks, as_landmarks
 from psilearn.regression import KernelRidge, NystromRidge, SklearnRegressor
 from psilearn.regression.kernel_regression import Regression, Regressor
-from psilearn.regression.regressor_checks import check_inputs, check_regressor
+from psilearn.regression.sklearn_regressor import check_inputs, check_regressor
 
 Continuation = tuple[LandmarkOutputs, Regression | None] | None  # what partial_fit continues from
 
