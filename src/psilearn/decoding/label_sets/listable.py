@@ -22,8 +22,7 @@ from psilearn.decoding.label_sets.label_rows import (
     to_label_rows,
 )
 from psilearn.decoding.path_decoder import DecodedStep, PathCandidates, PathDecoder
-from psilearn.decoding.rule_candidates import RuleCandidates
-from psilearn.decoding.shared import SharedCandidates
+from psilearn.decoding.shared import RuleCandidates, SharedCandidates
 from psilearn.decoding.top_k import TopK
 from psilearn.embedding import Embedding
 
