@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -474,7 +474,7 @@ class Candidates(ABC):
         if self.embedding is None:
             return self._for_embedding(embedding)
         self.require_embedding(embedding)
-        return cast("Candidates", self)
+        return self
 
     def require_embedding(self, embedding: Embedding) -> None:
         """Raise if the candidates do not belong to an embedding.

@@ -20,7 +20,7 @@ from psilearn.decoding.top_k import TopK
 from psilearn.embedding import Embedding
 from psilearn.kernels import Linear, Substrings
 from psilearn.kernels.inner_products import combine_rows
-from psilearn.kernels.string.columns import PatternColumns, check_alphabet
+from psilearn.kernels.string.tokens import PatternColumns, check_alphabet
 
 MAX_LISTED_STRINGS = 2**16  # if more than the nearest strings are needed
 MAX_COUNT = 2**62  # larger numbers of strings are not computed
