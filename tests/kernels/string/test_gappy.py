@@ -23,9 +23,7 @@ def test_occurrences_are_summed_in_batches_of_limited_size(monkeypatch):
     words, kernel = ["banana" * 5, "bandana", "ab"], GappySubstrings(3, 6, normalize=False)
     expected, sizes = kernel.features(words), []
     original = substrings._to_csr
-    monkeypatch.setattr(
-        substrings, "_to_csr", lambda *a: sizes.append(sum(len(f.rows) for f in a[0])) or original(*a)
-    )
+    monkeypatch.setattr(substrings, "_to_csr", lambda *a: sizes.append(sum(len(f.rows) for f in a[0])) or original(*a))
     monkeypatch.setattr(substrings, "MAX_OCCURRENCES", 50)
     counts = GappySubstrings(3, 6, normalize=False).features(words)
     assert len(sizes) > 5 and max(sizes) <= 50
