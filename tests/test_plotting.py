@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from psilearn import IOKRCV, OELCV
 from psilearn.kernels import Gaussian
@@ -18,6 +17,7 @@ from psilearn.plotting import (
 from psilearn.theory import fit_decay
 from tests.problems import make
 
+Figure = pytest.importorskip("matplotlib.figure").Figure
 PROBLEM = make("vectors")
 GRID = {"input_kernels": [Gaussian(0.2), Gaussian(1.0)], "output_kernels": Gaussian(0.3), "alphas": [1e-1, 1e-4, 1e-2]}
 
@@ -67,7 +67,7 @@ def test_spectrum_lies_in_its_band():
 
 def test_convergence_of_an_energy_network():
     pytest.importorskip("torch")
-    from psilearn_lab.baselines import SPEN
+    SPEN = pytest.importorskip("psilearn_lab.baselines").SPEN
 
     X = np.random.default_rng(0).normal(size=(40, 3))
     model = SPEN(hidden=(4,), energy_hidden=2, epochs=3, energy_epochs=4, steps=5).fit(X, X**2)

@@ -16,11 +16,11 @@ from psilearn import IOKR
 from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import Gaussian, GaussianTanimoto, Linear
 from psilearn.metrics import kernel_loss, top_k_accuracy
-from psilearn_chem import load_metabolites
-from psilearn_chem.metabolites.similarity import Mixture
+from psilearn_chem.metabolites.parameter_choice import Mixture
 from psilearn_chem.molecules import MoleculeList
 from psilearn_lab import experiments
 from psilearn_lab.baselines import LR
+from psilearn_lab.datasets.metabolites import load_metabolites
 from psilearn_lab.experiments import metabolite_evaluation, metabolite_networks, metabolite_task
 from psilearn_lab.experiments import metabolite_identification as metabolites
 from psilearn_lab.experiments.experiment import Context

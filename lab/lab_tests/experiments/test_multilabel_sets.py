@@ -30,7 +30,7 @@ def loaded():
 @pytest.fixture(scope="module")
 def outcome(loaded, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets, "load_eurlex4k", lambda: loaded)
+        patch.setattr(datasets, "load", lambda name: loaded)
         return PART.run(Context({**PART.config, **PART.quick}, 0, None, lambda text: None))
 
 
@@ -86,7 +86,7 @@ def test_competitors_follow_from_their_parameters(outcome, data):
 
 def test_ordered_rows_hold_out_the_last_ones(monkeypatch):
     loaded, part = tags(), next(part for part in experiments.find("multilabel-sets").parts if part.name == "mediamill")
-    monkeypatch.setattr(datasets, "load_mediamill", lambda: loaded)
+    monkeypatch.setattr(datasets, "load", lambda name: loaded)
     config = {
         **part.config,
         **part.quick,
@@ -136,7 +136,7 @@ def test_notes_compare_with_known_sets_and_the_strongest_competitor(outcome):
 
 
 def test_an_interrupted_part_resumes_after_the_last_line(loaded, monkeypatch, tmp_path, outcome):
-    monkeypatch.setattr(datasets, "load_eurlex4k", lambda: loaded)
+    monkeypatch.setattr(datasets, "load", lambda name: loaded)
 
     def log(text):
         logged.append(text)

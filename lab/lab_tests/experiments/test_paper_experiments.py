@@ -25,7 +25,6 @@ from psilearn_lab.experiments import (
     multilabel,
     multilabel_full,
     protocol,
-    smi2mol_task,
     usps,
 )
 from psilearn_lab.experiments.experiment import Context
@@ -62,13 +61,11 @@ def chains():
 @pytest.fixture
 def small_data(monkeypatch):
     """Let every loader return little data, which a test may change."""
-    bunches = {name: tags() for name in multilabel.TITLES} | {"usps": halves()}
-    monkeypatch.setattr(datasets, "load_label_ranking", lambda name: rankings(K=5 if name == "sushi" else 4))
-    for name in multilabel.TITLES:
-        monkeypatch.setattr(datasets, f"load_{name}", lambda name=name: bunches[name])
-    monkeypatch.setattr(usps, "load_usps", lambda: bunches["usps"])
+    bunches = {name: tags() for name in multilabel.TITLES}
+    bunches |= {name: rankings(K=5 if name == "sushi" else 4) for name in label_ranking.PAPER}
+    bunches |= {"usps": halves(), "qm9": Bunch(smiles=chains())}
+    monkeypatch.setattr(datasets, "load", bunches.__getitem__)
     monkeypatch.setattr(usps, "WIDTH", 8)
-    monkeypatch.setattr(smi2mol_task, "load_qm9", lambda: Bunch(smiles=chains()))
     return bunches
 
 
@@ -449,7 +446,7 @@ def test_the_held_out_fold_chooses_nothing(scaled):
 
 def test_the_results_are_mean_and_deviation_over_all_folds(monkeypatch):
     bunch = rankings()
-    monkeypatch.setattr(datasets, "load_label_ranking", lambda name: bunch)
+    monkeypatch.setattr(datasets, "load", lambda name: bunch)
     outcome = label_ranking.run(Context(RANKING, 5, None, lambda text: None), "cold")
     folds = [
         label_ranking._run_fold(bunch.X, bunch.Y, train, test, RANKING, 5)
@@ -467,7 +464,7 @@ def test_the_results_are_mean_and_deviation_over_all_folds(monkeypatch):
 
 
 def test_an_interrupted_cross_validation_resumes_after_the_last_fold(monkeypatch, tmp_path):
-    monkeypatch.setattr(datasets, "load_label_ranking", lambda name: rankings())
+    monkeypatch.setattr(datasets, "load", lambda name: rankings())
     expected = label_ranking.run(Context(RANKING, 0, None, lambda text: None), "cold")
 
     def interrupt(text):

@@ -63,7 +63,7 @@ class FoldResult:
 def run(context: Context, name: str) -> Outcome:
     """Cross-validate IOKR and OEL₀ on one dataset, repeatedly."""
     config = context.config
-    bunch = datasets.load_label_ranking(name)
+    bunch = datasets.load(name)
     splits = [
         split
         for repetition in range(config["repetitions"])

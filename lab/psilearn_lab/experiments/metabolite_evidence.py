@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from psilearn_chem.metabolites.record_evidence import fit_record_evidence
+from psilearn_chem.metabolites.reference_evidence import fit_record_evidence
 from psilearn_lab.experiments.experiment import Context, Outcome
 from psilearn_lab.experiments.metabolite_evidence_tables import ONE_RECORD, EvidenceResults
 from psilearn_lab.experiments.metabolite_rankings import RankedQuery, RankingPass

@@ -9,9 +9,8 @@ import numpy as np
 
 from psilearn.utils import Index
 from psilearn_chem import Cleaning, Spectrum
-from psilearn_chem.metabolites.candidate_features import spectral_similarity
-from psilearn_chem.metabolites.record_evidence import FormulaRecords, Pairs
-from psilearn_chem.metabolites.spectrum_conditions import Conditions
+from psilearn_chem.metabolites.reference_evidence import Conditions, FormulaRecords, Pairs
+from psilearn_chem.metabolites.second_stage import spectral_similarity
 from psilearn_lab.experiments.experiment import Array
 
 

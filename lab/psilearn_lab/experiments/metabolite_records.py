@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import Bunch
 
-from psilearn_chem import Cleaning, load_metabolite_records, load_metabolites, merge_spectra
+from psilearn_chem import Cleaning, merge_spectra
+from psilearn_lab.datasets.metabolites import load_metabolite_records, load_metabolites
 
 N_FOLDS = 5
 

@@ -10,8 +10,7 @@ import numpy as np
 from psilearn.conformal import threshold
 from psilearn_chem.metabolites.adaptive_sets import AdaptiveSets, cumulated_probabilities, members
 from psilearn_chem.metabolites.candidate_model import NEW_FEATURES, CandidateModel
-from psilearn_chem.metabolites.record_evidence import RecordEvidence
-from psilearn_chem.metabolites.reference_evidence import ReferenceEvidence
+from psilearn_chem.metabolites.reference_evidence import RecordEvidence, ReferenceEvidence
 from psilearn_chem.metabolites.second_stage_fit import (
     Fit,
     Query,

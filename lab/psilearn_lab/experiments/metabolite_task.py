@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +14,10 @@ import numpy.typing as npt
 from psilearn.decoding import Candidates, PerExampleCandidates
 from psilearn.kernels import GaussianTanimoto, Kernel
 from psilearn.utils import Index
-from psilearn_chem import CandidateLibrary, Fingerprints, MoleculeList, load_metabolites
+from psilearn_chem import CandidateLibrary, Fingerprints, MoleculeList
 from psilearn_chem.metabolites.labeled_spectra import Bits, LabeledSpectra
-from psilearn_chem.metabolites.similarity import Mixture, SpectrumSimilarity
-from psilearn_lab.datasets.home import cache_home
+from psilearn_chem.metabolites.parameter_choice import Mixture, SpectrumSimilarity
+from psilearn_lab.datasets.metabolites import load_metabolites
 from psilearn_lab.experiments.experiment import Array, Context
 from psilearn_lab.experiments.metabolite_records import load_merged_records
 
@@ -107,11 +109,17 @@ def load_task(context: Context) -> Task:
     )
 
 
+def cache_home() -> Path:
+    """Return the folder of recomputable files: the variable ``PSILEARN_CACHE``, else ``~/.cache/psilearn``."""
+    folder = os.environ.get("PSILEARN_CACHE")
+    return Path(folder or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "psilearn").expanduser()
+
+
 def open_library(candidates: MoleculeList, fingerprints: Fingerprints, context: Context) -> CandidateLibrary:
     """Return the library of all candidates; build it if it is missing."""
     digest = hashlib.sha256("\n".join([fingerprints.identity, *candidates.smiles]).encode()).hexdigest()
     path = cache_home() / "libraries" / f"metabolite-candidates-{digest[:16]}"
-    if (path / "manifest.json").is_file():
+    if (path / "library.safetensors").is_file():
         return CandidateLibrary.open(path)
     context.log(f"building the library of {len(candidates.smiles):,} candidates in {path}, once")
     return CandidateLibrary.build(candidates, path, fingerprints, n_jobs=context.n_jobs or DEFAULT_JOBS)

@@ -47,7 +47,7 @@ class Multilabel:
 
 def load(name: str, seed: int) -> Multilabel:
     """Load a dataset with rows of length one, or with columns standardized on the training rows."""
-    bunch = getattr(datasets, f"load_{name}")()
+    bunch = datasets.load(name)
     X = bunch.X
     X = StandardScaler().fit(X[bunch.train]).transform(X) if name in STANDARDIZED else normalize(X)
     return Multilabel(X, bunch.Y, np.random.default_rng(seed).permutation(bunch.train), bunch.test)

@@ -102,7 +102,7 @@ QUICK: dict[str, Any] = {
 
 def run(context: Context, name: str) -> Outcome:
     """Tune and test IOKR and OEL₀ with every kind of output kernel and candidates, and the competitors."""
-    bunch = getattr(datasets, f"load_{name}")()
+    bunch = datasets.load(name)
     source = Multilabel(bunch.X, bunch.Y, order_rows(bunch.train, context.config, context.seed), bunch.test)
     data = source.split(context.config["pairs"], n_tests=context.config["tests"])
     ours = [line for kind in context.config["outputs"] for line in LabelSetTask(data, kind, context).run()]

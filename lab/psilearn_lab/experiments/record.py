@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from psilearn._utils.folder_files import check_file_name, read_json, write_json
+from psilearn._utils.files import read_json, write_json
 from psilearn.utils import to_json_value
 from psilearn_lab.experiments.result_rows import Metric, Row, check_types, is_finite
 
@@ -109,7 +109,8 @@ class Record:
         if not all(isinstance(text, str) for text in texts) or not is_finite(self.seconds):
             raise ValueError("notes, captions and versions must be strings, and seconds must be a finite number.")
         for name in self.figures:
-            check_file_name(name, ".png")
+            if not isinstance(name, str) or not name.endswith(".png") or any(letter in "/\\:\0" for letter in name):
+                raise ValueError(f"{name!r} is not the name of a .png file in the folder")
 
     def save(self, folder: Path) -> None:
         """Write ``<part>.json``; an interrupted write leaves the previous file unchanged.

@@ -10,7 +10,7 @@ import numpy as np
 
 from psilearn.kernels import Graph
 from psilearn_chem import molecule_graphs
-from psilearn_lab.datasets import load_qm9
+from psilearn_lab import datasets
 from psilearn_lab.experiments.experiment import Config
 
 FIRST, LAST = "^", "$"  # mark the ends of a string, so that substrings know them
@@ -54,7 +54,7 @@ class Task:
     @classmethod
     def load(cls, config: Config, seed: int, n_jobs: int | None) -> Task:
         """Read the SMILES and divide them at random; molecules that differ by stereochemistry only count once."""
-        smiles = list({remove_stereo(text): text for text in load_qm9().smiles}.values())
+        smiles = list({remove_stereo(text): text for text in datasets.load("qm9").smiles}.values())
         order = np.random.default_rng(seed).permutation(len(smiles))
         sizes = [config["tests"], config["validation"], config["pairs"], config["unlabeled"]]
         parts, start = [], 0

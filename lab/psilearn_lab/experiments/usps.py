@@ -13,7 +13,7 @@ from psilearn.kernels import Gaussian, Kernel
 from psilearn.metrics import kernel_loss
 from psilearn.plotting import plot_completions, plot_convergence, plot_curves, select_example_per_class
 from psilearn_lab.baselines import SPEN
-from psilearn_lab.datasets import load_usps
+from psilearn_lab import datasets
 from psilearn_lab.experiments.competitors import (
     WITHOUT_TORCH,
     Competitor,
@@ -130,7 +130,7 @@ GRID_QUICK = {name: value for name, value in QUICK.items() if name in GRID_CONFI
 
 def load(config: Config) -> tuple[Data, Array]:
     """Return pairs from the first training images, lower halves of the last ones, test images, and the test digits."""
-    usps = load_usps()
+    usps = datasets.load("usps")
     pairs, others = usps.train[: config["pairs"]], usps.train[-config["alone"] :]
     test = usps.test[: config["tests"]]
     data = Data(usps.X[pairs], usps.Y[pairs], usps.X[test], usps.Y[test], usps.Y[others])

@@ -7,9 +7,9 @@ pytest.importorskip("fastapi", reason="the service needs the extra psilearn[serv
 
 from typer.testing import CliRunner
 
+from psilearn.app import demo as output
 from psilearn.app import digits_demo as demo
 from psilearn.app.cli import app
-from psilearn.app.cli import demo_output as output
 from psilearn.app.serve import server_process
 from tests.app.serve.clients import get, post
 

@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 
-from psilearn_chem.metabolites.candidate_model import NEW_FEATURES, CandidateModel
-from psilearn_chem.metabolites.known_molecules import INPUTS, OWN_INPUTS, KnownMolecules, known_inputs
-from psilearn_chem.metabolites.listwise import mixture_log_probabilities
+from psilearn_chem.metabolites.candidate_model import (
+    INPUTS,
+    NEW_FEATURES,
+    OWN_INPUTS,
+    CandidateModel,
+    KnownMolecules,
+    known_inputs,
+    mixture_log_probabilities,
+)
 from psilearn_chem.metabolites.second_stage_fit import SEPARATE, Query, fit_evidence, list_fits
 
 

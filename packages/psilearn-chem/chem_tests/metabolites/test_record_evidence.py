@@ -5,9 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from psilearn_chem.metabolites.record_evidence import FormulaRecords, Pairs, RecordEvidence, fit_record_evidence
-from psilearn_chem.metabolites.reference_evidence import ReferenceEvidence
-from psilearn_chem.metabolites.spectrum_conditions import N_RELATIONS, Conditions
+from psilearn_chem.metabolites.reference_evidence import (
+    N_RELATIONS,
+    Conditions,
+    FormulaRecords,
+    Pairs,
+    RecordEvidence,
+    ReferenceEvidence,
+    fit_record_evidence,
+)
 from psilearn_chem.spectra import Spectrum
 
 

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from psilearn_chem import metabolites, molecules, spectra
-    from psilearn_chem.metabolite_data import load_metabolite_records, load_metabolites
-    from psilearn_chem.metabolites import (
-        MetaboliteIdentifier,
-        Query,
-        Ranking,
-        ReferenceEvidence,
-        rank_spectra,
-        train,
-    )
+    from psilearn_chem.metabolites import MetaboliteIdentifier, Query, Ranking, ReferenceEvidence
     from psilearn_chem.molecules import (
         Adduct,
         CandidateLibrary,
@@ -43,8 +35,7 @@ if TYPE_CHECKING:
         write_parquet,
     )
     from psilearn_chem.spectrum_kernels import PrecursorMass, ProbabilityProduct, spectrum_kernel
-    from psilearn_chem.subformula_features import SubformulaFeatures
-    from psilearn_chem.subformula_kernels import SubformulaKernel
+    from psilearn_chem.subformula_kernels import SubformulaFeatures, SubformulaKernel
 
 __version__ = "0.1.0"
 __all__ = [
@@ -70,67 +61,34 @@ __all__ = [
     "graph_to_smiles",
     "group_spectra",
     "iter_spectra",
-    "load_metabolite_records",
-    "load_metabolites",
     "merge_spectra",
     "metabolites",
     "molecule_graph",
     "molecule_graphs",
     "molecules",
-    "rank_spectra",
     "read_molecules",
     "read_spectra",
     "spectra",
     "spectrum_kernel",
-    "train",
     "write_parquet",
 ]
 
 _NAMES_BY_MODULE = {
-    "psilearn_chem.metabolite_data": ("load_metabolite_records", "load_metabolites"),
-    "psilearn_chem.metabolites": (
-        "MetaboliteIdentifier",
-        "Query",
-        "Ranking",
-        "ReferenceEvidence",
-        "rank_spectra",
-        "train",
-    ),
-    "psilearn_chem.molecules": (
-        "Adduct",
-        "CandidateLibrary",
-        "FingerprintTable",
-        "Fingerprints",
-        "Formula",
-        "MoleculeEdits",
-        "MoleculeList",
-        "graph_to_smiles",
-        "molecule_graph",
-        "molecule_graphs",
-        "read_molecules",
-    ),
-    "psilearn_chem.spectra": (
-        "Cleaning",
-        "Problem",
-        "Spectrum",
-        "SpectrumReadResult",
-        "group_spectra",
-        "merge_spectra",
-        "iter_spectra",
-        "read_spectra",
-        "write_parquet",
-    ),
-    "psilearn_chem.spectrum_kernels": ("PrecursorMass", "ProbabilityProduct", "spectrum_kernel"),
-    "psilearn_chem.subformula_features": ("SubformulaFeatures",),
-    "psilearn_chem.subformula_kernels": ("SubformulaKernel",),
+    "metabolites": "MetaboliteIdentifier Query Ranking ReferenceEvidence",
+    "molecules": "Adduct CandidateLibrary FingerprintTable Fingerprints Formula MoleculeEdits MoleculeList "
+    "graph_to_smiles molecule_graph molecule_graphs read_molecules",
+    "spectra": "Cleaning Problem Spectrum SpectrumReadResult group_spectra iter_spectra merge_spectra read_spectra "
+    "write_parquet",
+    "spectrum_kernels": "PrecursorMass ProbabilityProduct spectrum_kernel",
+    "subformula_kernels": "SubformulaFeatures SubformulaKernel",
 }
-_MODULE_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
+_MODULE_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name or subpackage when it is first used."""
     if name in _MODULE_BY_NAME:
-        return getattr(import_module(_MODULE_BY_NAME[name]), name)
+        return getattr(import_module(f"{__name__}.{_MODULE_BY_NAME[name]}"), name)
     if name in __all__:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,10 +14,8 @@ from psilearn._backend import gpu_names
 
 CORE = ("numpy", "scipy", "scikit-learn", "joblib", "typer", "rich")
 EXTRAS = {  # the packages that each extra installs, by the names under which they are imported
+    "app": ("fastapi", "matplotlib", "pandas", "pyarrow", "typer", "uvicorn"),
     "plot": ("matplotlib",),
-    "data": ("h5py", "pooch"),
-    "parquet": ("pyarrow",),
-    "chem": ("rdkit", "matchms", "psims", "pyarrow"),
     "torch": ("torch",),
     "dask": ("dask", "distributed"),
     "ann": ("faiss",),
@@ -25,7 +23,6 @@ EXTRAS = {  # the packages that each extra installs, by the names under which th
     "grakel": ("grakel",),
     "strings": ("rapidfuzz",),
     "series": ("tslearn",),
-    "serve": ("fastapi", "uvicorn"),
 }
 DISTRIBUTIONS = {"faiss": "faiss-cpu", "ot": "pot"}  # packages that are installed under another name
 

@@ -1,4 +1,4 @@
-"""What the commands for tables have in common: training into a claimed folder, and what they print."""
+"""What the commands for tables have in common: training and saving, and what they print."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from psilearn.app.cli.option_names import options_in_errors, word_note
 from psilearn.app.cli.table_outputs import check_result_file
 
 if TYPE_CHECKING:
-    from psilearn._utils.folder_writer import FolderWriter
     from psilearn.app.tables.column_choice import ColumnOptions
     from psilearn.app.tables.table import Table
     from psilearn.app.tables.table_evaluation import Evaluation
@@ -33,7 +32,7 @@ def train_and_save(
     page: Path | None,
     overwrite: bool,
 ) -> None:
-    """Check and lock the outputs first, train, save, and report on the rows that were held out."""
+    """Check the outputs first, train, save, and report on the rows that were held out."""
     from psilearn.app.tables.table_training import train
 
     if page is not None:
@@ -41,11 +40,11 @@ def train_and_save(
         check_result_file(page, "--html", tables, output, overwrite)
         if not splits.test_size:
             raise ValueError("--html reports on rows that are held out: give --test-size 0.2, for example.")
-    with _claim_model_folder(output, overwrite) as folder:
-        start = perf_counter()
-        with options_in_errors():
-            model, test = train(path, columns, splits, learner, unlabeled)
-        model.encode().write(folder)
+    _check_model_path(output, overwrite)
+    start = perf_counter()
+    with options_in_errors():
+        model, test = train(path, columns, splits, learner, unlabeled)
+    model.save(output, overwrite=overwrite)
     _describe_training(model, output, perf_counter() - start)
     if len(test):
         report(model, _evaluate(model, test), f"held-out rows of {path.name}", page)
@@ -62,16 +61,16 @@ def load_model(path: Path) -> TableModel:
     from psilearn.app.tables.table_model import TableModel
 
     if not path.exists():
-        raise FileNotFoundError(f"The folder {path} of the model does not exist; check the path.")
+        raise FileNotFoundError(f"The model {path} does not exist; check the path.")
     return TableModel.load(path)
 
 
-def _claim_model_folder(path: Path, overwrite: bool) -> FolderWriter:
-    """Check that a model can be saved, and lock its folder, before the training starts."""
-    from psilearn.io.saved_models import claim_model_folder
+def _check_model_path(path: Path, overwrite: bool) -> None:
+    """Check that a model can be saved, before the training starts."""
+    from psilearn.io import check_model_path
 
     try:
-        return claim_model_folder(path, overwrite=overwrite)
+        check_model_path(path, overwrite=overwrite)
     except FileExistsError as error:
         raise FileExistsError(str(error).replace("pass overwrite=True", "use --overwrite")) from error
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from psilearn import computing, load_model
+from psilearn import computing
 from psilearn.app.serve.json_values import CollectionKind, kind_of, to_collection, to_json_items, to_json_numbers
 from psilearn.app.serve.table_rows import to_candidates, to_inputs, to_outputs
 from psilearn.app.tables import TableModel
-from psilearn.io import read_notes
+from psilearn.io import load_with_notes
 from psilearn.utils import Samples, n_samples
 
 TABLE_KIND = "psilearn.app.tables"  # in the notes of table models
@@ -57,12 +57,12 @@ class ServedModel:
 
     @classmethod
     def load(cls, path: str | Path, device: str | None = None) -> ServedModel:
-        """Load a saved model, named as its folder.
+        """Load a saved model, named as its file without the suffix.
 
         Parameters
         ----------
         path : str or Path
-            The folder.
+            The file.
         device : {"cpu", "cuda"} or None, default=None
             The torch device that computes. None keeps the device of the saved model.
 
@@ -86,12 +86,11 @@ class ServedModel:
         >>> ServedModel.load("model")  # doctest: +SKIP
         """
         check_device(device)
-        notes = read_notes(path)
-        table = TableModel.load(path) if notes.get("kind") == TABLE_KIND else None
-        model = load_model(path) if table is None else table.model
+        model, notes = load_with_notes(path)
+        table = TableModel.from_notes(path, model, notes) if notes.get("kind") == TABLE_KIND else None
         if device is not None:
             model.set_params(device=device)
-        return cls(Path(path).resolve().name[:MAX_NAME], model, notes, table)
+        return cls(Path(path).stem[:MAX_NAME], model, notes, table)
 
     @property
     def inputs(self) -> Samples:

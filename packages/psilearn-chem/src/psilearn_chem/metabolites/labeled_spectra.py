@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn.utils import Index, match
-from psilearn_chem.metabolites.polarity import find_adduct
-from psilearn_chem.metabolites.queries import check_precursor
+from psilearn_chem.metabolites.queries import check_precursor, find_adduct
 from psilearn_chem.molecules import Adduct, CandidateLibrary, Formula
 from psilearn_chem.spectra import Problem, Spectrum
 

@@ -19,10 +19,10 @@ from psilearn_chem.metabolites.parameter_choice import (
     ParameterChoice,
     Report,
     Setting,
+    SpectrumSimilarity,
 )
 from psilearn_chem.metabolites.second_stage import SecondStage
-from psilearn_chem.metabolites.second_stage_training import OutOfFold, calibrate, fit_second_stage
-from psilearn_chem.metabolites.similarity import SpectrumSimilarity
+from psilearn_chem.metabolites.second_stage_fit import OutOfFold, calibrate, fit_second_stage
 from psilearn_chem.molecules import CandidateLibrary
 
 MAX_VALIDATION_UNLABELED = 5000  # unlabeled molecules that are used in the choice of parameters

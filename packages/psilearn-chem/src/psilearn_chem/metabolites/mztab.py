@@ -15,9 +15,9 @@ import numpy as np
 
 from psilearn import __version__
 from psilearn.utils import open_text_atomically
-from psilearn_chem.metabolites.rank import Ranking
-from psilearn_chem.metabolites.spectrum_fields import retention_seconds
+from psilearn_chem.metabolites.ranking import Ranking
 from psilearn_chem.molecules import Adduct, CandidateLibrary, Formula
+from psilearn_chem.spectra.records import retention_seconds
 
 NULL = "null"
 ADDUCT = re.compile(r"\[\d*M([+-]\w+)*\]\d*[+-]")  # of the specification

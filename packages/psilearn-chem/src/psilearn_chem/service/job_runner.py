@@ -1,11 +1,11 @@
-"""Ranks the spectra of jobs in one thread per process."""
+"""Ranks the spectra of jobs in one thread per process, and encodes the results."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +15,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from psilearn import computing
-from psilearn._utils.locks import FolderBusyError
+from psilearn.app.serve.json_values import to_json_numbers
 from psilearn.app.serve.request_log import LOGGER
 from psilearn.app.serve.served_models import check_device
 from psilearn.app.serve.service_limits import Limits
@@ -27,15 +27,68 @@ from psilearn_chem import (
     Query,
     Ranking,
     Spectrum,
-    rank_spectra,
 )
-from psilearn_chem.metabolites.csv_table import format_table
 from psilearn_chem.metabolites.mztab import format_mztab
+from psilearn_chem.metabolites.rank_files import format_table
+from psilearn_chem.molecules.subformulas import explain_peaks
 from psilearn_chem.service.job_store import JobState, JobStore
-from psilearn_chem.service.ranking_json import encode_rankings
 from psilearn_chem.service.upload_parser import UploadError, check_spectra, read_upload, start_reader_server
 from psilearn_chem.spectra import SpectrumReadResult
 from psilearn_chem.spectra.merging import merge_groups
+from psilearn_chem.spectra.records import feature_id
+
+
+def encode_rankings(
+    rankings: Sequence[Ranking], problems: Sequence[Problem], library: CandidateLibrary, ppm: float
+) -> dict[str, Any]:
+    """Return all rankings of a job, in the order of its spectra."""
+    return {
+        "spectra": [encode_ranking(number, ranking, library, ppm) for number, ranking in enumerate(rankings, 1)],
+        "problems": [{"source": problem.source, "reason": problem.reason} for problem in problems],
+    }
+
+
+def encode_ranking(number: int, ranking: Ranking, library: CandidateLibrary, ppm: float) -> dict[str, Any]:
+    """Return one spectrum with its ranked molecules."""
+    spectrum = ranking.spectrum
+    candidates = _encode_candidates(ranking, library)
+    formulas = dict.fromkeys(candidate["formula"] for candidate in candidates)
+    return {
+        "number": number,
+        "name": spectrum.name,
+        "feature_id": feature_id(spectrum),
+        "retention_time": spectrum.metadata.get("retention_time"),
+        "precursor_mz": spectrum.precursor_mz,
+        "adduct": spectrum.adduct,
+        "formula": spectrum.formula,
+        "mz": spectrum.mz.tolist(),
+        "intensity": spectrum.intensity.tolist(),
+        "found_by": ranking.how,
+        "n_candidates": ranking.n_candidates,
+        "set_size": ranking.set_size,
+        "confidence": ranking.confidence if ranking.n_candidates > 1 else None,  # the only one has no competitor
+        "candidates": candidates,
+        "explained": {formula: explain_peaks(spectrum.mz, formula, spectrum.adduct, ppm) for formula in formulas},
+    }
+
+
+def _encode_candidates(ranking: Ranking, library: CandidateLibrary) -> list[dict[str, Any]]:
+    rows = [int(row) for row in ranking.rows]
+    columns = {
+        "row": rows,
+        "rank": ranking.ranks.tolist(),
+        "smiles": library.get_smiles(rows),
+        "name": library.get_names(rows),
+        "formula": library.get_formulas(rows),
+        "distance": to_json_numbers(ranking.distances),
+        "margin": to_json_numbers(ranking.margins),
+        "p_value": [None] * len(rows) if ranking.p_values is None else to_json_numbers(ranking.p_values),
+        "probability": [None] * len(rows) if ranking.probabilities is None else to_json_numbers(ranking.probabilities),
+        "in_set": [None] * len(rows) if ranking.set_size is None else ranking.in_set.tolist(),
+        "trained_on": ranking.trained_on.tolist(),
+    }
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
 
 PEAKS = "peaks.json"  # the data of jobs that were sent as JSON
 RESULT_FILES = {"json": "results.json", "csv": "ranks.csv", "mztab": "results.mztab"}
@@ -122,7 +175,7 @@ class ServedIdentifier:
         check_device(device)
         identifier, candidates = MetaboliteIdentifier.load(model), CandidateLibrary.open(library)
         identifier.check_library(candidates)
-        return cls(Path(model).resolve().name, identifier, candidates, Path(jobs), device)
+        return cls(Path(model).stem, identifier, candidates, Path(jobs), device)
 
     def describe(self) -> dict[str, Any]:
         """Return what a client has to know to send spectra, as JSON data.
@@ -203,12 +256,12 @@ class JobRunner:
 
     def _run(self, job: str) -> None:
         try:
-            with self.store.claim(job) as writer:
+            with self.store.claim(job):
                 state, files = self._compute(job)
-                self.store.finish(job, writer, state, files)
+                self.store.finish(job, state, files)
             self.store.prune(self.limits.kept_jobs)
             LOGGER.info("job", extra={"fields": {"state": state.state, "spectra": state.done}})
-        except (FolderBusyError, FileExistsError, _StoppedError):
+        except (BlockingIOError, _StoppedError):
             LOGGER.info("job left to another process")
         except Exception:
             LOGGER.exception("job")
@@ -258,8 +311,7 @@ class JobRunner:
         start = last = time.monotonic()
         n_molecules = 0
         with computing("float64", self.served.device):
-            results = rank_spectra(
-                identifier,
+            results = identifier.rank(
                 read.spectra,
                 self.served.library,
                 k=request["top"],

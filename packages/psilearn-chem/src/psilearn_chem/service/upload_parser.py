@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from psilearn.app.serve.service_limits import Limits
-from psilearn_chem.metabolites.spectrum_fields import TABLE_FIELDS
 from psilearn_chem.spectra import Problem, Spectrum, SpectrumReadResult, read_spectra
 from psilearn_chem.spectra.merging import merge_groups
+from psilearn_chem.spectra.records import TABLE_FIELDS
 
 FIELDS = ("precursor_mz", "adduct", "formula", "name")  # that ranking uses
 METADATA = (*TABLE_FIELDS, "ionmode", "charge")  # that tables of results contain, or that state the polarity
