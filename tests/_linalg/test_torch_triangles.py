@@ -5,23 +5,23 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from psilearn._linalg import panel_solutions, solve_both, solve_transposed  # noqa: E402
+from psilearn._linalg import solve_both, solve_transposed, torch_triangles  # noqa: E402
 
 
 @pytest.mark.parametrize("n", [1, 64, 100, 333])
 def test_panels_solve_the_triangular_systems(n, monkeypatch):
-    monkeypatch.setattr(panel_solutions, "PANEL", 100)
+    monkeypatch.setattr(torch_triangles, "PANEL", 100)
     rng = np.random.default_rng(n)
     rows = torch.from_numpy(rng.standard_normal((n, n + 20)))
     L = torch.linalg.cholesky(rows @ rows.T / n + 0.1 * torch.eye(n))
     B = torch.from_numpy(rng.standard_normal((n, 7)))
     given = B.clone()
-    half, whole = panel_solutions.solve_twice(L, B)
+    half, whole = torch_triangles.solve_twice(L, B)
     torch.testing.assert_close(B, given)
     torch.testing.assert_close(half, torch.linalg.solve_triangular(L, B, upper=False))
     torch.testing.assert_close(whole, torch.cholesky_solve(B, L))
-    torch.testing.assert_close(panel_solutions.solve_transposed(L, half), whole)
-    monkeypatch.setattr(panel_solutions, "uses_panels", lambda L: True)
+    torch.testing.assert_close(torch_triangles.solve_transposed(L, half), whole)
+    monkeypatch.setattr(torch_triangles, "uses_panels", lambda L: True)
     torch.testing.assert_close(solve_transposed(L, half), whole)
     for array in (L, L.numpy()):
         expected = solve_both(array, B.clone() if array is L else np.asfortranarray(B.numpy()))
@@ -36,7 +36,7 @@ def test_inverses_of_diagonal_blocks_have_zeros_around_them(n, order):
     values = np.tril(rng.standard_normal((n, n)) / n, -1) + np.diag(rng.uniform(0.5, 2, n))
     L = torch.from_numpy(np.array(values, order=order))
     for size in (50, 64, 1000):
-        inverses = panel_solutions.invert_diagonal_blocks(L, size)
+        inverses = torch_triangles.invert_diagonal_blocks(L, size)
         starts = range(0, n, size)
         assert len(inverses) == len(starts)
         for start, inverse in zip(starts, inverses, strict=True):
@@ -48,4 +48,4 @@ def test_inverses_of_diagonal_blocks_have_zeros_around_them(n, order):
 
 
 def test_only_large_triangles_on_a_gpu_are_solved_in_panels():
-    assert not panel_solutions.uses_panels(torch.eye(5000, dtype=torch.float64))
+    assert not torch_triangles.uses_panels(torch.eye(5000, dtype=torch.float64))

@@ -1,4 +1,4 @@
-"""Labels in a tree, in several trees, or in an acyclic graph."""
+"""Labels in trees or in an acyclic graph, and the kernel of their label sets whose values are the hierarchical F1."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from scipy import sparse
 
 from psilearn._backend import is_tensor, tensor_to_numpy, to_device, to_numpy
 from psilearn._linalg import Array
-from psilearn._utils.samples import Index, Samples
-from psilearn.kernels.hierarchy.hierarchy_checks import check_edge, check_names, check_parents
+from psilearn._utils.samples import Index, Samples, check_not_masked
+from psilearn.kernels.binary import Dice
+from psilearn.kernels.feature_kernel import FeatureKernel
+from psilearn.kernels.kernel import Kernel
 from psilearn.kernels.row_kernel import check_rows
 
 
@@ -291,3 +293,111 @@ class Hierarchy:
                 f"{tuple(rows.shape)}."
             )
         return rows
+
+
+def check_parents(parents: Any) -> tuple[tuple[int, ...], ...]:
+    """Return the parents of each label; raise if one of them is not a label."""
+    check_not_masked(parents, "parents")
+    is_sequence = isinstance(parents, list | tuple) or (isinstance(parents, np.ndarray) and parents.ndim > 0)
+    if not is_sequence or not len(parents):
+        raise ValueError(
+            f"parents must be a sequence with one entry per label, the number of its parent or −1; got {parents!r:.80}."
+        )
+    return tuple(_check_entry(entry, label, len(parents)) for label, entry in enumerate(parents))
+
+
+def _check_entry(entry: Any, label: int, n_labels: int) -> tuple[int, ...]:
+    """Return the parents of one label: none for −1, a number, or several numbers."""
+    if _is_integer(entry):
+        entry = [] if entry == -1 else [entry]
+    if not isinstance(entry, list | tuple | np.ndarray) or np.ndim(entry) != 1:
+        raise ValueError(
+            f"parents[{label}] must be the number of a label, −1, or a list of numbers; got {entry!r:.80}."
+        )
+    for number in entry:
+        if not _is_integer(number) or not 0 <= number < n_labels:
+            raise ValueError(f"parents[{label}] contains {number!r}, which is not one of the {n_labels} labels.")
+    return tuple(sorted({int(number) for number in entry}))
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+
+
+def check_names(names: Any) -> tuple[str, ...]:
+    """Return the names of labels; raise if they are not distinct texts."""
+    labels = (
+        ()
+        if isinstance(names, str) or not hasattr(names, "__iter__") or getattr(names, "ndim", 1) != 1
+        else tuple(names)
+    )
+    if not labels or not all(isinstance(name, str) for name in labels) or len(set(labels)) < len(labels):
+        raise ValueError(f"names must be a sequence of distinct texts, one per label; got {names!r:.80}.")
+    return labels
+
+
+def check_edge(edge: Any, number: int) -> tuple[str, str]:
+    """Return a pair of names."""
+    is_pair = isinstance(edge, list | tuple) and len(edge) == 2 and all(isinstance(name, str) for name in edge)
+    if not is_pair:
+        raise ValueError(f"edges[{number}] must be the names of a parent and of its child; got {edge!r:.80}.")
+    parent, child = edge
+    return parent, child
+
+
+class HierarchicalDice(FeatureKernel):
+    """The Dice kernel of label sets with their ancestors: k(y, y′) = 2|ȳ∩ȳ′| / (|ȳ| + |ȳ′|).
+
+    ȳ contains the labels of y and all their ancestors. k is the hierarchical F1 of two sets, and its squared distance
+    is 2 − 2·F1. Estimators with this output kernel predict over all consistent sets with ``candidates="all"``.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+        The parents of the labels.
+
+    See Also
+    --------
+    Hierarchy : Labels in a tree or in an acyclic graph.
+    Dice : The same without ancestors.
+    psilearn.metrics.hierarchical_f1 : The mean of this kernel over examples.
+
+    References
+    ----------
+    Kiritchenko, Matwin and Famili, *Functional annotation of genes using hierarchical text categorization*, 2005.
+
+    Examples
+    --------
+    >>> from psilearn.kernels import HierarchicalDice, Hierarchy
+    >>> kernel = HierarchicalDice(Hierarchy([-1, 0, 0, 1]))
+    >>> kernel([[0, 0, 0, 1]], [[0, 1, 0, 0], [0, 0, 1, 0]])  # a label with its parent, and with another branch
+    array([[0.8, 0.4]])
+    """
+
+    normalize = False
+    base = None
+
+    def __init__(self, hierarchy: Hierarchy) -> None:
+        self.hierarchy = hierarchy
+
+    def _base(self) -> Kernel:
+        return _DICE
+
+    def _features(self, A: Any) -> Any:
+        return self.hierarchy.close(A)
+
+    def _key(self, A: Any) -> Any:
+        return None  # rows are closed as quickly as they are compared
+
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
+        if not isinstance(self.hierarchy, Hierarchy):
+            raise TypeError(f"hierarchy of HierarchicalDice must be a Hierarchy; got {self.hierarchy!r:.80}.")
+        rows = _DICE._check(A, name, False)
+        if rows.shape[1] != self.hierarchy.n_labels:
+            raise ValueError(
+                f"{name} has {rows.shape[1]} columns, but the hierarchy has {self.hierarchy.n_labels} labels."
+            )
+        return rows
+
+
+_DICE = Dice()
