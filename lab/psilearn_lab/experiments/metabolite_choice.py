@@ -20,8 +20,8 @@ from psilearn import IOKR, IOKRCV, OEL, OELCV, Landmarks
 from psilearn.decoding import Candidates
 from psilearn.kernels import Aligned, Gaussian, Kernel
 from psilearn.utils import Index
-from psilearn_chem.metabolites.labeled_spectra import Bits
 from psilearn_chem.metabolites.parameter_choice import Mixture, list_mixtures
+from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_lab.experiments.experiment import Config, Context, Log
 from psilearn_lab.experiments.metabolite_task import Task
 

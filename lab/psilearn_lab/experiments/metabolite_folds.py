@@ -14,7 +14,7 @@ from sklearn.dummy import DummyRegressor
 from psilearn import IOKR, OEL
 from psilearn.kernels import Kernel
 from psilearn.utils import Index
-from psilearn_chem.metabolites.labeled_spectra import Bits
+from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_lab.experiments.competitors import has_torch
 from psilearn_lab.experiments.experiment import Context
 from psilearn_lab.experiments.metabolite_choice import Choice, InnerValidation, Setting, labeled_landmarks

@@ -8,7 +8,7 @@ from sklearn.decomposition import KernelPCA
 from psilearn.kernels import Kernel
 from psilearn.metrics import TruthPositions, kernel_loss
 from psilearn.utils import Index
-from psilearn_chem.metabolites.labeled_spectra import Bits
+from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_lab.baselines import Baseline
 from psilearn_lab.experiments.competitors import fit_competitor
 from psilearn_lab.experiments.experiment import Array, Context, Log

@@ -13,10 +13,10 @@ from psilearn.kernels import Gaussian, Precomputed, Tanimoto
 from psilearn.regression import KernelRidge
 from psilearn.utils import Index
 from psilearn_chem.metabolites.candidate_model import MoleculePrior
-from psilearn_chem.metabolites.labeled_spectra import Bits
 from psilearn_chem.metabolites.reference_evidence import N_RELATIONS, Pairs
 from psilearn_chem.metabolites.second_stage import Candidates, FeatureMaker, References, SmilesOf
 from psilearn_chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, Query
+from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_lab.experiments.experiment import Array, Config, Log
 from psilearn_lab.experiments.metabolite_record_pairs import ComparedRecords
 from psilearn_lab.experiments.metabolite_references import ReferenceTask

@@ -19,8 +19,8 @@ from sklearn.utils import Bunch
 
 from psilearn.utils import Index
 from psilearn_chem import CandidateLibrary, Fingerprints, Spectrum
-from psilearn_chem.metabolites.labeled_spectra import Bits
 from psilearn_chem.metabolites.parameter_choice import list_kernels
+from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_chem.spectrum_kernels import FEATURES
 from psilearn_lab.datasets.metabolites import load_metabolite_records, load_metabolites
 from psilearn_lab.experiments.experiment import Array, Context

@@ -13,8 +13,9 @@ from psilearn.decoding import Candidates, PerExampleCandidates
 from psilearn.kernels import GaussianTanimoto, Kernel
 from psilearn.utils import Index
 from psilearn_chem import CandidateLibrary, Fingerprints, MoleculeList
-from psilearn_chem.metabolites.labeled_spectra import Bits, LabeledSpectra
+from psilearn_chem.metabolites.labeled_spectra import LabeledSpectra
 from psilearn_chem.metabolites.parameter_choice import Mixture, SpectrumSimilarity
+from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_lab.datasets.home import cache_home
 from psilearn_lab.datasets.metabolites import load_metabolites
 from psilearn_lab.experiments.experiment import Array, Context

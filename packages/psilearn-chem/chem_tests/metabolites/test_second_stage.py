@@ -95,8 +95,6 @@ def test_candidates_are_fragmented_in_the_order_of_the_training(identifier, libr
     references = stage.maker.references
     loaded = SecondStage.from_notes(notes, references.bits, references.spectra)
     assert loaded.cheap == stage.cheap
-    del notes["cheap_weights"]  # of models before these weights were kept: the final ones chose candidates
-    assert SecondStage.from_notes(notes, references.bits, references.spectra).cheap == dict(stage.model.weights)
     worst_first = replace(loaded, cheap={"embedding": -1.0})
     chosen = []
     monkeypatch.setattr(second_stage, "MAX_FRAGMENTED", 2)
@@ -270,8 +268,12 @@ def test_the_second_stage_can_be_left_out(library, spectra):
 
 def test_a_damaged_second_stage_is_rejected(identifier, tmp_path):
     notes = encode_identifier(identifier).notes
-    sets = {**notes["second_stage"]["sets"], "known_quantiles": [[0.0]]}
-    changes = (({"outputs": [0, 1, 2]}, "3 references"), ({"prior": [1.0]}, "prior"), ({"sets": sets}, "quantiles"))
+    sets = {**notes["second_stage"]["sets"], "levels": {"new": [[0.0]], "known": [[0.0]]}}
+    changes = (
+        ({"outputs": [0, 1, 2]}, "3 references"),
+        ({"prior": {"weights": [1.0]}}, "prior"),
+        ({"sets": sets}, "quantiles"),
+    )
     for change, message in changes:
         damaged = {**notes, "second_stage": {**notes["second_stage"], **change}}
         save_model(identifier.model_, tmp_path / message.split()[-1], notes=damaged)

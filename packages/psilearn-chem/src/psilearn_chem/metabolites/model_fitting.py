@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupShuffleSplit
 from psilearn import IOKR, OEL
 from psilearn.decoding import PerExampleCandidates
 from psilearn.utils import Index, distinct
-from psilearn_chem.metabolites.labeled_spectra import Bits, LabeledSpectra
+from psilearn_chem.metabolites.labeled_spectra import LabeledSpectra
 from psilearn_chem.metabolites.parameter_choice import (
     GRID,
     N_SPLITS,
@@ -24,6 +24,7 @@ from psilearn_chem.metabolites.parameter_choice import (
 from psilearn_chem.metabolites.second_stage import SecondStage
 from psilearn_chem.metabolites.second_stage_fit import OutOfFold, calibrate, fit_second_stage
 from psilearn_chem.molecules import CandidateLibrary
+from psilearn_chem.molecules.fingerprints import Bits
 
 MAX_VALIDATION_UNLABELED = 5000  # unlabeled molecules that are used in the choice of parameters
 

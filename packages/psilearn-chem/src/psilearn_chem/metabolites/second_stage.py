@@ -18,18 +18,17 @@ from psilearn_chem.metabolites.candidate_model import (
     FRAGMENT_FEATURES,
     CandidateModel,
     MoleculePrior,
-    decode_weights,
     score_with,
 )
-from psilearn_chem.metabolites.labeled_spectra import Bits
+from psilearn_chem.metabolites.notes import from_notes, to_notes
 from psilearn_chem.metabolites.reference_evidence import (
-    N_RELATIONS,
     Conditions,
     Pairs,
     RecordEvidence,
     ReferenceEvidence,
 )
 from psilearn_chem.molecules import CandidateLibrary
+from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_chem.molecules.fragmentation import explanation_costs_of, fragment_molecule
 from psilearn_chem.spectra import Spectrum
 from psilearn_chem.spectrum_kernels import spectrum_kernel
@@ -146,8 +145,6 @@ def explained_intensity(spectrum: Spectrum, smiles: Sequence[str]) -> Array:
     costs = explanation_costs_of(spectrum.mz, [fragment_molecule(text) for text in smiles], negative=negative)
     return np.stack([np.exp(-costs / 2) @ weights, np.exp(-costs) @ weights], axis=1)
 
-
-Array = NDArray[np.float64]
 
 MAX_FRAGMENTED = 10  # candidates that are fragmented: the most probable ones without this feature
 
@@ -270,18 +267,14 @@ class SecondStage:
 
     def to_notes(self, outputs: Index) -> dict[str, Any]:
         """Return the second stage as JSON data; ``outputs`` numbers the fingerprint of each training spectrum."""
-        references, records = self.maker.references, self.maker.records
-        return {
-            **self.model.to_notes(),
-            "cheap_weights": dict(self.cheap),
-            "prior": self.maker.prior.weights.tolist(),
-            "evidence": _encode_ratio(self.maker.evidence),
-            "records": None if records is None else [_encode_ratio(ratio) for ratio in records.ratios],
-            "conditions": None if references.conditions is None else references.conditions.to_notes(),
-            "is_merged": references.is_merged,
-            "sets": self.sets.to_notes(),
-            "outputs": outputs.tolist(),
+        references, conditions = self.maker.references, self.maker.references.conditions
+        parts = {
+            **{"model": self.model, "cheap": self.cheap, "sets": self.sets, "prior": self.maker.prior},
+            **{"evidence": self.maker.evidence, "records": self.maker.records, "is_merged": references.is_merged},
+            "conditions": None if conditions is None else conditions.without_instruments(),
+            "outputs": outputs,
         }
+        return {name: to_notes(part) for name, part in parts.items()}
 
     @classmethod
     def from_notes(cls, notes: Mapping[str, Any], outputs: Bits, spectra: Sequence[Spectrum]) -> SecondStage:
@@ -290,29 +283,14 @@ class SecondStage:
         ``outputs`` are the different fingerprints of the training, and ``spectra`` are the training spectra.
         """
         numbers = np.asarray(notes["outputs"], dtype=np.intp)
-        prior = np.asarray(notes["prior"], dtype=np.float64)
-        if prior.shape != (8 * outputs.shape[1],):
-            raise ValueError(f"its prior has shape {prior.shape}, unlike its fingerprints")
-        conditions = None if notes["conditions"] is None else Conditions.from_notes(notes["conditions"])
+        prior = from_notes(MoleculePrior, notes["prior"])
+        if prior.weights.shape != (8 * outputs.shape[1],):
+            raise ValueError(f"its prior has shape {prior.weights.shape}, unlike its fingerprints")
+        conditions = from_notes(Conditions | None, notes["conditions"])
         if len(numbers) != len(spectra) or len(spectra if conditions is None else conditions) != len(spectra):
             raise ValueError(f"its second stage has {len(numbers)} references for {len(spectra)} spectra")
         references = References(outputs[numbers], conditions, spectra, bool(notes["is_merged"]))
-        maker = FeatureMaker(
-            references, _decode_ratio(notes["evidence"]), MoleculePrior(prior), _decode_records(notes["records"])
-        )
-        cheap = decode_weights(notes.get("cheap_weights", notes["weights"]))  # models before these weights were kept
-        return cls(maker, cheap, CandidateModel.from_notes(notes), AdaptiveSets.from_notes(notes["sets"]))
-
-
-def _encode_ratio(ratio: ReferenceEvidence) -> dict[str, list[float]]:
-    return {"similarities": list(ratio.similarities), "log_ratios": list(ratio.log_ratios)}
-
-
-def _decode_ratio(notes: Mapping[str, Any]) -> ReferenceEvidence:
-    return ReferenceEvidence(tuple(notes["similarities"]), tuple(notes["log_ratios"]))
-
-
-def _decode_records(notes: Any) -> RecordEvidence | None:
-    if notes is not None and len(notes) != N_RELATIONS:
-        raise ValueError(f"its evidence of spectra has {len(notes)} relations instead of {N_RELATIONS}")
-    return None if notes is None else RecordEvidence(tuple(_decode_ratio(part) for part in notes))
+        evidence = from_notes(ReferenceEvidence, notes["evidence"])
+        maker = FeatureMaker(references, evidence, prior, from_notes(RecordEvidence | None, notes["records"]))
+        cheap = from_notes(Mapping[str, float], notes["cheap"])
+        return cls(maker, cheap, from_notes(CandidateModel, notes["model"]), from_notes(AdaptiveSets, notes["sets"]))

@@ -237,7 +237,6 @@ def hit(scores: Array, truth: int) -> float:
 # of the next split is a query, too, and left out of the fit, while the others of its molecule stay: these queries are of
 # known molecules. From both kinds together the second stage learns how much reference spectra count.
 
-Array = NDArray[np.float64]
 FitModel = Callable[[Index], IOKR | OEL]  # fits on some of the training spectra, given by their numbers
 
 
