@@ -16,11 +16,12 @@ from sklearn.linear_model import LogisticRegression
 from psilearn.utils import Index
 from psilearn_chem.molecules.fingerprints import Bits
 
-# A candidate with the features f has the probability exp(w·f)/Σ exp(w·f'), the sum over all candidates of its query. The
-# weights w maximize the mean log-probability of the true candidates minus a ridge penalty, which is a concave problem.
+# A candidate with the features f has the probability exp(w·f)/Σ exp(w·f'), the sum over all candidates of its query.
+# The weights w maximize the mean log-probability of the true candidates minus a ridge penalty, which is a concave
+# problem.
 #
-# A few queries whose true candidate has a low score would dominate these weights. The mixture of this softmax with a flat
-# one, (1 − ε) softmax(w·f) + ε softmax(τ w·f), has the same order of candidates and leaves room for such queries.
+# A few queries whose true candidate has a low score would dominate these weights. The mixture of this softmax with a
+# flat one, (1 − ε) softmax(w·f) + ε softmax(τ w·f), has the same order of candidates and leaves room for such queries.
 
 Array = NDArray[np.float64]
 
@@ -145,10 +146,10 @@ def _thin(candidates: Bits, truth: int, rng: np.random.Generator) -> Bits:
 
 
 # Known molecules, those with reference spectra, cannot be ranked like new ones: their spectra attract the prediction,
-# which is right if they match and misleading otherwise. A logistic regression therefore decides for each known candidate
-# whether it is the truth, from the match of its reference spectra and from how far it is ahead of the new candidates. Its
-# inputs interact (a lead counts less if the spectra do not match), so it is quadratic. Given that the truth is new, the
-# new candidates have the probabilities of a conditional logit that is fitted to new molecules only.
+# which is right if they match and misleading otherwise. A logistic regression therefore decides for each known
+# candidate whether it is the truth, from the match of its reference spectra and from how far it is ahead of the new
+# candidates. Its inputs interact (a lead counts less if the spectra do not match), so it is quadratic. Given that the
+# truth is new, the new candidates have the probabilities of a conditional logit that is fitted to new molecules only.
 #
 # If oᶜ are the odds of the known candidates, candidate c has the probability oᶜ/(1 + Σo), and the new ones together
 # 1/(1 + Σo). Queries whose candidates are all known are ranked by ``CandidateModel``.

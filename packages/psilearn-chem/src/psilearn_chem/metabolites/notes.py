@@ -32,7 +32,7 @@ def from_notes(kind: Any, notes: Any) -> Any:
         return tuple(from_notes(arguments[0], item) for item in notes)
     if origin is Mapping:
         return {str(name): float(number) for name, number in notes.items()}
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)
         return kind(**{field.name: from_notes(hints[field.name], notes[field.name]) for field in fields(kind)})
     return kind(notes)

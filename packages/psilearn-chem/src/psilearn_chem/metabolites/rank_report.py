@@ -259,7 +259,10 @@ def _describe_molecule(ranking: Ranking, i: int, peaks: str, smiles: str, name: 
     elif np.isfinite(ranking.margins[i]):
         score = f"{score}, next {ranking.margins[i]:+.4f}"
     return {
-        **{"smiles": smiles, "name": name, "formula": formula, "score": score},
+        "smiles": smiles,
+        "name": name,
+        "formula": formula,
+        "score": score,
         "in_set": bool(ranking.in_set[i]),
         "trained_on": bool(ranking.trained_on[i]),
         "rank": f"{ranking.ranks[i]:g}",

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn import computing
+from psilearn.decoding import RankedCandidates
 from psilearn.kernels import Kernel
 from psilearn.utils import Index
 from psilearn_chem.metabolites.adaptive_sets import AdaptiveSets
@@ -38,14 +39,14 @@ from psilearn_chem.spectrum_kernels import spectrum_kernel
 # - ``evidence``: the log-likelihood ratio of the best similarity with its reference spectra; 0 without them.
 # - ``records``: the log-likelihood ratios of all pairs of a spectrum of the query and a reference spectrum, by their
 #   instruments and energies (:class:`RecordEvidence`), added up; 0 without reference spectra.
-# - ``pull``: the similarity with the best reference spectrum; 0 without them. Training molecules attract predictions the
-#   more, the more similar the spectra are, and the second stage can subtract it.
+# - ``pull``: the similarity with the best reference spectrum; 0 without them. Training molecules attract predictions
+#   the more, the more similar the spectra are, and the second stage can subtract it.
 # - ``prior``: the score of the molecule without the spectrum (:class:`MoleculePrior`).
 # - ``neighbors``: the mean Tanimoto similarity with the molecules of the ten most similar training spectra, weighted by
-#   the similarity of the spectra, and ``neighbor``: the largest product of both similarities. References of the candidate
-#   itself are left out.
-# - ``explained``: the share of the peaks that fragments of the molecule explain, weighted by m/z times the square root of
-#   the intensity and by exp(−cost/2) of the cheapest fragment, and ``explained_cheaply``: the same with exp(−cost).
+#   the similarity of the spectra, and ``neighbor``: the largest product of both similarities. References of the
+#   candidate itself are left out.
+# - ``explained``: the share of the peaks that fragments of the molecule explain, weighted by m/z times the square root
+#   of the intensity and by exp(−cost/2) of the cheapest fragment, and ``explained_cheaply``: the same with exp(−cost).
 
 Array = NDArray[np.float64]
 
@@ -147,6 +148,13 @@ def explained_intensity(spectrum: Spectrum, smiles: Sequence[str]) -> Array:
 
 
 MAX_FRAGMENTED = 10  # candidates that are fragmented: the most probable ones without this feature
+
+
+def by_index(ranked: RankedCandidates) -> Array:
+    """Return the distances of ranked candidates in the order of the candidates."""
+    distances = np.empty(ranked.n_candidates)
+    distances[ranked.indices] = ranked.distances
+    return distances
 
 
 @dataclass(frozen=True)
@@ -269,9 +277,14 @@ class SecondStage:
         """Return the second stage as JSON data; ``outputs`` numbers the fingerprint of each training spectrum."""
         references, conditions = self.maker.references, self.maker.references.conditions
         parts = {
-            **{"model": self.model, "cheap": self.cheap, "sets": self.sets, "prior": self.maker.prior},
-            **{"evidence": self.maker.evidence, "records": self.maker.records, "is_merged": references.is_merged},
+            "model": self.model,
+            "cheap": self.cheap,
+            "sets": self.sets,
+            "prior": self.maker.prior,
+            "evidence": self.maker.evidence,
+            "records": self.maker.records,
             "conditions": None if conditions is None else conditions.without_instruments(),
+            "is_merged": references.is_merged,
             "outputs": outputs,
         }
         return {name: to_notes(part) for name, part in parts.items()}

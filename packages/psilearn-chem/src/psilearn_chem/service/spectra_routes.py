@@ -115,6 +115,16 @@ class SpectraService:
             raise HTTPException(409, f"The job has no results: it is {state.state}.")
         return content
 
+    def delete(self, job: str) -> JobResponse:
+        """Cancel a job that is not finished, or remove a finished one; return its last state."""
+        state = self.describe(job)
+        if state.state in ("waiting", "running"):
+            self.store.cancel(job)
+            return state.model_copy(update={"state": "cancelled"})
+        if self.store.has_result(job):  # a process may still hold the folder of a cancelled job
+            self.store.remove(job)
+        return state
+
 
 def make_spectra_router(runner: JobRunner) -> APIRouter:
     """Return the routes."""
@@ -151,13 +161,7 @@ def make_spectra_router(runner: JobRunner) -> APIRouter:
     @router.delete("/spectra/{job}")
     def cancel_or_remove_job(job: Job) -> JobResponse:
         """Cancel a job that is not finished, or remove a finished one."""
-        state = service.describe(job)
-        if state.state in ("waiting", "running"):
-            runner.store.cancel(job)
-            return state.model_copy(update={"state": "cancelled"})
-        if runner.store.has_result(job):  # a process may still hold the folder of a cancelled job
-            runner.store.remove(job)
-        return state
+        return service.delete(job)
 
     @router.get("/spectra/{job}/results")
     def show_results(job: Job, format: Kind = "json") -> Response:
