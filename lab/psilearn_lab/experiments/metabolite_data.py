@@ -25,10 +25,11 @@ from psilearn_chem import (
     Spectrum,
     merge_spectra,
 )
-from psilearn_chem.metabolites.labeled_spectra import Bits, LabeledSpectra
+from psilearn_chem.metabolites.labeled_spectra import LabeledSpectra
 from psilearn_chem.metabolites.parameter_choice import Mixture, SpectrumSimilarity, list_kernels
 from psilearn_chem.metabolites.reference_evidence import Conditions, FormulaRecords, Pairs
 from psilearn_chem.metabolites.second_stage import spectral_similarity
+from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_chem.spectrum_kernels import FEATURES
 from psilearn_lab.arrays import Array
 from psilearn_lab.datasets.metabolites import load_metabolite_records, load_metabolites

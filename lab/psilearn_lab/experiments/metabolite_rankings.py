@@ -14,7 +14,6 @@ from psilearn.regression import KernelRidge
 from psilearn.utils import Index
 from psilearn_chem import Spectrum
 from psilearn_chem.metabolites.candidate_model import MoleculePrior
-from psilearn_chem.metabolites.labeled_spectra import Bits
 from psilearn_chem.metabolites.reference_evidence import N_RELATIONS, Pairs
 from psilearn_chem.metabolites.second_stage import Candidates, FeatureMaker, References, SmilesOf
 from psilearn_chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, Query
