@@ -127,6 +127,8 @@ class FileFormat:
         """Convert any error that unexpected contents cause into a ValueError that names the file."""
         try:
             yield
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{path} does not exist: there is no {self.noun} to open.") from error
         except OSError:  # names the file
             raise
         except Exception as error:
