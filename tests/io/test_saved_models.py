@@ -259,7 +259,7 @@ def test_changed_contents_are_rejected(tmp_path, change):
 def test_every_changed_byte_is_detected(tmp_path):
     path = saved(tmp_path)
     whole = path.read_bytes()
-    for i in (*range(0, 700), *range(700, len(whole), 7)):
+    for i in (*range(700), *range(700, len(whole), 7)):
         path.write_bytes(whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :])
         with pytest.raises(ValueError, match=str(path)):
             load_model(path)
@@ -393,7 +393,9 @@ def test_every_kernel_without_functions_is_registered():
 
 
 def test_entry_points_name_modules_that_register_codecs():
-    project = tomllib.loads((Path(__file__).parents[2] / "packages/psilearn-chem/pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads(
+        (Path(__file__).parents[2] / "packages/psilearn-chem/pyproject.toml").read_text(encoding="utf-8")
+    )["project"]
     declared = project["entry-points"][ENTRY_POINTS]
     assert declared == {"chem": "psilearn_chem.codecs"}
     assert import_module(declared["chem"]).__name__ == "psilearn_chem.codecs"

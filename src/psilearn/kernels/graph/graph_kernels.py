@@ -47,6 +47,7 @@ class GraphKernel(FeatureKernel):
 
     def _check(self, A: Samples, name: str, allow_1d: bool) -> list[Graph]:
         super()._check(A, name, allow_1d)
+        self._width()
         return as_graphs(A, name=name)
 
     def _features(self, A: Any) -> Any:

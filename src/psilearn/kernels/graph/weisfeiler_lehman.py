@@ -8,10 +8,13 @@ from typing import Any
 from sklearn.preprocessing import normalize as scale_rows
 
 from psilearn._utils import validation
+from psilearn._utils.samples import Samples
 from psilearn.kernels.graph.graph_arrays import Codes, GraphArrays, mix, sum_neighbors
 from psilearn.kernels.graph.graph_kernels import GraphKernel
+from psilearn.kernels.graph.labeled_graph import Graph
 from psilearn.kernels.kernel import Kernel
 
+MAX_DEPTH = 1000
 NODE_SALT, STEP_SALT = 1, 2  # a node and a neighbor with the same label have different hashes
 
 
@@ -28,7 +31,7 @@ class WeisfeilerLehman(GraphKernel):
     Parameters
     ----------
     depth : int, default=3
-        The number of iterations, at least 0.
+        The number of iterations, from 0 to 1000.
     edge_labels : bool, default=True
         Whether labels of edges are used.
     cores : bool, default=False
@@ -91,7 +94,7 @@ class WeisfeilerLehman(GraphKernel):
         )
 
     def _counts(self, graphs: GraphArrays, n_features: int) -> Iterator[Any]:
-        depth = validation.check_index(self.depth, "depth")
+        depth = self._depth()
         part, k = graphs, 0
         labels = [list(self._labels(graphs, depth))]
         parts = [graphs]
@@ -104,6 +107,16 @@ class WeisfeilerLehman(GraphKernel):
                 part.count(part.owner, mix(core, t, codes[t]), n_features)
                 for core, (part, codes) in enumerate(zip(parts, labels, strict=True))
             )
+
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> list[Graph]:
+        self._depth()
+        return super()._check(A, name, allow_1d)
+
+    def _depth(self) -> int:
+        depth = validation.check_index(self.depth, "depth")
+        if depth > MAX_DEPTH:
+            raise ValueError(f"depth must be at most {MAX_DEPTH}; got {depth}.")
+        return depth
 
     def _labels(self, graphs: GraphArrays, depth: int) -> Iterator[Codes]:
         """Yield the labels of all nodes at each depth."""

@@ -13,6 +13,7 @@ from psilearn.kernels.string.columns import PatternColumns, pattern_keys
 from psilearn.kernels.string.string_kernel import Occurrences, StringKernel
 from psilearn.kernels.string.tokens import TokenRows
 
+MAX_SPAN = 1000
 MAX_PATTERNS = 10_000  # ways to choose the characters of a subsequence in a window
 
 
@@ -81,6 +82,8 @@ class GappySubstrings(StringKernel):
         length, span = (validation.check_count(getattr(self, name), name) for name in ("length", "max_span"))
         if span < length:
             raise ValueError(f"max_span={span} must be at least length={length}.")
+        if span > MAX_SPAN:
+            raise ValueError(f"max_span={span} must be at most {MAX_SPAN}.")
         if comb(span - 1, length - 1) > MAX_PATTERNS:
             raise ValueError(
                 f"With length={length} and max_span={span} a subsequence can be chosen in "

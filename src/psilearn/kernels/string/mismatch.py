@@ -15,6 +15,7 @@ from psilearn.kernels.string.columns import PatternColumns, check_alphabet, patt
 from psilearn.kernels.string.string_kernel import Occurrences, StringKernel
 from psilearn.kernels.string.tokens import TokenRows
 
+MAX_LENGTH = 1000
 MAX_NEIGHBORS = 10_000  # patterns that one substring counts for
 
 
@@ -79,6 +80,8 @@ class MismatchSubstrings(StringKernel):
         mismatches = validation.check_index(self.mismatches, "mismatches")
         if mismatches >= length:
             raise ValueError(f"mismatches={mismatches} must be less than length={length}.")
+        if length > MAX_LENGTH:
+            raise ValueError(f"length={length} must be at most {MAX_LENGTH}.")
         neighbors = sum(comb(length, e) * (len(alphabet) - 1) ** e for e in range(mismatches + 1))
         if neighbors > MAX_NEIGHBORS:
             raise ValueError(
