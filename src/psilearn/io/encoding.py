@@ -1,8 +1,8 @@
 """Encode values as plain JSON data and arrays, and decode them, without pickle.
 
 A finite number, a text, a bool or None is its own encoding. Any other value is encoded by a registered codec as a JSON
-object that names the codec in ``kind``. Arrays are collected separately. Decoding constructs only registered classes and
-does not import or call other names in the data.
+object that names the codec in ``kind``. Arrays are collected separately. Decoding constructs only registered classes
+and does not import or call other names in the data.
 
 An object that occurs several times is encoded once, and referred to by its number. The decoder limits how much
 references may repeat and nest, so that later work on the value (a repr, a hash, a validation) is bounded as well.
