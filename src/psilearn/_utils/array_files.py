@@ -40,8 +40,18 @@ UNSEALED = "0" * 64  # in the place of a digest that is not known yet
 DTYPES = {
     name: np.dtype(f"<{code}")
     for name, code in {
-        "F64": "f8", "I64": "i8", "U64": "u8", "F32": "f4", "I32": "i4", "U32": "u4",
-        "F16": "f2", "I16": "i2", "U16": "u2", "I8": "i1", "U8": "u1", "BOOL": "?",
+        "F64": "f8",
+        "I64": "i8",
+        "U64": "u8",
+        "F32": "f4",
+        "I32": "i4",
+        "U32": "u4",
+        "F16": "f2",
+        "I16": "i2",
+        "U16": "u2",
+        "I8": "i1",
+        "U8": "u1",
+        "BOOL": "?",
     }.items()
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
@@ -289,7 +299,9 @@ def _check_entry(entry: Any, n_bytes: int) -> _Entry:
     start, end = entry["data_offsets"]
     is_consistent = type(start) is int and type(end) is int and 0 <= start <= end and len(entry) == 3
     if not is_consistent or end - start != math.prod(shape) * dtype.itemsize:
-        raise ValueError(f"a tensor of {dtype} and shape {shape!r:.80} does not take the bytes {start!r:.30}-{end!r:.30}")
+        raise ValueError(
+            f"a tensor of {dtype} and shape {shape!r:.80} does not take the bytes {start!r:.30}-{end!r:.30}"
+        )
     return _Entry(dtype, shape, start, end)
 
 
