@@ -20,7 +20,7 @@ from scipy import sparse
 
 from psilearn._backend import tensor_to_numpy
 from psilearn._utils.array_files import NAMES, check_shape, pack_texts, unpack_texts
-from psilearn._utils.csr_parts import make_csr
+from psilearn._utils.samples import make_csr
 from psilearn.io.codecs import ENTRY_POINTS, PLAIN, Codec, JSONObject, Registry
 
 NOT_SHARED = (*PLAIN, tuple, dict, type, np.dtype)  # values without an identity that must be kept

@@ -17,7 +17,7 @@ from psilearn_chem.molecules.molecule_files import MoleculeList, read_molecules
 from psilearn_chem.molecules.molecule_table import MoleculeTable
 
 if TYPE_CHECKING:
-    from psilearn.estimators.output_kernel_regression import OutputKernelRegression
+    from psilearn.estimators.base import OutputKernelRegression
 
 SHARD_ROWS = 50_000  # molecules that are embedded in one task
 STORED = "float32"  # precision of embedded molecules on disk
