@@ -62,8 +62,10 @@ def check_command(arguments):
     command = typer.main.get_command(app)
     arguments = list(arguments)
     while arguments and not arguments[0].startswith("-") and hasattr(command, "commands"):
-        assert arguments[0] in command.commands, f"psilearn has no command {arguments[0]!r}"
-        command = command.commands[arguments.pop(0)]
+        found = command.get_command(typer.Context(command), arguments[0])
+        assert found is not None, f"psilearn has no command {arguments[0]!r}"
+        command = found
+        arguments.pop(0)
     command.make_parser(typer.Context(command)).parse_args(arguments)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from psilearn import IOKR, KDECV, OEL, OELCV, Landmarks
 from psilearn.decoding import SharedCandidates
-from psilearn.estimators.memory_check import suggestion
+from psilearn.estimators.fit_memory import suggestion
 from psilearn.kernels import Dice, Gaussian, Linear
 from psilearn.memory import _fit_sizes, fit_bytes, predict_bytes, search_bytes
 

@@ -140,7 +140,7 @@ def test_errors_name_the_bad_input(name: str) -> None:
     with pytest.raises(NotFittedError):
         baseline.predict(X)
     for A, B, message in (
-        (X[:30], Y, "X has 30, y has 40"),
+        (X[:30], Y, "X has 30 examples, y has 40"),
         (np.where(X > 2, np.nan, X), Y, "X contains NaN"),
         (X, np.where(Y > 0, np.inf, 0), "y contains infinity"),
         (X[:0], Y[:0], "X is empty"),

@@ -16,8 +16,7 @@ from psilearn_lab.baselines.thresholds import apply_threshold, best_threshold
 from psilearn_lab.experiments.experiment import Context
 from psilearn_lab.experiments.multilabel_sets import order_rows
 from psilearn_lab.experiments.protocol import Data
-from psilearn_lab.experiments.scaled_rows import SCALINGS, scale_data
-from psilearn_lab.experiments.tuned_lines import precision, top_labels
+from psilearn_lab.experiments.tuned_lines import SCALINGS, precision, scale_data, top_labels
 
 PART = next(part for part in experiments.find("multilabel-sets").parts if part.name == "eurlex4k")
 

@@ -20,7 +20,6 @@ from psilearn.metrics import Mean, f1_score, kendall_tau, kernel_loss
 from psilearn_lab import datasets, experiments
 from psilearn_lab.baselines import KNN, LR
 from psilearn_lab.experiments import (
-    competitors,
     label_ranking,
     multilabel,
     multilabel_full,
@@ -28,7 +27,7 @@ from psilearn_lab.experiments import (
     usps,
 )
 from psilearn_lab.experiments.experiment import Context
-from psilearn_lab.experiments.result_rows import Metric
+from psilearn_lab.experiments.results import Metric
 
 
 def tags(rows=400, seed=0):
@@ -188,17 +187,6 @@ def test_usps_grid_has_25920_settings():
     assert np.prod([len(axis) for axis in axes]) * config["splits"] == 25_920
 
 
-def test_without_torch_networks_are_quoted(small_data, monkeypatch):
-    for module in (competitors, multilabel_full, usps):
-        monkeypatch.setattr(module, "has_torch", lambda: False)
-    for name, part in (("usps", "usps"), ("multilabel-full", "bibtex")):
-        outcome, _ = quick(name, part)
-        rows = {row.method: row for row in outcome.rows}
-        assert rows["SPEN"].quoted and rows["SPEN"].paper in (0.801, 42.2)
-        assert not any("neural" in method for method in rows)
-        assert any("psilearn[torch]" in note for note in outcome.notes)
-
-
 def test_measured_competitors_are_compared_with_their_published_values(small_data):
     rows = {row.method: row for row in quick_once("multilabel-full", "bibtex")[0].rows}
     assert not rows["LR"].quoted and rows["LR"].paper == 37.2
@@ -274,7 +262,7 @@ def test_landmarks_where_the_data_is_large(small_data, name):
 
 def test_values_of_the_paper():
     """Compare with its tables 3, 5, 6 and 11."""
-    from psilearn_lab.experiments import multilabel_full, multilabel_small, timing
+    from psilearn_lab.experiments import multilabel_small, timing
 
     assert usps.PAPER == {"SPEN": 0.801, "KDE": 0.764, "IOKR": 0.751, "OEL₀": 0.734, "OEL": 0.725}
     assert [list(v.values()) for v in multilabel_small.PAPER.values()] == [

@@ -43,7 +43,7 @@ def load(name: str) -> Bunch:
         - ``smiles`` : list of str, the molecules of QM9.
         - ``DESCR``, ``licence``, ``source`` : description, license and origin.
 
-        For metabolites, those of :func:`psilearn_chem.load_metabolites` and ``load_metabolite_records``.
+        For metabolites, those of :mod:`psilearn_lab.datasets.metabolites`.
 
     Raises
     ------
@@ -66,9 +66,9 @@ def load(name: str) -> Bunch:
     dataset = DATASETS[validation.check_option(name, list(DATASETS), "name")]
     kind = dataset.forms[0].kind
     if kind == "metabolites":
-        import psilearn_chem
+        from psilearn_lab.datasets import metabolites
 
-        return getattr(psilearn_chem, f"load_{name}")()
+        return getattr(metabolites, f"load_{name}")()
     load_kind = {"debian": _load_packages, "lines": _load_smiles}.get(kind, _load_rows)
     return Bunch(**load_kind(dataset), DESCR=dataset.description, licence=dataset.licence, source=dataset.source)
 

@@ -44,7 +44,7 @@ def _read_arff(rows: Path, labels: Path, layout: int) -> Bunch:
         content = arff.load(file, return_type=layout)
         names = [name for name, _ in content["attributes"]]
         for name, values in content["attributes"]:
-            if isinstance(values, list) and not values[0].isdigit() or values == "STRING":
+            if (isinstance(values, list) and not values[0].isdigit()) or values == "STRING":
                 raise ValueError(f"attribute {name} has the values {values!r:.60}; all must be numbers")
         matrix = _to_csr(content["data"], len(names))
     tree = ElementTree.parse(labels)

@@ -21,8 +21,9 @@ from psilearn.kernels import Gaussian, Kemeny
 from psilearn.metrics import Mean, kendall_tau
 from psilearn.utils import Index, run_parallel
 from psilearn_lab import datasets
-from psilearn_lab.experiments.experiment import Array, Config, Context, Experiment, Outcome, Part
-from psilearn_lab.experiments.result_rows import Metric, Row
+from psilearn_lab.arrays import Array
+from psilearn_lab.experiments.experiment import Config, Context, Experiment, Outcome, Part
+from psilearn_lab.experiments.results import Metric, Row
 
 METHODS = ("IOKR", "OEL₀")
 TAU = Metric("Kendall's τ", "higher", spread="s.d.")

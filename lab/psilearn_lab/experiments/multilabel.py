@@ -12,7 +12,7 @@ from psilearn.utils import Index, Samples
 from psilearn_lab import datasets
 from psilearn_lab.experiments.experiment import Config
 from psilearn_lab.experiments.protocol import Data, Grid
-from psilearn_lab.experiments.result_rows import Metric
+from psilearn_lab.experiments.results import Metric
 
 F1 = Metric("F1", "higher", 1)
 PERCENT = 100.0  # F1 is shown in percent, as in the paper

@@ -14,7 +14,6 @@ from psilearn._linalg.array_ops import (
     nonzero_pairs,
     row_products,
 )
-from psilearn._linalg.block_krylov import MAX_DEPTH, block_krylov_eigh
 from psilearn._linalg.cholesky import (
     INDEFINITE,
     SINGLE,
@@ -29,9 +28,16 @@ from psilearn._linalg.cholesky import (
     solve_transposed,
     spanning_cholesky,
 )
-from psilearn._linalg.eigen import FULL_SOLVER_ORDER, dense_top_eigh, eigh, is_iterated, top_eigh
-from psilearn._linalg.mixed_gram import MixedGram
-from psilearn._linalg.moments import GramSum, Moment, Subspace, mixed_moment, mixing_weights
+from psilearn._linalg.eigen import (
+    FULL_SOLVER_ORDER,
+    MAX_DEPTH,
+    block_krylov_eigh,
+    dense_top_eigh,
+    eigh,
+    is_iterated,
+    top_eigh,
+)
+from psilearn._linalg.moments import GramSum, MixedGram, Moment, Subspace, mixed_moment, mixing_weights
 from psilearn._linalg.split_products import (
     HALF_ERROR,
     SPLIT_ERROR,
@@ -47,7 +53,7 @@ from psilearn._linalg.split_products import (
     row_inner_products,
     squared_column_norms,
 )
-from psilearn._linalg.split_triangle import SplitTriangle
+from psilearn._linalg.torch_triangles import SplitTriangle
 
 __all__ = [
     "FULL_SOLVER_ORDER",

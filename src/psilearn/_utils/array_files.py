@@ -40,8 +40,8 @@ UNSEALED = "0" * 64  # in the place of a digest that is not known yet
 DTYPES = {
     name: np.dtype(f"<{code}")
     for name, code in {
-        **{"F64": "f8", "I64": "i8", "U64": "u8", "F32": "f4", "I32": "i4", "U32": "u4"},
-        **{"F16": "f2", "I16": "i2", "U16": "u2", "I8": "i1", "U8": "u1", "BOOL": "?"},
+        "F64": "f8", "I64": "i8", "U64": "u8", "F32": "f4", "I32": "i4", "U32": "u4",
+        "F16": "f2", "I16": "i2", "U16": "u2", "I8": "i1", "U8": "u1", "BOOL": "?",
     }.items()
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}

@@ -14,19 +14,18 @@ from psilearn._linalg import Array, Subspace
 from psilearn._utils import validation
 from psilearn._utils.estimators import fitted_snapshot, publish, unfitted_copy
 from psilearn._utils.progress import step
-from psilearn._utils.samples import Samples, n_columns, n_samples
+from psilearn._utils.samples import Samples, describe_shape, is_empty, n_columns, n_samples
 from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding, OutputStream
 from psilearn.embedding.output_sides import LandmarkOutputs, OutputSide
 from psilearn.estimators.dask_inputs import convert_dask, require_landmarks
 from psilearn.estimators.fit_plan import FitPlan
-from psilearn.estimators.output_checks import check_fit_outputs
 from psilearn.estimators.prediction import OutputKernelPredictor
 from psilearn.kernels import Kernel, as_kernel, as_output_kernel
 from psilearn.landmarks.selection import Landmarks, as_landmarks
 from psilearn.regression import KernelRidge, NystromRidge, SklearnRegressor
 from psilearn.regression.kernel_regression import Regression, Regressor
-from psilearn.regression.regressor_checks import check_inputs, check_regressor
+from psilearn.regression.sklearn_regressor import check_inputs, check_regressor
 
 Continuation = tuple[LandmarkOutputs, Regression | None] | None  # what partial_fit continues from
 
@@ -274,3 +273,26 @@ class _FittedEmbedding:
 def _known_candidates(psi: OutputSide, embedding: Embedding, g: Array) -> SharedCandidates:
     """Return the distinct known outputs, embedded: the default candidates."""
     return SharedCandidates(psi.outputs, embedding, embedding.kernel.diag(psi.outputs), g)
+
+
+def check_outputs(kernel: Kernel, y: Samples) -> Samples:
+    """Return validated outputs; an error names the kernel."""
+    try:
+        return kernel.check(y, "y")
+    except (TypeError, ValueError) as error:
+        name = type(kernel).__name__
+        if name in str(error):
+            raise
+        raise type(error)(f"y cannot be used with {name}: {error}") from error
+
+
+def check_fit_outputs(kernel: Kernel, y: Samples, unlabeled: Any, n_inputs: int) -> tuple[Samples, OutputStream | None]:
+    """Return the validated outputs, one per input, and the unlabeled outputs (None if there are none)."""
+    Y = check_outputs(kernel, y)
+    if n_samples(Y) != n_inputs:
+        raise ValueError(
+            f"X and y must have one row per example: X has {n_inputs}, y has {n_samples(Y)} ({describe_shape(Y)})."
+        )
+    if unlabeled is None or is_empty(unlabeled):
+        return Y, None
+    return Y, OutputStream(unlabeled, kernel, Y)

@@ -14,7 +14,6 @@ from scipy import sparse
 
 from psilearn._backend import Compute, iter_slices, to_device
 from psilearn._linalg import Offsets, has_half_units, multiply_halves, row_inner_products, row_products
-from psilearn.kernels.csr_columns import column_counts, keep_columns
 
 _WARNING_LOCK = Lock()
 SPARSE_DENSITY = 0.005  # share of nonzeros below which a product of CSR rows stays sparse
@@ -235,3 +234,16 @@ def _bits(rows: Any, part: slice, packed: bool, dtype: Any) -> Any:
         return rows[part].to(dtype)
     places = torch.arange(7, -1, -1, dtype=torch.uint8, device=rows.device)  # the first bit is the highest
     return ((rows[part, :, None] >> places) & 1).reshape(part.stop - part.start, -1).to(dtype)
+
+
+def column_counts(rows: Any) -> Any:
+    """Return the number of entries in each column of CSR rows."""
+    return np.bincount(rows.indices, minlength=rows.shape[1])
+
+
+def keep_columns(rows: Any, kept: Any) -> Any:
+    """Return CSR rows without the columns where ``kept`` is False."""
+    entries = kept[rows.indices]
+    stops = np.concatenate([[0], np.cumsum(entries)])[rows.indptr]
+    columns = (np.cumsum(kept) - 1)[rows.indices[entries]]
+    return type(rows)((rows.data[entries], columns, stops), shape=(rows.shape[0], int(np.count_nonzero(kept))))

@@ -17,7 +17,7 @@ from psilearn.kernels import HierarchicalDice, Hierarchy, Kernel, as_kernel
 from psilearn.kernels.binary import Dice, Tanimoto
 from psilearn.kernels.inner_products import paired_inner_products
 from psilearn.kernels.linear import Linear
-from psilearn.kernels.string.edit_distances import paired_edit_distances
+from psilearn.kernels.string.edit_gaussian import paired_edit_distances
 from psilearn.kernels.string.tokens import check_strings
 
 TIES = ("expected", "optimistic", "pessimistic")

@@ -195,19 +195,20 @@ def test_spectra_are_ordered_by_probability_or_else_by_confidence(rankings, libr
     assert [entry.number for entry in rank_report.order_by_confidence(chosen)] == list(range(7, 0, -1))
 
 
-def test_an_uncalibrated_model_is_ordered_by_margin(rankings, library):
+def test_an_uncalibrated_model_is_ordered_by_margin(rankings, library, tmp_path):
     unknown = {"p_values": None, "other_p_value": None, "probabilities": None, "set_size": None}
     bare = [replace(ranking, **unknown) for ranking in rankings]
     entries = [rank_report.Entry.of(i, ranking, library, 0) for i, ranking in enumerate(bare, 1)]
     keys = [(entry.n_candidates == 1, -entry.margin) for entry in rank_report.order_by_confidence(entries)]
     assert keys == sorted(keys)
-    summary = rank_report.Summary.of(entries, 0, library, 0.9).to_html()
-    assert "not calibrated" in summary
+    write(bare, library, tmp_path, html="r.html")
+    assert "not calibrated" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
-def test_the_only_candidate_of_a_spectrum_is_not_called_confident(rankings, library):
-    entries = [rank_report.Entry.of(i, replace(r, n_candidates=i), library, 0) for i, r in enumerate(rankings, 1)]
-    ordered = rank_report.order_by_confidence(entries)
-    assert ordered[-1].n_candidates == 1 and "only candidate" in rank_report.format_index(ordered[-1:], str)
-    assert "only candidate" not in rank_report.format_index(ordered[:-1], str)
-    assert "1 have one candidate only" in rank_report.Summary.of(entries, 0, library, 0.9).to_html()
+def test_the_only_candidate_of_a_spectrum_is_not_called_confident(rankings, library, tmp_path):
+    numbered = [replace(ranking, n_candidates=i) for i, ranking in enumerate(rankings, 1)]
+    write(numbered, library, tmp_path, html="r.html")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if "#s" in line]
+    assert ["only candidate" in line for line in lines] == [False] * 6 + [True]
+    assert "1 have one candidate only" in text

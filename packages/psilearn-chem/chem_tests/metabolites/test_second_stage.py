@@ -12,6 +12,7 @@ from scipy.special import softmax
 pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 
+import psilearn_chem
 from chem_tests.chemistry import smiles_list, spectra_of
 from psilearn.io import save_model
 from psilearn.kernels import Tanimoto
@@ -22,7 +23,6 @@ from psilearn_chem.metabolites.identifier import notes_of
 from psilearn_chem.metabolites.labeled_spectra import find_labeled
 from psilearn_chem.metabolites.rank_files import format_table
 from psilearn_chem.metabolites.rank_report import find_support
-from psilearn_chem.metabolites.ranking import Reranker
 from psilearn_chem.metabolites.reference_evidence import N_RELATIONS
 from psilearn_chem.metabolites.second_stage import (
     MAX_FRAGMENTED,
@@ -95,8 +95,6 @@ def test_candidates_are_fragmented_in_the_order_of_the_training(identifier, libr
     references = stage.maker.references
     loaded = SecondStage.from_notes(notes, references.bits, references.spectra)
     assert loaded.cheap == stage.cheap
-    del notes["cheap_weights"]  # of models before these weights were kept: the final ones chose candidates
-    assert SecondStage.from_notes(notes, references.bits, references.spectra).cheap == dict(stage.model.weights)
     worst_first = replace(loaded, cheap={"embedding": -1.0})
     chosen = []
     monkeypatch.setattr(second_stage, "MAX_FRAGMENTED", 2)
@@ -111,12 +109,13 @@ def test_candidates_are_fragmented_in_the_order_of_the_training(identifier, libr
 
 @pytest.mark.parametrize("adduct", ["[M+H]+", "[M-H]-", "[M+Na]+"])
 def test_a_spectrum_without_adduct_is_fragmented_as_the_ion_of_its_precursor(identifier, library, adduct):
-    reranker = Reranker(identifier.second_stage_, library, 3, "expected", 0.9)
     formula, smiles = library.get_formulas(slice(0, 1))[0], library.get_smiles([0])[0]
     precursor = Adduct.parse(adduct).mz(Formula.parse(formula).mass)
     stated = Spectrum(np.linspace(30.0, precursor, 40), np.ones(40), precursor_mz=precursor, adduct=adduct)
-    found = reranker._with_adduct(replace(stated, adduct=None), slice(0, 1))
-    assert found.adduct == adduct
+    queries = [replace(stated, formula=formula, adduct=given) for given in (adduct, None)]
+    expected, found = identifier.rank(queries, library, query=psilearn_chem.Query())
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    np.testing.assert_array_equal(found.probabilities, expected.probabilities)
     np.testing.assert_array_equal(
         find_support(replace(stated, adduct=None), smiles, formula), find_support(stated, smiles, formula)
     )
@@ -270,8 +269,12 @@ def test_the_second_stage_can_be_left_out(library, spectra):
 
 def test_a_damaged_second_stage_is_rejected(identifier, tmp_path):
     notes = notes_of(identifier)
-    sets = {**notes["second_stage"]["sets"], "known_quantiles": [[0.0]]}
-    changes = (({"outputs": [0, 1, 2]}, "3 references"), ({"prior": [1.0]}, "prior"), ({"sets": sets}, "quantiles"))
+    sets = {**notes["second_stage"]["sets"], "levels": {"new": [[0.0]], "known": [[0.0]]}}
+    changes = (
+        ({"outputs": [0, 1, 2]}, "3 references"),
+        ({"prior": {"weights": [1.0]}}, "prior"),
+        ({"sets": sets}, "quantiles"),
+    )
     for change, message in changes:
         damaged = {**notes, "second_stage": {**notes["second_stage"], **change}}
         save_model(identifier.model_, tmp_path / message.split()[-1], notes=damaged)

@@ -8,71 +8,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from psilearn_chem import metabolites, molecules, spectra
-    from psilearn_chem.metabolites import MetaboliteIdentifier, Query, Ranking, ReferenceEvidence
-    from psilearn_chem.molecules import (
-        Adduct,
-        CandidateLibrary,
-        Fingerprints,
-        FingerprintTable,
-        Formula,
-        MoleculeEdits,
-        MoleculeList,
-        graph_to_smiles,
-        molecule_graph,
-        molecule_graphs,
-        read_molecules,
-    )
-    from psilearn_chem.spectra import (
-        Cleaning,
-        Problem,
-        Spectrum,
-        SpectrumReadResult,
-        group_spectra,
-        iter_spectra,
-        merge_spectra,
-        read_spectra,
-        write_parquet,
-    )
-    from psilearn_chem.spectrum_kernels import PrecursorMass, ProbabilityProduct, spectrum_kernel
-    from psilearn_chem.subformula_kernels import SubformulaFeatures, SubformulaKernel
+    from psilearn_chem import metabolites as metabolites
+    from psilearn_chem import molecules as molecules
+    from psilearn_chem import spectra as spectra
+    from psilearn_chem.metabolites import *  # noqa: F403
+    from psilearn_chem.molecules import *  # noqa: F403
+    from psilearn_chem.spectra import *  # noqa: F403
+    from psilearn_chem.spectrum_kernels import PrecursorMass as PrecursorMass
+    from psilearn_chem.spectrum_kernels import ProbabilityProduct as ProbabilityProduct
+    from psilearn_chem.spectrum_kernels import spectrum_kernel as spectrum_kernel
+    from psilearn_chem.subformula_kernels import SubformulaFeatures as SubformulaFeatures
+    from psilearn_chem.subformula_kernels import SubformulaKernel as SubformulaKernel
 
 __version__ = "0.1.0"
-__all__ = [
-    "Adduct",
-    "CandidateLibrary",
-    "Cleaning",
-    "FingerprintTable",
-    "Fingerprints",
-    "Formula",
-    "MetaboliteIdentifier",
-    "MoleculeEdits",
-    "MoleculeList",
-    "PrecursorMass",
-    "ProbabilityProduct",
-    "Problem",
-    "Query",
-    "Ranking",
-    "ReferenceEvidence",
-    "Spectrum",
-    "SpectrumReadResult",
-    "SubformulaFeatures",
-    "SubformulaKernel",
-    "graph_to_smiles",
-    "group_spectra",
-    "iter_spectra",
-    "merge_spectra",
-    "metabolites",
-    "molecule_graph",
-    "molecule_graphs",
-    "molecules",
-    "read_molecules",
-    "read_spectra",
-    "spectra",
-    "spectrum_kernel",
-    "write_parquet",
-]
-
 _NAMES_BY_MODULE = {
     "metabolites": "MetaboliteIdentifier Query Ranking ReferenceEvidence",
     "molecules": "Adduct CandidateLibrary FingerprintTable Fingerprints Formula MoleculeEdits MoleculeList "
@@ -83,6 +31,7 @@ _NAMES_BY_MODULE = {
     "subformula_kernels": "SubformulaFeatures SubformulaKernel",
 }
 _MODULE_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
+__all__ = sorted([*_MODULE_BY_NAME, "metabolites", "molecules", "spectra"])
 
 
 def __getattr__(name: str) -> Any:
@@ -96,4 +45,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """List the public names and subpackages."""
-    return sorted(__all__)
+    return __all__

@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -71,31 +70,21 @@ class SpectrumKernel(Kernel):
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
         """Return the spectra, or raise an error if one is not a spectrum or lacks a field that is needed."""
         A = super()._check(A, name, allow_1d)
-        return A if self._is_complete(A) else self._check_each(A, name)
-
-    def _is_complete(self, A: Samples) -> bool:
-        """Return whether all are spectra with the fields that are needed, without a loop in Python."""
-        required = {"precursor_mz": self._needs_precursor, "formula": self._needs_formula}
-        return set(map(type, A)) == {Spectrum} and not any(
-            is_needed and None in map(attrgetter(name), A) for name, is_needed in required.items()
-        )
-
-    def _check_each(self, A: Samples, name: str) -> Samples:
+        kind = type(self).__name__
         for i, spectrum in enumerate(A):
             if not isinstance(spectrum, Spectrum):
                 raise TypeError(
-                    f"{type(self).__name__} compares objects of psilearn_chem.spectra.Spectrum; {name}[{i}] is of type "
+                    f"{kind} compares objects of psilearn_chem.spectra.Spectrum; {name}[{i}] is of type "
                     f"{type(spectrum).__name__}. psilearn_chem.spectra.read_spectra reads them from files."
                 )
             if self._needs_precursor and spectrum.precursor_mz is None:
                 raise ValueError(
-                    f"{type(self).__name__} needs the precursor of each spectrum, but {name}[{i}] "
-                    f"({spectrum.name!r}) has no precursor_mz."
+                    f"{kind} needs the precursor of each spectrum, but {name}[{i}] ({spectrum.name!r}) has no precursor_mz."
                 )
             if self._needs_formula and spectrum.formula is None:
                 raise ValueError(
-                    f"{type(self).__name__} needs the molecular formula of each spectrum, but {name}[{i}] "
-                    f"({spectrum.name!r}) has none: dataclasses.replace(spectrum, formula=...) states one."
+                    f"{kind} needs the molecular formula of each spectrum, but {name}[{i}] ({spectrum.name!r}) has none: "
+                    f"dataclasses.replace(spectrum, formula=...) states one."
                 )
         return A
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
-from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -174,17 +173,15 @@ class SubformulaKernel(SpectrumKernel):
 
     def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
         A = super()._check(A, name, allow_1d)
-        ions = set(map(attrgetter("formula", "adduct"), A))
-        for i, spectrum in enumerate(A if any(not _is_readable(*ion) for ion in ions) else ()):
-            try:
-                _check_ion(spectrum.formula, spectrum.adduct)
-            except ValueError as error:
-                raise ValueError(f"{name}[{i}] ({spectrum.name!r}) cannot be explained: {error}.") from error
+        for i, spectrum in enumerate(A):
+            fault = _find_fault(spectrum.formula, spectrum.adduct)
+            if fault:
+                raise ValueError(f"{name}[{i}] ({spectrum.name!r}) cannot be explained: {fault}.")
         return A
 
     def _block(self, A: Any, B: Any, compute: Any) -> Array:
-        left = self._entries(A)
-        right = left if B is A else self._entries(B)
+        left = self._options().entries(A)
+        right = left if B is A else self._options().entries(B)
         keys = np.unique(left.key)  # formulas of the other spectra alone have no column
         product = left.as_matrix(n_samples(A), keys) @ right.as_matrix(n_samples(B), keys).T
         return np.asarray(product.toarray(), dtype=compute.dtype)
@@ -195,31 +192,22 @@ class SubformulaKernel(SpectrumKernel):
         return np.array(remember(list(A), key, self._squared_lengths_of), dtype=np.float64)
 
     def _squared_lengths_of(self, A: list[Spectrum]) -> Array:
-        entries = self._entries(A)
+        entries = self._options().entries(A)
         return np.bincount(entries.owner, entries.weight**2, n_samples(A)).astype(np.float64)
-
-    def _entries(self, spectra: Samples) -> FormulaEntries:
-        return self._options().entries(spectra)
 
     def _options(self) -> FormulaOptions:
         return FormulaOptions(self.of, self.power, self.ppm, self.floor).check("SubformulaKernel")
 
 
 @lru_cache(maxsize=MAX_CHECKED)
-def _is_readable(formula: Any, adduct: Any) -> bool:
-    """Return whether a formula and an adduct can be read; it is remembered."""
+def _find_fault(formula: str, adduct: str | None) -> str:
+    """Return why a formula or an adduct cannot be read; "" if both can."""
     try:
-        _check_ion(formula, adduct)
-    except ValueError:
-        return False
-    return True
-
-
-def _check_ion(formula: Any, adduct: Any) -> None:
-    """Raise a ValueError if a formula or an adduct cannot be read."""
-    Formula.parse(formula)
-    if adduct is not None:
-        Adduct.parse(adduct)
+        Formula.parse(formula)
+        Adduct.parse("[M+H]+" if adduct is None else adduct)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 class SubformulaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type stubs

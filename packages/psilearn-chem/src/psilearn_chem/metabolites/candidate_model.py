@@ -14,13 +14,14 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from psilearn.utils import Index
-from psilearn_chem.metabolites.labeled_spectra import Bits
+from psilearn_chem.molecules.fingerprints import Bits
 
-# A candidate with the features f has the probability exp(w·f)/Σ exp(w·f'), the sum over all candidates of its query. The
-# weights w maximize the mean log-probability of the true candidates minus a ridge penalty, which is a concave problem.
+# A candidate with the features f has the probability exp(w·f)/Σ exp(w·f'), the sum over all candidates of its query.
+# The weights w maximize the mean log-probability of the true candidates minus a ridge penalty, which is a concave
+# problem.
 #
-# A few queries whose true candidate has a low score would dominate these weights. The mixture of this softmax with a flat
-# one, (1 − ε) softmax(w·f) + ε softmax(τ w·f), has the same order of candidates and leaves room for such queries.
+# A few queries whose true candidate has a low score would dominate these weights. The mixture of this softmax with a
+# flat one, (1 − ε) softmax(w·f) + ε softmax(τ w·f), has the same order of candidates and leaves room for such queries.
 
 Array = NDArray[np.float64]
 
@@ -101,7 +102,6 @@ def fit_logit(lists: Lists, ridge: float, flat_share: float = 0.0) -> Array:
 # conditional logit on the bits of fingerprints learns this from the molecules of the training spectra, each among the
 # molecules of its formula.
 
-Array = NDArray[np.float64]
 
 MAX_PRIOR_CANDIDATES = 40  # per molecule, drawn at random, the true one among them
 PRIOR_RIDGE = 1e-3
@@ -146,15 +146,14 @@ def _thin(candidates: Bits, truth: int, rng: np.random.Generator) -> Bits:
 
 
 # Known molecules, those with reference spectra, cannot be ranked like new ones: their spectra attract the prediction,
-# which is right if they match and misleading otherwise. A logistic regression therefore decides for each known candidate
-# whether it is the truth, from the match of its reference spectra and from how far it is ahead of the new candidates. Its
-# inputs interact (a lead counts less if the spectra do not match), so it is quadratic. Given that the truth is new, the
-# new candidates have the probabilities of a conditional logit that is fitted to new molecules only.
+# which is right if they match and misleading otherwise. A logistic regression therefore decides for each known
+# candidate whether it is the truth, from the match of its reference spectra and from how far it is ahead of the new
+# candidates. Its inputs interact (a lead counts less if the spectra do not match), so it is quadratic. Given that the
+# truth is new, the new candidates have the probabilities of a conditional logit that is fitted to new molecules only.
 #
 # If oᶜ are the odds of the known candidates, candidate c has the probability oᶜ/(1 + Σo), and the new ones together
 # 1/(1 + Σo). Queries whose candidates are all known are ranked by ``CandidateModel``.
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 OWN_INPUTS = ("pull", "records", "embedding", "prior", "neighbor")  # features of the candidate
@@ -233,27 +232,12 @@ class KnownMolecules:
         log_p[~is_known] = mixture_log_probabilities(new, np.array([len(new)])) - total
         return log_p
 
-    def to_notes(self) -> dict[str, Any]:
-        """Return JSON data."""
-        names = ("means", "scales", "limits", "coefficients")
-        return {"inputs": list(INPUTS), **{name: getattr(self, name).tolist() for name in names}}
-
-    @classmethod
-    def from_notes(cls, notes: Mapping[str, Any]) -> KnownMolecules:
-        """Return the model of JSON data."""
-        if tuple(notes["inputs"]) != INPUTS:
-            raise ValueError(f"its model of known molecules has the inputs {notes['inputs']}")
-        names = ("means", "scales", "limits", "coefficients")
-        return cls(*(np.asarray(notes[name], dtype=np.float64) for name in names))
-
 
 def _expand(inputs: Array) -> Array:
     """Return 1, the inputs and their products, of shape (n, 1 + d + d(d+1)/2)."""
     first, second = np.triu_indices(inputs.shape[1])
     return np.column_stack([np.ones(len(inputs)), inputs, inputs[:, first] * inputs[:, second]])
 
-
-Array = NDArray[np.float64]
 
 REFERENCE_FEATURES = ("reference", "evidence", "pull")
 FRAGMENT_FEATURES = ("explained", "explained_cheaply")
@@ -269,11 +253,6 @@ def score_with(weights: Mapping[str, float], features: Mapping[str, Array]) -> A
         if name in features:
             total += weight * features[name]
     return total
-
-
-def decode_weights(notes: Mapping[str, Any]) -> dict[str, float]:
-    """Return weights of features from JSON data."""
-    return {name: float(notes[name]) for name in FEATURES if name in notes}
 
 
 @dataclass(frozen=True)
@@ -302,13 +281,3 @@ class CandidateModel:
         """
         weights = {name: weight for name, weight in self.weights.items() if name not in NEIGHBOR_FEATURES}
         return score_with(weights, features) + features["records"]
-
-    def to_notes(self) -> dict[str, Any]:
-        """Return JSON data."""
-        return {"weights": dict(self.weights), "known": None if self.known is None else self.known.to_notes()}
-
-    @classmethod
-    def from_notes(cls, notes: Mapping[str, Any]) -> CandidateModel:
-        """Return the model of JSON data."""
-        known = notes["known"]
-        return cls(decode_weights(notes["weights"]), None if known is None else KnownMolecules.from_notes(known))

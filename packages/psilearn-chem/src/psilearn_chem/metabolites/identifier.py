@@ -128,6 +128,8 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     ['CCO']
     """
 
+    second_stage_: SecondStage | None
+
     def __init__(
         self,
         *,
@@ -204,8 +206,9 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             raise ValueError("No spectrum can be used for training: each needs a readable SMILES and a precursor.")
         fitted = fit_model(labeled, library, options)
         identifier = unfitted_copy(self)
-        identifier._store(fitted.model, library.fingerprints, labeled.adducts, fitted.training, problems)
-        identifier.second_stage_ = fitted.second_stage
+        identifier.model_, identifier.second_stage_, identifier.training_ = fitted
+        identifier.fingerprints_, identifier.adducts_ = library.fingerprints, labeled.adducts
+        identifier.problems_ = problems
         return publish(self, identifier)
 
     def _check_options(self, report: Report) -> FitOptions:
@@ -220,21 +223,6 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         seed = validation.check_index(self.random_state, "random_state")
         second_stage = validation.check_bool(self.second_stage, "second_stage")
         return FitOptions(self.method, n_unlabeled, calibration, seed, self.device, report, second_stage)
-
-    def _store(
-        self,
-        model: IOKR | OEL,
-        fingerprints: Fingerprints,
-        adducts: tuple[str, ...],
-        training: dict[str, Any],
-        problems: list[Problem],
-    ) -> None:
-        self.model_ = model
-        self.fingerprints_ = fingerprints
-        self.adducts_ = adducts
-        self.training_ = training
-        self.problems_ = problems
-        self.second_stage_ = None
 
     @classmethod
     def from_model(
@@ -285,7 +273,8 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         if training is not None and not isinstance(training, dict):
             raise TypeError(f"training must be a dict or None; got {training!r:.80}.")
         identifier = cls(**parameters)
-        identifier._store(model, fingerprints, tuple(adducts), dict(training or {}), [])
+        identifier.model_, identifier.second_stage_, identifier.training_ = model, None, dict(training or {})
+        identifier.fingerprints_, identifier.adducts_, identifier.problems_ = fingerprints, tuple(adducts), []
         return identifier
 
     def rank(

@@ -20,7 +20,8 @@ from psilearn import IOKR, IOKRCV, OEL, OELCV, Landmarks
 from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import Aligned, Gaussian, GaussianTanimoto, Kernel, Precomputed, uniform, weighted
 from psilearn.utils import Index
-from psilearn_chem.metabolites.labeled_spectra import Bits, LabeledSpectra
+from psilearn_chem.metabolites.labeled_spectra import LabeledSpectra
+from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_chem.spectra import Spectrum
 from psilearn_chem.spectrum_kernels import FEATURES, ProbabilityProduct
 from psilearn_chem.subformula_kernels import FORMULAS, SubformulaKernel

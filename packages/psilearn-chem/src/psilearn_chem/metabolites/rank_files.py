@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from psilearn.app.console import check_output_file
 from psilearn.utils import open_text_atomically
 from psilearn_chem.metabolites.mztab import MzTab
-from psilearn_chem.metabolites.rank_report import check_pages, open_report
+from psilearn_chem.metabolites.rank_report import Report, check_pages
 from psilearn_chem.metabolites.ranking import Ranking
 from psilearn_chem.molecules import CandidateLibrary
 from psilearn_chem.molecules.smiles import compute_inchi
@@ -165,7 +165,7 @@ def write_rankings(
             writers.append(Table(file, library, SIRIUS_COLUMNS, tabs=True))
         if files.mztab is not None:
             writers.append(stack.enter_context(MzTab.open(files.mztab, library, title)))
-        report = None if files.html is None else stack.enter_context(open_report(files.html, library, coverage))
+        report = None if files.html is None else stack.enter_context(Report.open(files.html, library, coverage))
         if report is not None:
             writers.append(report)
         for result in results:

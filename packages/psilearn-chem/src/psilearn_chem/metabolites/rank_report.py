@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from html import escape
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
+from jinja2 import Environment, FileSystemLoader, Template
 from numpy.typing import NDArray
 
 from psilearn import __version__
@@ -133,104 +135,16 @@ def _choose_ticks(low: float, high: float) -> list[float]:
     return [float(value) for value in np.arange(np.ceil(low / step) * step, high + 1e-9, step)]
 
 
-# Pages need neither scripts nor a network.
-
 MAX_STRUCTURES = 6  # per spectrum
-
-
-def format_page(title: str, header: str, main: str) -> str:
-    """Return a complete page; the parts are HTML, the title is text."""
-    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{escape(title)}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<header>
-<p class="eyebrow">psilearn {escape(__version__)}</p>
-<h1>{escape(title)}</h1>
-{header}</header>
-<main>
-{main}</main>
-</body>
-</html>
-"""
-
-
-def is_by_mass(ranking: Ranking) -> bool:
-    """Return whether candidates of several formulas may be among those of a spectrum."""
-    return ranking.how.startswith("mass ")
-
-
-def format_section(ranking: Ranking, library: CandidateLibrary, number: int) -> str:
-    """Return the part of a page about one spectrum."""
-    spectrum = ranking.spectrum
-    feature, seconds = feature_id(spectrum), retention_seconds(spectrum)
-    facts = [
-        f"feature {feature}" if feature else "",
-        f"precursor m/z {spectrum.precursor_mz:.4f}" if spectrum.precursor_mz is not None else "",
-        spectrum.adduct or "",
-        f"{seconds} s" if seconds else "",
-        f"{len(spectrum)} peaks",
-        f"{ranking.n_candidates:,} candidates of {ranking.how}",
-        f"{ranking.set_size:,} in the conformal set" if ranking.set_size is not None else "",
-        "its coverage is not promised" if ranking.set_size is not None and is_by_mass(ranking) else "",
-    ]
-    rows = [int(row) for row in ranking.rows[:MAX_STRUCTURES]]
-    molecules = zip(library.get_smiles(rows), library.get_names(rows), library.get_formulas(rows), strict=True)
-    cards = "".join(_format_card(ranking, i, f"p{number}", *molecule) for i, molecule in enumerate(molecules))
-    return f"""<section id="s{number}">
-<h2>{escape(spectrum.name or f"spectrum {number}")}</h2>
-<p class="facts">{escape(" · ".join(fact for fact in facts if fact))}</p>
-<div class="pair">
-<figure>{draw_spectrum(spectrum, f"p{number}")}</figure>
-<ol>
-{cards}</ol>
-</div>
-</section>
-"""
-
-
-def _format_card(ranking: Ranking, i: int, peaks: str, smiles: str, name: str, formula: str) -> str:
-    """Return the structure of the i-th ranked molecule with its rank, distance and the peaks that support it."""
-    score = _format_score(ranking, i)
-    title = f"<b>{escape(name)}</b> " if name else ""
-    picture = draw_svg(smiles) or "<p>(cannot be drawn)</p>"
-    attribute = ' class="in-set"' if ranking.in_set[i] else ""
-    spectrum = ranking.spectrum
-    supporting = find_support(spectrum, smiles, formula)
-    share = float(spectrum.intensity[supporting].sum() / spectrum.intensity.sum())
-    return f"""<li{attribute}>
-{picture}
-<p>rank {ranking.ranks[i]:g} · {score}</p>
-<p>{title}{escape(formula)}{" · trained on" if ranking.trained_on[i] else ""}</p>
-{draw_support(spectrum, supporting, peaks)}
-<p>explains {int(supporting.sum())} peaks, {share:.0%} of the intensity</p>
-<p><code>{escape(smiles)}</code></p>
-</li>
-"""
-
-
-def _format_score(ranking: Ranking, i: int) -> str:
-    """Return the probability of the i-th molecule, or its distance and how much farther the next one is."""
-    if ranking.probabilities is not None:
-        return f"probability {ranking.probabilities[i]:.3f} · distance {ranking.distances[i]:.4f}"
-    margin = "" if np.isinf(ranking.margins[i]) else f", next {ranking.margins[i]:+.4f}"
-    return f"distance {ranking.distances[i]:.4f}{margin}"
-
-
 MAX_PROBLEMS = 1000  # that are listed
 CONFIDENT = 0.9
+SPECTRA_PER_PAGE = 50
+ENTRIES_PER_PAGE = 500
 COLUMNS = (
     *("spectrum", "feature", "precursor", "s", "first molecule", "formula"),
     *("probability", "confidence", "set", "candidates"),
 )
+OUR_FILE = re.compile(r"(spectra|index)-\d{4,}\.html")
 
 
 class Entry(NamedTuple):
@@ -250,6 +164,7 @@ class Entry(NamedTuple):
     n_candidates: int
     by_mass: bool
     page: int  # on which its section is
+    link: str = ""  # to this page; "" for the same page
 
     @classmethod
     def of(cls, number: int, ranking: Ranking, library: CandidateLibrary, page: int) -> Entry:
@@ -274,55 +189,6 @@ class Entry(NamedTuple):
         )
 
 
-class Summary(NamedTuple):
-    """What a report says about all spectra."""
-
-    entries: Sequence[Entry]
-    n_problems: int
-    n_molecules: int
-    library_hash: str
-    coverage: float
-
-    @classmethod
-    def of(cls, entries: Sequence[Entry], n_problems: int, library: CandidateLibrary, coverage: float) -> Summary:
-        """Return the summary of the entries of a report."""
-        return cls(entries, n_problems, len(library), library.hash, coverage)
-
-    def to_html(self) -> str:
-        """Return the paragraphs at the top of the report."""
-        spectra = f"{len(self.entries):,} spectra" + (f", {self.n_problems:,} not ranked" if self.n_problems else "")
-        first = (
-            f"{spectra}; a library of {self.n_molecules:,} molecules (sha256 {escape(self.library_hash[:16])}…). "
-            f"Distances are squared distances in the output space; smaller is nearer. Marked peaks are those that a "
-            f"fragment of the molecule explains."
-        )
-        return "".join(f"<p>{text}</p>\n" for text in (first, self._describe_sets(), self._describe_masses()) if text)
-
-    def _describe_sets(self) -> str:
-        sizes = [entry.set_size for entry in self.entries if entry.set_size is not None]
-        if not sizes:
-            return "The model was not calibrated, so no conformal sets are shown."
-        confident = sum(entry.confidence is not None and entry.confidence >= CONFIDENT for entry in self.entries)
-        n_single = sum(entry.n_candidates == 1 for entry in self.entries)
-        return (
-            f"A colored frame marks the conformal set: over many spectra like those of the calibration, it contains "
-            f"the true molecule with probability {self.coverage:.0%} if that molecule is among the candidates. Half of "
-            f"the sets have at most {median(sizes):g} molecules, {sum(size == 1 for size in sizes):,} have one. The "
-            f"confidence is one minus the largest p-value of the other candidates: it is at least {CONFIDENT:.0%} for "
-            f"{confident:,} spectra. {n_single:,} have one candidate only, which was compared with none."
-        )
-
-    def _describe_masses(self) -> str:
-        n_by_mass = sum(entry.by_mass and entry.set_size is not None for entry in self.entries)
-        return (
-            f"<b>The candidates of {n_by_mass:,} spectra were found by mass, and the coverage of their sets (marked "
-            f"by *) is not promised</b>: the calibration used candidates of one formula, but here several formulas "
-            f"compete, so that the true molecule may have another rank, set and p-value than in the calibration."
-            if n_by_mass
-            else ""
-        )
-
-
 def order_by_confidence(entries: Sequence[Entry]) -> list[Entry]:
     """Return the entries by the probability of the first molecule, else by confidence, else by its margin.
 
@@ -335,46 +201,88 @@ def order_by_confidence(entries: Sequence[Entry]) -> list[Entry]:
     return sorted(entries, key=key)
 
 
-def format_index(entries: Sequence[Entry], page_link: Callable[[int], str]) -> str:
-    """Return a table with one line per spectrum; ``page_link`` returns the address of a page, "" for the same one."""
-    rows = "".join(_format_entry(entry, page_link(entry.page)) for entry in entries)
-    columns = "".join(f"<th>{name}</th>" for name in COLUMNS)
-    return f'<table class="index">\n<thead><tr>{columns}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n'
+def summarize(entries: Sequence[Entry], n_problems: int, library: CandidateLibrary, coverage: float) -> dict[str, Any]:
+    """Return what a report says about all spectra."""
+    sizes = [entry.set_size for entry in entries if entry.set_size is not None]
+    return {
+        "n_spectra": len(entries),
+        "n_problems": n_problems,
+        "n_molecules": len(library),
+        "library": library.hash,
+        "coverage": coverage,
+        "median_set": median(sizes) if sizes else None,
+        "n_single_sets": sizes.count(1),
+        "confident": CONFIDENT,
+        "n_confident": sum(entry.confidence is not None and entry.confidence >= CONFIDENT for entry in entries),
+        "n_single": sum(entry.n_candidates == 1 for entry in entries),
+        "n_by_mass": sum(entry.by_mass and entry.set_size is not None for entry in entries),
+    }
 
 
-def format_problems(problems: Sequence[Problem]) -> str:
-    """Return the list of the spectra that could not be ranked; "" if there is none."""
-    if not problems:
-        return ""
-    items = "".join(
-        f"<li><b>{escape(problem.source)}</b>: {escape(problem.reason)}</li>\n" for problem in problems[:MAX_PROBLEMS]
-    )
-    rest = len(problems) - MAX_PROBLEMS
-    more = f"<p>{rest:,} more are not listed.</p>\n" if rest > 0 else ""
-    return f"<section><h2>Not ranked</h2>\n<ul>\n{items}</ul>{more}</section>\n"
+def is_by_mass(ranking: Ranking) -> bool:
+    """Return whether candidates of several formulas may be among those of a spectrum."""
+    return ranking.how.startswith("mass ")
 
 
-def _format_entry(entry: Entry, page: str) -> str:
-    confidence = "" if entry.confidence is None else f"{entry.confidence:.3f}"
-    confidence = "only candidate" if entry.n_candidates == 1 else confidence
-    probability = "" if entry.probability is None else f"{entry.probability:.3f}"
-    set_size = "" if entry.set_size is None else f"{entry.set_size:,}{' *' if entry.by_mass else ''}"
-    values = (entry.feature, entry.precursor, entry.seconds, entry.molecule, entry.formula)
-    numbers = (probability, confidence, set_size, f"{entry.n_candidates:,}")
-    cells = "".join(
-        f"<td{' class=molecule' if value is entry.molecule else ''}>{escape(value)}</td>"
-        for value in (*values, *numbers)
-    )
-    return f'<tr><td><a href="{page}#s{entry.number}">{escape(entry.name)}</a></td>{cells}</tr>\n'
+def describe_spectrum(ranking: Ranking, library: CandidateLibrary, number: int) -> dict[str, Any]:
+    """Return the section of a page about one spectrum, as values of the template."""
+    spectrum = ranking.spectrum
+    feature, seconds = feature_id(spectrum), retention_seconds(spectrum)
+    facts = [
+        f"feature {feature}" if feature else "",
+        f"precursor m/z {spectrum.precursor_mz:.4f}" if spectrum.precursor_mz is not None else "",
+        spectrum.adduct or "",
+        f"{seconds} s" if seconds else "",
+        f"{len(spectrum)} peaks",
+        f"{ranking.n_candidates:,} candidates of {ranking.how}",
+        f"{ranking.set_size:,} in the conformal set" if ranking.set_size is not None else "",
+        "its coverage is not promised" if ranking.set_size is not None and is_by_mass(ranking) else "",
+    ]
+    rows = [int(row) for row in ranking.rows[:MAX_STRUCTURES]]
+    molecules = zip(library.get_smiles(rows), library.get_names(rows), library.get_formulas(rows), strict=True)
+    return {
+        "number": number,
+        "name": spectrum.name or f"spectrum {number}",
+        "facts": facts,
+        "drawing": draw_spectrum(spectrum, f"p{number}"),
+        "molecules": [_describe_molecule(ranking, i, f"p{number}", *texts) for i, texts in enumerate(molecules)],
+    }
 
 
-SPECTRA_PER_PAGE = 50
-ENTRIES_PER_PAGE = 500
-OUR_FILE = re.compile(r"(spectra|index)-\d{4,}\.html")
+def _describe_molecule(ranking: Ranking, i: int, peaks: str, smiles: str, name: str, formula: str) -> dict[str, Any]:
+    """Return the i-th ranked molecule with its score, and the peaks that support it."""
+    spectrum = ranking.spectrum
+    supporting = find_support(spectrum, smiles, formula)
+    score = f"distance {ranking.distances[i]:.4f}"
+    if ranking.probabilities is not None:
+        score = f"probability {ranking.probabilities[i]:.3f} · {score}"
+    elif np.isfinite(ranking.margins[i]):
+        score = f"{score}, next {ranking.margins[i]:+.4f}"
+    return {
+        "smiles": smiles,
+        "name": name,
+        "formula": formula,
+        "score": score,
+        "in_set": bool(ranking.in_set[i]),
+        "trained_on": bool(ranking.trained_on[i]),
+        "rank": f"{ranking.ranks[i]:g}",
+        "picture": draw_svg(smiles),
+        "support": draw_support(spectrum, supporting, peaks),
+        "n_peaks": int(supporting.sum()),
+        "share": f"{spectrum.intensity[supporting].sum() / spectrum.intensity.sum():.0%}",
+    }
+
+
+@cache
+def _template() -> Template:
+    return Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True).get_template("report.html")
 
 
 class Report:
-    """A report that is written ranking by ranking; only the sections of one page are in memory."""
+    """A report that is written ranking by ranking; only the sections of one page are in memory.
+
+    Pages need neither scripts nor a network.
+    """
 
     def __init__(self, path: Path, library: CandidateLibrary, coverage: float) -> None:
         self.path = path
@@ -383,81 +291,67 @@ class Report:
         self._library = library
         self._coverage = coverage
         self._entries: list[Entry] = []
-        self._sections: list[str] = []  # of the page that is not written yet
+        self._spectra: list[dict[str, Any]] = []  # of the page that is not written yet
         self._n_pages = 0
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path, library: CandidateLibrary, coverage: float) -> Iterator[Report]:
+        """Open a report, whose :meth:`finish` the caller calls; otherwise the previous report stays unchanged."""
+        report = cls(path, library, coverage)
+        check_pages(path)
+        shutil.rmtree(report._draft, ignore_errors=True)
+        try:
+            yield report
+        finally:
+            shutil.rmtree(report._draft, ignore_errors=True)
 
     def add(self, number: int, ranking: Ranking) -> None:
         """Add the section of a spectrum."""
-        if len(self._sections) == SPECTRA_PER_PAGE:
-            self._write_sections()
-        self._sections.append(format_section(ranking, self._library, number))
+        if len(self._spectra) == SPECTRA_PER_PAGE:
+            self._write_spectra()
+        self._spectra.append(describe_spectrum(ranking, self._library, number))
         self._entries.append(Entry.of(number, ranking, self._library, self._n_pages))
 
     def finish(self, problems: Sequence[Problem]) -> None:
         """Write the index, or the only page; the pages of an earlier report are replaced."""
-        summary = Summary.of(self._entries, len(problems), self._library, self._coverage)
-        if not self._n_pages:
-            entries = format_index(order_by_confidence(self._entries), lambda page: "")
-            main = "".join([entries if len(self._entries) > 1 else "", *self._sections, format_problems(problems)])
-            self._replace_pages()
-            write_atomically(self.path, format_page("Ranked molecules", summary.to_html(), main).encode())
-            return
-        self._write_sections(is_last=True)
-        self._write_index(summary, problems)
-
-    def discard(self) -> None:
-        """Remove what is not part of a finished report."""
-        shutil.rmtree(self._draft, ignore_errors=True)
-
-    def _write_sections(self, *, is_last: bool = False) -> None:
-        """Write the next page of spectra."""
-        if not self._n_pages:
-            self._draft.mkdir()
-        first, last = self._entries[-len(self._sections)].number, self._entries[-1].number
-        links = [f'<a href="../{quote(self.path.name)}">index</a>']
+        title, summary = "Ranked molecules", summarize(self._entries, len(problems), self._library, self._coverage)
+        entries = order_by_confidence(self._entries)
         if self._n_pages:
-            links.append(f'<a href="{_page_name(self._n_pages - 1)}">previous page</a>')
-        if not is_last:
-            links.append(f'<a href="{_page_name(self._n_pages + 1)}">next page</a>')
-        header = f"<p>{' · '.join(links)}</p>\n"
-        text = format_page(f"Ranked molecules: spectra {first} to {last}", header, "".join(self._sections))
-        write_atomically(self._draft / _page_name(self._n_pages), text.encode())
-        self._sections.clear()
-        self._n_pages += 1
-
-    def _write_index(self, summary: Summary, problems: Sequence[Problem]) -> None:
-        ordered = order_by_confidence(self._entries)
-        parts = [ordered[i : i + ENTRIES_PER_PAGE] for i in range(0, len(ordered), ENTRIES_PER_PAGE)]
-        links = [quote(self.path.name), *(f"index-{number:04d}.html" for number in range(2, len(parts) + 1))]
-        for number, entries in enumerate(parts[1:], 2):
-            pages = _link_pages([f"../{links[0]}", *links[1:]], number)
-            main = format_index(entries, _page_name)
-            text = format_page(f"Ranked molecules: index, page {number}", pages, main)
-            write_atomically(self._draft / links[number - 1], text.encode())
-        folder = quote(self.folder.name)
-        main = format_index(parts[0], lambda page: f"{folder}/{_page_name(page)}") + format_problems(problems)
-        header = summary.to_html() + _link_pages([links[0], *(f"{folder}/{link}" for link in links[1:])], 1)
-        self._replace_pages()
-        write_atomically(self.path, format_page("Ranked molecules", header, main).encode())
-
-    def _replace_pages(self) -> None:
-        """Replace the folder of an earlier report by the new one, or remove it if the new report has one page."""
+            self._write_spectra(is_last=True)
+            parts = [entries[i : i + ENTRIES_PER_PAGE] for i in range(0, len(entries), ENTRIES_PER_PAGE)]
+            first, *others = quote(self.path.name), *(f"index-{i:04d}.html" for i in range(2, len(parts) + 1))
+            for number, part in enumerate(parts[1:], 2):
+                values = {"entries": _link(part, ""), "pages": [f"../{first}", *others], "page": number}
+                self._write(self._draft / others[number - 2], f"{title}: index, page {number}", **values)
+            folder = f"{quote(self.folder.name)}/"
+            pages = [first, *(f"{folder}{name}" for name in others)]
+            values = {"entries": _link(parts[0], folder), "pages": pages, "page": 1}
+        else:
+            values = {"entries": entries if len(entries) > 1 else [], "spectra": self._spectra}
         if self.folder.exists():
             shutil.rmtree(self.folder)
         if self._n_pages:
             self._draft.replace(self.folder)
+        self._write(self.path, title, summary=summary, problems=problems, max_problems=MAX_PROBLEMS, **values)
 
+    def _write_spectra(self, *, is_last: bool = False) -> None:
+        """Write the next page of spectra."""
+        self._draft.mkdir(exist_ok=True)
+        links = [("index", f"../{quote(self.path.name)}")]
+        if self._n_pages:
+            links.append(("previous page", _page_name(self._n_pages - 1)))
+        if not is_last:
+            links.append(("next page", _page_name(self._n_pages + 1)))
+        title = f"Ranked molecules: spectra {self._spectra[0]['number']} to {self._spectra[-1]['number']}"
+        self._write(self._draft / _page_name(self._n_pages), title, links=links, spectra=self._spectra)
+        self._spectra.clear()
+        self._n_pages += 1
 
-@contextmanager
-def open_report(path: Path, library: CandidateLibrary, coverage: float) -> Iterator[Report]:
-    """Open a report, whose :meth:`Report.finish` the caller calls; otherwise the previous report stays unchanged."""
-    report = Report(path, library, coverage)
-    check_pages(path)
-    report.discard()
-    try:
-        yield report
-    finally:
-        report.discard()
+    @staticmethod
+    def _write(path: Path, title: str, **values: Any) -> None:
+        page = _template().render(title=title, version=__version__, columns=COLUMNS, **values)
+        write_atomically(path, page.encode())
 
 
 def check_pages(path: Path) -> None:
@@ -484,10 +378,6 @@ def _page_name(page: int) -> str:
     return f"spectra-{page + 1:04d}.html"
 
 
-def _link_pages(links: Sequence[str], current: int) -> str:
-    """Return links to the pages of the index; "" if there is one."""
-    texts = [
-        f"<b>{number}</b>" if number == current else f'<a href="{link}">{number}</a>'
-        for number, link in enumerate(links, 1)
-    ]
-    return f'<p class="pages">pages of the index: {" ".join(texts)}</p>\n' if len(links) > 1 else ""
+def _link(entries: Sequence[Entry], folder: str) -> list[Entry]:
+    """Return entries with links to their pages."""
+    return [entry._replace(link=f"{folder}{_page_name(entry.page)}") for entry in entries]

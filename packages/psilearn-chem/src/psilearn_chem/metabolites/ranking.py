@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,17 @@ from psilearn.metrics import TIES
 from psilearn.utils import Index, validation
 from psilearn_chem.metabolites.adaptive_sets import members
 from psilearn_chem.metabolites.queries import COMMON_ADDUCTS, Query, find_adduct
-from psilearn_chem.metabolites.second_stage import Candidates, Reranked, SecondStage, SmilesOf, spectral_similarity
+from psilearn_chem.metabolites.second_stage import (
+    Candidates,
+    Reranked,
+    SecondStage,
+    SmilesOf,
+    by_index,
+    spectral_similarity,
+)
 from psilearn_chem.molecules import CandidateLibrary, Formula
 from psilearn_chem.spectra import Problem, Spectrum
 from psilearn_chem.spectrum_kernels import share_blocks
-
-if TYPE_CHECKING:
-    pass
 
 
 def needs_formula(kernel: Kernel) -> bool:
@@ -54,6 +58,8 @@ def adduct_of(spectrum: Spectrum, formula: str, adducts: tuple[str, ...] = ()) -
     """Return the adduct of a spectrum, or the one of ``adducts``, or of the common ones, that fits to its precursor."""
     return spectrum.adduct or find_adduct(spectrum, Formula.parse(formula), adducts or COMMON_ADDUCTS)
 
+
+Array = NDArray[np.float64]
 
 MAX_BATCH = 1024  # spectra that are ranked together: the training spectra are prepared for each batch
 
@@ -212,20 +218,27 @@ class Ranker:
         with share_blocks():  # the kernels of both stages have parts in common
             ranked = self._rank_by_distance(spectra, rows, embedded, None)
             similarity = spectral_similarity(spectra, self.model.regression_.anchors)
-        reranker = Reranker(self.second_stage, self.library, self._n_kept, self.ties, self.coverage)
-        return reranker.rerank(spectra, rows, similarity, ranked)
+        return map(self._rerank, spectra, rows, similarity, ranked)
+
+    def _rerank(
+        self, spectrum: Spectrum, rows: slice, similarity: Array, ranked: RankedCandidates
+    ) -> RerankedCandidates:
+        """Rank candidates by the second stage, given all of them by distance, and the similarity with the training."""
+        if spectrum.adduct is None:  # training spectra have one
+            formula = self.library.get_formulas(slice(rows.start, rows.start + 1))[0]
+            spectrum = replace(spectrum, adduct=adduct_of(spectrum, formula))
+        bits, distances = np.asarray(self.library.bits[rows]), by_index(ranked)
+        candidates = Candidates(spectrum, bits, distances, similarity, SmilesOf(self.library, rows.start))
+        with _blas().limit(limits=1):  # products are so small that further threads only wait for each other
+            reranked = cast(SecondStage, self.second_stage).rerank(candidates)
+        return order_by_probability(reranked, ranked, distances, self._n_kept, self.ties, self.coverage)
 
     def _rank_by_distance(
         self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None, k: int | None
     ) -> Iterator[RankedCandidates]:
-        if needs_formula(self.model.regression_.kernel):
-            return self._rank_by_formula(spectra, rows, embedded, k)
-        return self._rank_parts(spectra, rows, embedded, k)
-
-    def _rank_by_formula(
-        self, spectra: list[Spectrum], rows: list[slice], embedded: SharedCandidates | None, k: int | None
-    ) -> Iterator[RankedCandidates]:
-        """Compare the candidates of each formula with the spectrum as this formula explains it."""
+        """Compare candidates with their spectrum or, where kernels need it, with what their formula explains of it."""
+        if not needs_formula(self.model.regression_.kernel):
+            return self._rank_parts(spectra, rows, embedded, k)
         adducts = self.query.adducts
         variants = [list(iter_variants(*pair, self.library, adducts)) for pair in zip(spectra, rows, strict=True)]
         flat = [variant for part in variants for variant in part]
@@ -242,10 +255,8 @@ class Ranker:
         else:
             candidates = embedded.per_example(rows)
         coverage = self.coverage if hasattr(self.model, "calibration_scores_") else None
-        ranked: Iterator[RankedCandidates] = self.model.rank_candidates(
-            spectra, candidates, k=k, ties=self.ties, coverage=coverage
-        )
-        return ranked
+        ranked = self.model.rank_candidates(spectra, candidates, k=k, ties=self.ties, coverage=coverage)
+        return cast(Iterator[RankedCandidates], ranked)
 
     def _as_ranking(
         self, spectrum: Spectrum, rows: slice, how: str, reranked: RerankedCandidates, training_bits: set[bytes]
@@ -290,8 +301,6 @@ def _check_spectra(spectra: Sequence[Spectrum]) -> Sequence[Spectrum]:
     return spectra
 
 
-Array = NDArray[np.float64]
-
 TIE = 1e-9  # difference of log-probabilities below which candidates tie
 
 
@@ -304,49 +313,6 @@ class RerankedCandidates:
     evidence: Array | None = None  # (k,)  log-likelihood ratio of reference spectra; NaN without them
     p_values: Array | None = None  # (k,)  conformal; None if they follow from the scores of distances, or are unknown
     other_p_value: float | None = None  # largest of all candidates but the first; None as above, or for one candidate
-
-
-@dataclass(frozen=True)
-class Reranker:
-    """Ranks the candidates of spectra by the second stage."""
-
-    stage: SecondStage
-    library: CandidateLibrary
-    k: int | None
-    ties: str
-    coverage: float
-
-    def rerank(
-        self,
-        spectra: Sequence[Spectrum],
-        rows: Sequence[slice],
-        similarity: Array,
-        rankings: Iterator[RankedCandidates],
-    ) -> Iterator[RerankedCandidates]:
-        """Yield rankings by probability, given rankings of all candidates by distance.
-
-        ``similarity`` of shape (spectra, training spectra) is that of :func:`spectral_similarity`.
-        """
-        for spectrum, part, similar, ranked in zip(spectra, rows, similarity, rankings, strict=True):
-            distances = np.empty(ranked.n_candidates)
-            distances[ranked.indices] = ranked.distances
-            candidates = Candidates(
-                self._with_adduct(spectrum, part),
-                np.asarray(self.library.bits[part]),
-                distances,
-                similar,
-                SmilesOf(self.library, part.start),
-            )
-            with _blas().limit(limits=1):  # products are so small that further threads only wait for each other
-                reranked = self.stage.rerank(candidates)
-            yield order_by_probability(reranked, ranked, distances, self.k, self.ties, self.coverage)
-
-    def _with_adduct(self, spectrum: Spectrum, rows: slice) -> Spectrum:
-        """Return a spectrum with an adduct, as training spectra have one: that of its precursor if none is stated."""
-        if spectrum.adduct is not None:
-            return spectrum
-        formula = self.library.get_formulas(slice(rows.start, rows.start + 1))[0]
-        return replace(spectrum, adduct=adduct_of(spectrum, formula))
 
 
 @cache

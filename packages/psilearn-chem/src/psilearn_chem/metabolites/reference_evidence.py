@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,10 @@ class Conditions:
     energies: NDArray[np.float64]  # (n,)  NaN if unknown
     is_relative: NDArray[np.bool_]  # (n,)  whether the energy is in percent
 
+    def __post_init__(self) -> None:
+        if not self.instruments.shape == self.kinds.shape == self.energies.shape == self.is_relative.shape:
+            raise ValueError("conditions of spectra have different lengths")
+
     @classmethod
     def of(cls, spectra: Sequence[Spectrum]) -> Conditions:
         """Read the metadata of spectra."""
@@ -64,6 +68,10 @@ class Conditions:
         """Return those of some spectra."""
         return Conditions(self.instruments[rows], self.kinds[rows], self.energies[rows], self.is_relative[rows])
 
+    def without_instruments(self) -> Conditions:
+        """Return the same without the names of instruments, which only a fit needs."""
+        return replace(self, instruments=np.full(len(self), "", dtype=np.str_))
+
     def relate(self, other: Conditions) -> Index:
         """Return the number of the relation of each pair, of shape (spectra, other spectra)."""
         gaps = np.abs(self.energies[:, None] - other.energies)
@@ -75,22 +83,6 @@ class Conditions:
     def share_instrument(self, other: Conditions) -> NDArray[np.bool_]:
         """Return whether both spectra of each pair state the same instrument, of shape (spectra, other spectra)."""
         return np.asarray((self.instruments[:, None] == other.instruments) & (other.instruments != ""))
-
-    def to_notes(self) -> dict[str, Any]:
-        """Return JSON data; None where an energy is unknown."""
-        energies = [None if np.isnan(energy) else float(energy) for energy in self.energies]
-        relative = self.is_relative.tolist()
-        return {"kinds": self.kinds.tolist(), "energies": energies, "is_relative": relative}
-
-    @classmethod
-    def from_notes(cls, notes: Mapping[str, Any]) -> Conditions:
-        """Return the conditions of JSON data; instruments are not kept."""
-        kinds = np.array([str(kind) for kind in notes["kinds"]], dtype=np.str_)
-        energies = np.array([np.nan if energy is None else float(energy) for energy in notes["energies"]])
-        is_relative = np.array(notes["is_relative"], dtype=bool)
-        if not kinds.shape == energies.shape == is_relative.shape:
-            raise ValueError("its conditions of spectra have different lengths")
-        return cls(np.full(len(kinds), "", dtype=np.str_), kinds, energies, is_relative)
 
 
 def _find_kind(text: str) -> str:
@@ -228,8 +220,6 @@ def _count(values: ArrayLike, name: str) -> Array:
     return np.histogram(np.clip(numbers, 0, 1), EDGES)[0].astype(np.float64)
 
 
-Array = NDArray[np.float64]
-
 MIN_PAIRS = 30  # pairs of molecules of each kind; relations with fewer use the pairs of all relations
 
 
@@ -246,6 +236,10 @@ class RecordEvidence:
     """The log-likelihood ratio of "same molecule" against "other molecule of this formula", for each relation."""
 
     ratios: tuple[ReferenceEvidence, ...]  # one per relation
+
+    def __post_init__(self) -> None:
+        if len(self.ratios) != N_RELATIONS:
+            raise ValueError(f"evidence of spectra has {len(self.ratios)} relations instead of {N_RELATIONS}")
 
     def __call__(self, pairs: Pairs) -> float:
         """Return the sum of the ratios of all pairs, divided by √(number of pairs).

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn import computing
+from psilearn.decoding import RankedCandidates
 from psilearn.kernels import Kernel
 from psilearn.utils import Index
 from psilearn_chem.metabolites.adaptive_sets import AdaptiveSets
@@ -18,18 +19,17 @@ from psilearn_chem.metabolites.candidate_model import (
     FRAGMENT_FEATURES,
     CandidateModel,
     MoleculePrior,
-    decode_weights,
     score_with,
 )
-from psilearn_chem.metabolites.labeled_spectra import Bits
+from psilearn_chem.metabolites.notes import from_notes, to_notes
 from psilearn_chem.metabolites.reference_evidence import (
-    N_RELATIONS,
     Conditions,
     Pairs,
     RecordEvidence,
     ReferenceEvidence,
 )
 from psilearn_chem.molecules import CandidateLibrary
+from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_chem.molecules.fragmentation import explanation_costs_of, fragment_molecule
 from psilearn_chem.spectra import Spectrum
 from psilearn_chem.spectrum_kernels import spectrum_kernel
@@ -39,14 +39,14 @@ from psilearn_chem.spectrum_kernels import spectrum_kernel
 # - ``evidence``: the log-likelihood ratio of the best similarity with its reference spectra; 0 without them.
 # - ``records``: the log-likelihood ratios of all pairs of a spectrum of the query and a reference spectrum, by their
 #   instruments and energies (:class:`RecordEvidence`), added up; 0 without reference spectra.
-# - ``pull``: the similarity with the best reference spectrum; 0 without them. Training molecules attract predictions the
-#   more, the more similar the spectra are, and the second stage can subtract it.
+# - ``pull``: the similarity with the best reference spectrum; 0 without them. Training molecules attract predictions
+#   the more, the more similar the spectra are, and the second stage can subtract it.
 # - ``prior``: the score of the molecule without the spectrum (:class:`MoleculePrior`).
 # - ``neighbors``: the mean Tanimoto similarity with the molecules of the ten most similar training spectra, weighted by
-#   the similarity of the spectra, and ``neighbor``: the largest product of both similarities. References of the candidate
-#   itself are left out.
-# - ``explained``: the share of the peaks that fragments of the molecule explain, weighted by m/z times the square root of
-#   the intensity and by exp(−cost/2) of the cheapest fragment, and ``explained_cheaply``: the same with exp(−cost).
+#   the similarity of the spectra, and ``neighbor``: the largest product of both similarities. References of the
+#   candidate itself are left out.
+# - ``explained``: the share of the peaks that fragments of the molecule explain, weighted by m/z times the square root
+#   of the intensity and by exp(−cost/2) of the cheapest fragment, and ``explained_cheaply``: the same with exp(−cost).
 
 Array = NDArray[np.float64]
 
@@ -147,9 +147,14 @@ def explained_intensity(spectrum: Spectrum, smiles: Sequence[str]) -> Array:
     return np.stack([np.exp(-costs / 2) @ weights, np.exp(-costs) @ weights], axis=1)
 
 
-Array = NDArray[np.float64]
-
 MAX_FRAGMENTED = 10  # candidates that are fragmented: the most probable ones without this feature
+
+
+def by_index(ranked: RankedCandidates) -> Array:
+    """Return the distances of ranked candidates in the order of the candidates."""
+    distances = np.empty(ranked.n_candidates)
+    distances[ranked.indices] = ranked.distances
+    return distances
 
 
 @dataclass(frozen=True)
@@ -270,18 +275,19 @@ class SecondStage:
 
     def to_notes(self, outputs: Index) -> dict[str, Any]:
         """Return the second stage as JSON data; ``outputs`` numbers the fingerprint of each training spectrum."""
-        references, records = self.maker.references, self.maker.records
-        return {
-            **self.model.to_notes(),
-            "cheap_weights": dict(self.cheap),
-            "prior": self.maker.prior.weights.tolist(),
-            "evidence": _encode_ratio(self.maker.evidence),
-            "records": None if records is None else [_encode_ratio(ratio) for ratio in records.ratios],
-            "conditions": None if references.conditions is None else references.conditions.to_notes(),
+        references, conditions = self.maker.references, self.maker.references.conditions
+        parts = {
+            "model": self.model,
+            "cheap": self.cheap,
+            "sets": self.sets,
+            "prior": self.maker.prior,
+            "evidence": self.maker.evidence,
+            "records": self.maker.records,
+            "conditions": None if conditions is None else conditions.without_instruments(),
             "is_merged": references.is_merged,
-            "sets": self.sets.to_notes(),
-            "outputs": outputs.tolist(),
+            "outputs": outputs,
         }
+        return {name: to_notes(part) for name, part in parts.items()}
 
     @classmethod
     def from_notes(cls, notes: Mapping[str, Any], outputs: Bits, spectra: Sequence[Spectrum]) -> SecondStage:
@@ -290,29 +296,14 @@ class SecondStage:
         ``outputs`` are the different fingerprints of the training, and ``spectra`` are the training spectra.
         """
         numbers = np.asarray(notes["outputs"], dtype=np.intp)
-        prior = np.asarray(notes["prior"], dtype=np.float64)
-        if prior.shape != (8 * outputs.shape[1],):
-            raise ValueError(f"its prior has shape {prior.shape}, unlike its fingerprints")
-        conditions = None if notes["conditions"] is None else Conditions.from_notes(notes["conditions"])
+        prior = from_notes(MoleculePrior, notes["prior"])
+        if prior.weights.shape != (8 * outputs.shape[1],):
+            raise ValueError(f"its prior has shape {prior.weights.shape}, unlike its fingerprints")
+        conditions = from_notes(Conditions | None, notes["conditions"])
         if len(numbers) != len(spectra) or len(spectra if conditions is None else conditions) != len(spectra):
             raise ValueError(f"its second stage has {len(numbers)} references for {len(spectra)} spectra")
         references = References(outputs[numbers], conditions, spectra, bool(notes["is_merged"]))
-        maker = FeatureMaker(
-            references, _decode_ratio(notes["evidence"]), MoleculePrior(prior), _decode_records(notes["records"])
-        )
-        cheap = decode_weights(notes.get("cheap_weights", notes["weights"]))  # models before these weights were kept
-        return cls(maker, cheap, CandidateModel.from_notes(notes), AdaptiveSets.from_notes(notes["sets"]))
-
-
-def _encode_ratio(ratio: ReferenceEvidence) -> dict[str, list[float]]:
-    return {"similarities": list(ratio.similarities), "log_ratios": list(ratio.log_ratios)}
-
-
-def _decode_ratio(notes: Mapping[str, Any]) -> ReferenceEvidence:
-    return ReferenceEvidence(tuple(notes["similarities"]), tuple(notes["log_ratios"]))
-
-
-def _decode_records(notes: Any) -> RecordEvidence | None:
-    if notes is not None and len(notes) != N_RELATIONS:
-        raise ValueError(f"its evidence of spectra has {len(notes)} relations instead of {N_RELATIONS}")
-    return None if notes is None else RecordEvidence(tuple(_decode_ratio(part) for part in notes))
+        evidence = from_notes(ReferenceEvidence, notes["evidence"])
+        maker = FeatureMaker(references, evidence, prior, from_notes(RecordEvidence | None, notes["records"]))
+        cheap = from_notes(Mapping[str, float], notes["cheap"])
+        return cls(maker, cheap, from_notes(CandidateModel, notes["model"]), from_notes(AdaptiveSets, notes["sets"]))

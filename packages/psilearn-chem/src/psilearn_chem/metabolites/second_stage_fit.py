@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn import IOKR, OEL
-from psilearn.decoding import PerExampleCandidates
+from psilearn.decoding import PerExampleCandidates, RankedCandidates
 from psilearn.utils import Index
 from psilearn_chem.metabolites.adaptive_sets import AdaptiveSets, TrueMolecules
 from psilearn_chem.metabolites.candidate_model import (
@@ -40,6 +40,7 @@ from psilearn_chem.metabolites.second_stage import (
     References,
     SecondStage,
     SmilesOf,
+    by_index,
     evidence_features,
     fragment_features,
     spectral_similarity,
@@ -80,9 +81,9 @@ class Query:
 def learn_evidence(queries: Sequence[Query], records: RecordEvidence) -> tuple[ReferenceEvidence, bool]:
     """Return the evidence of the best similarity, and whether it was learned; set the features of all queries."""
     learned = fit_evidence(queries)
-    evidence = MASSBANK_EVIDENCE if learned is None else learned
-    set_evidence(queries, evidence, None if learned is None else records)
-    return evidence, learned is not None
+    evidence, is_learned = learned or MASSBANK_EVIDENCE, learned is not None
+    set_evidence(queries, evidence, records if is_learned else None)
+    return evidence, is_learned
 
 
 def set_evidence(queries: Sequence[Query], evidence: ReferenceEvidence, records: RecordEvidence | None) -> None:
@@ -232,12 +233,11 @@ def hit(scores: Array, truth: int) -> float:
     return float(scores[truth] >= scores.max()) / float(np.sum(scores == scores[truth]))
 
 
-# The training spectra are split by molecules. For each split, a model that was fitted on the others ranks the candidates
-# of the held-out spectra: their molecules are new to it. If molecules have several spectra, one spectrum of each molecule
-# of the next split is a query, too, and left out of the fit, while the others of its molecule stay: these queries are of
-# known molecules. From both kinds together the second stage learns how much reference spectra count.
+# The training spectra are split by molecules. For each split, a model that was fitted on the others ranks the
+# candidates of the held-out spectra: their molecules are new to it. If molecules have several spectra, one spectrum of
+# each molecule of the next split is a query, too, and left out of the fit, while the others of its molecule stay: these
+# queries are of known molecules. From both kinds together the second stage learns how much reference spectra count.
 
-Array = NDArray[np.float64]
 FitModel = Callable[[Index], IOKR | OEL]  # fits on some of the training spectra, given by their numbers
 
 
@@ -272,9 +272,7 @@ class OutOfFold:
                 continue
             sets = PerExampleCandidates([self.labeled.sets[i] for i in rows])
             for row, ranked in zip(rows, model.rank_candidates(rows, sets), strict=True):
-                distances = np.empty(ranked.n_candidates)
-                distances[ranked.indices] = ranked.distances
-                candidates = self._as_candidates(int(row), distances, train)
+                candidates = make_candidates(self.labeled, row, ranked, self.similarity[row, train], self.library)
                 features = maker.cheap_features(candidates)
                 pairs = maker.pairs(candidates)
                 yield Query(candidates, features, int(self.labeled.truth[row]), number, is_known, pairs)
@@ -287,19 +285,14 @@ class OutOfFold:
         _, first, counts = np.unique(self.groups[shuffled], return_index=True, return_counts=True)
         return np.sort(shuffled[first[counts > 1]])
 
-    def _as_candidates(self, row: int, distances: Array, train: Index) -> Candidates:
-        return Candidates(
-            self.labeled.spectra[row],
-            self.labeled.sets[row],
-            distances,
-            self.similarity[row, train],
-            smiles_of_candidates(self.labeled.spectra[row], self.library),
-        )
 
-
-def smiles_of_candidates(spectrum: Spectrum, library: CandidateLibrary) -> SmilesOf:
-    """Return the SMILES of the candidates of a spectrum of a known molecule, which is in the library."""
-    return SmilesOf(library, library.find_formula(spectrum.formula or "").start)
+def make_candidates(
+    labeled: LabeledSpectra, row: int, ranked: RankedCandidates, similarity: Array, library: CandidateLibrary
+) -> Candidates:
+    """Return the ranked candidates of a spectrum of a known molecule, which is in the library."""
+    spectrum = labeled.spectra[row]
+    smiles = SmilesOf(library, library.find_formula(spectrum.formula or "").start)
+    return Candidates(spectrum, labeled.sets[row], by_index(ranked), similarity, smiles)
 
 
 def calibrate(
@@ -316,11 +309,7 @@ def calibrate(
     similarity = spectral_similarity(chosen.spectra, anchors)
     log_p, is_known = [], []
     for i, ranked in enumerate(model.rank_candidates(chosen.spectra, PerExampleCandidates(chosen.sets))):
-        distances = np.empty(ranked.n_candidates)
-        distances[ranked.indices] = ranked.distances
-        smiles = smiles_of_candidates(chosen.spectra[i], library)
-        candidates = Candidates(chosen.spectra[i], chosen.sets[i], distances, similarity[i], smiles)
-        reranked = stage.rerank(candidates)
+        reranked = stage.rerank(make_candidates(chosen, i, ranked, similarity[i], library))
         log_p.append(reranked.log_probabilities)
         is_known.append(np.isfinite(reranked.evidence))
     truth = TrueMolecules.of(log_p, is_known, chosen.truth.tolist())

@@ -149,7 +149,7 @@ def graph_to_smiles(graph: Graph) -> str | None:
     molecule = Chem.RWMol()
     try:
         for label in graph.node_labels:
-            molecule.AddAtom(Chem.Atom(label))
+            molecule.AddAtom(Chem.Atom(label))  # type: ignore[call-overload]
         for i, j, label in graph.edges:
             molecule.AddBond(i, j, getattr(Chem.BondType, types[label]))
         Chem.SanitizeMol(molecule)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -19,15 +19,7 @@ from psilearn.app.serve.json_values import to_json_numbers
 from psilearn.app.serve.request_log import LOGGER
 from psilearn.app.serve.served_models import check_device
 from psilearn.app.serve.service_limits import Limits
-from psilearn_chem import (
-    CandidateLibrary,
-    Cleaning,
-    MetaboliteIdentifier,
-    Problem,
-    Query,
-    Ranking,
-    Spectrum,
-)
+from psilearn_chem import CandidateLibrary, Cleaning, MetaboliteIdentifier, Problem, Query, Ranking, Spectrum
 from psilearn_chem.metabolites.mztab import format_mztab
 from psilearn_chem.metabolites.rank_files import format_table
 from psilearn_chem.molecules.subformulas import explain_peaks
@@ -37,15 +29,9 @@ from psilearn_chem.spectra import SpectrumReadResult
 from psilearn_chem.spectra.merging import merge_groups
 from psilearn_chem.spectra.records import feature_id
 
-
-def encode_rankings(
-    rankings: Sequence[Ranking], problems: Sequence[Problem], library: CandidateLibrary, ppm: float
-) -> dict[str, Any]:
-    """Return all rankings of a job, in the order of its spectra."""
-    return {
-        "spectra": [encode_ranking(number, ranking, library, ppm) for number, ranking in enumerate(rankings, 1)],
-        "problems": [{"source": problem.source, "reason": problem.reason} for problem in problems],
-    }
+PEAKS = "peaks.json"  # the data of jobs that were sent as JSON
+RESULT_FILES = {"json": "results.json", "csv": "ranks.csv", "mztab": "results.mztab"}
+PROGRESS_SECONDS = 0.2
 
 
 def encode_ranking(number: int, ranking: Ranking, library: CandidateLibrary, ppm: float) -> dict[str, Any]:
@@ -74,6 +60,7 @@ def encode_ranking(number: int, ranking: Ranking, library: CandidateLibrary, ppm
 
 def _encode_candidates(ranking: Ranking, library: CandidateLibrary) -> list[dict[str, Any]]:
     rows = [int(row) for row in ranking.rows]
+    unknown = [None] * len(rows)
     columns = {
         "row": rows,
         "rank": ranking.ranks.tolist(),
@@ -82,17 +69,12 @@ def _encode_candidates(ranking: Ranking, library: CandidateLibrary) -> list[dict
         "formula": library.get_formulas(rows),
         "distance": to_json_numbers(ranking.distances),
         "margin": to_json_numbers(ranking.margins),
-        "p_value": [None] * len(rows) if ranking.p_values is None else to_json_numbers(ranking.p_values),
-        "probability": [None] * len(rows) if ranking.probabilities is None else to_json_numbers(ranking.probabilities),
-        "in_set": [None] * len(rows) if ranking.set_size is None else ranking.in_set.tolist(),
+        "p_value": unknown if ranking.p_values is None else to_json_numbers(ranking.p_values),
+        "probability": unknown if ranking.probabilities is None else to_json_numbers(ranking.probabilities),
+        "in_set": unknown if ranking.set_size is None else ranking.in_set.tolist(),
         "trained_on": ranking.trained_on.tolist(),
     }
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-
-
-PEAKS = "peaks.json"  # the data of jobs that were sent as JSON
-RESULT_FILES = {"json": "results.json", "csv": "ranks.csv", "mztab": "results.mztab"}
-PROGRESS_SECONDS = 0.2
 
 
 class _StoppedError(Exception):
@@ -105,95 +87,26 @@ class _CancelledError(Exception):
 
 @dataclass(frozen=True)
 class ServedIdentifier:
-    """A metabolite model, the library in which it finds candidates, and the folder of its jobs.
-
-    Parameters
-    ----------
-    name : str
-        The name of the model.
-    identifier : MetaboliteIdentifier
-        The fitted model.
-    library : CandidateLibrary
-        A library with the fingerprints of the model.
-    jobs : Path
-        The folder of the jobs; it is created. Finished jobs are kept in it.
-    device : {"cpu", "cuda"} or None, default=None
-        The torch device that computes. None computes with NumPy.
-
-    See Also
-    --------
-    create_app : Make a service of models.
-
-    Examples
-    --------
-    >>> from psilearn_chem.service import ServedIdentifier
-    >>> ServedIdentifier.load("model", "library", "psilearn-jobs")  # doctest: +SKIP
-    """
+    """A metabolite model, the library in which it finds candidates, and the folder of its jobs, which is created."""
 
     name: str
     identifier: MetaboliteIdentifier
     library: CandidateLibrary
     jobs: Path
-    device: str | None = None
+    device: str | None = None  # of torch; None computes with NumPy
 
     @classmethod
     def load(
         cls, model: str | Path, library: str | Path, jobs: str | Path, device: str | None = None
     ) -> ServedIdentifier:
-        """Load a saved metabolite model and open a library.
-
-        Parameters
-        ----------
-        model : str or Path
-            The folder of the model.
-        library : str or Path
-            The folder of the library.
-        jobs : str or Path
-            The folder of the jobs.
-        device : {"cpu", "cuda"} or None, default=None
-            The torch device that computes.
-
-        Returns
-        -------
-        ServedIdentifier
-            The model with its library.
-
-        Raises
-        ------
-        ValueError
-            If the fingerprints of the library are not those of the model, or there is no such device.
-
-        See Also
-        --------
-        psilearn_chem.MetaboliteIdentifier.load : Load a saved model.
-
-        Examples
-        --------
-        >>> from psilearn_chem.service import ServedIdentifier
-        >>> ServedIdentifier.load("model", "library", "psilearn-jobs")  # doctest: +SKIP
-        """
+        """Load a saved metabolite model and open a library, whose fingerprints must be those of the model."""
         check_device(device)
         identifier, candidates = MetaboliteIdentifier.load(model), CandidateLibrary.open(library)
         identifier.check_library(candidates)
         return cls(Path(model).stem, identifier, candidates, Path(jobs), device)
 
     def describe(self) -> dict[str, Any]:
-        """Return what a client has to know to send spectra, as JSON data.
-
-        Returns
-        -------
-        dict
-            The name, the adducts of the training spectra, and the size and the hash of the library.
-
-        See Also
-        --------
-        ServedModel.describe : The same for other models.
-
-        Examples
-        --------
-        >>> from psilearn_chem.service import ServedIdentifier
-        >>> ServedIdentifier.load("model", "library", "psilearn-jobs").describe()  # doctest: +SKIP
-        """
+        """Return what a client has to know to send spectra, as JSON data."""
         return {
             "model": self.name,
             "adducts": list(self.identifier.adducts_),
@@ -210,6 +123,7 @@ class JobRunner:
 
     def __init__(self, served: ServedIdentifier, limits: Limits) -> None:
         self.served = served
+        self.describe = served.describe  # what a client has to know to send spectra
         self.limits = limits
         self.store = JobStore(served.jobs)
         self.n_waiting = 0
@@ -230,10 +144,6 @@ class JobRunner:
             raise
         self._thread.submit(self._run, job)
         return job
-
-    def describe(self) -> dict[str, Any]:
-        """Return what a client has to know to send spectra."""
-        return self.served.describe()
 
     def make_router(self) -> APIRouter:
         """Return the routes of jobs."""
@@ -350,7 +260,8 @@ class JobRunner:
         content = {
             **self.served.describe(),
             "options": request,
-            **encode_rankings(rankings, problems, library, request["ppm"]),
+            "spectra": [encode_ranking(i, ranking, library, request["ppm"]) for i, ranking in enumerate(rankings, 1)],
+            "problems": [problem._asdict() for problem in problems],
         }
         return {
             RESULT_FILES["json"]: json.dumps(content, allow_nan=False).encode(),
