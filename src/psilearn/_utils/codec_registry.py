@@ -1,7 +1,8 @@
 """The registry of codecs, which encode values of a class as plain JSON data and arrays, and decode them.
 
 A package registers its own classes in a module, and declares this module as an entry point. The module is
-imported when a class or kind that is not registered is encoded or decoded for the first time::
+imported when a class or kind that is not registered is encoded or decoded for the first time, and so are the codecs
+of scikit-learn's preprocessing::
 
     [project.entry-points."psilearn.codecs"]
     mypackage = "mypackage.codecs"
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from psilearn._utils.encoding import Decoder, Encoder
 
 ENTRY_POINTS = "psilearn.codecs"
+OPTIONAL_CODECS = "psilearn.io.sklearn_codecs"  # of the library, but not loaded with it
 PLAIN = (type(None), bool, int, float, str)
 
 JSONObject = dict[str, Any]
@@ -124,6 +127,7 @@ class Registry:
         if self._group is None:
             return
         group, self._group = self._group, None
+        import_module(OPTIONAL_CODECS)
         for entry_point in entry_points(group=group):
             try:
                 entry_point.load()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,9 @@ from psilearn.io.model_codecs import ESTIMATORS
 from psilearn.kernels import Kernel
 from psilearn.regression import KernelRegression
 
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
 FORMAT = FolderFormat("psilearn.model", 3, "saved model", "Fit the model and save it again.", replaceable=True)
 
 
@@ -40,11 +42,13 @@ def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = N
 
     Parameters
     ----------
-    model : IOKR, KDE, OEL or a search over one of them
+    model : IOKR, KDE, OEL, a scikit-learn Pipeline that ends with one of them, or a search
         The fitted model without a ``regressor``. Of a search such as :class:`~psilearn.OELCV`, the best estimator is
         saved. Its kernels must be kernels of :mod:`psilearn.kernels` or of an installed application (no functions and
         no classes of your own), and its inputs and outputs arrays, CSR matrices, objects of an installed application
-        such as spectra, or lists of texts, numbers, lists and tuples. Tensors are loaded as arrays.
+        such as spectra, or lists of texts, numbers, lists and tuples. Tensors are loaded as arrays. The other steps
+        of a pipeline are scalers, imputers, encoders, text vectorizers, PCA, TruncatedSVD, ColumnTransformer or
+        FeatureUnion of scikit-learn, without functions.
     path : str or Path
         The folder: a new or empty one, or one in which saving was interrupted.
     notes : dict, default=None
@@ -114,18 +118,19 @@ class EncodedModel:
 def encode_model(model: Any, notes: dict[str, Any] | None = None) -> EncodedModel:
     """Encode a fitted model; raise an error as :func:`save_model` does if it cannot be saved."""
     notes = _check_notes(notes)
-    estimator = copy.copy(_fitted_estimator(model))
-    estimator.device = None if estimator.device is None else str(estimator.device)
+    estimator = _fitted_estimator(model)
     encoder = Encoder()
     data = encoder.encode(estimator, type(estimator).__name__)
     return EncodedModel(data, encoder.arrays, notes)
 
 
-def load_model(path: str | Path) -> IOKR | KDE | OEL:
+def load_model(path: str | Path) -> IOKR | KDE | OEL | Pipeline:
     """Load a saved model.
 
     Folders of unknown origin are safe to load: only numbers, texts, arrays and the names of registered classes are
-    read, and nothing is executed.
+    read, and nothing is executed. If the steps of a pipeline were saved with another version of scikit-learn, a
+    :class:`~sklearn.exceptions.InconsistentVersionWarning` is issued; a step without what this version needs is
+    rejected.
 
     Parameters
     ----------
@@ -134,8 +139,9 @@ def load_model(path: str | Path) -> IOKR | KDE | OEL:
 
     Returns
     -------
-    IOKR, KDE or OEL
-        The fitted model. Its ``partial_fit`` requires a new fit.
+    IOKR, KDE, OEL or Pipeline
+        The fitted model. Its ``partial_fit`` requires a new fit. A pipeline predicts from what it was fitted on, such
+        as texts; ``pipeline[:-1].transform(X)`` are the inputs of ``pipeline[-1]``, which has ``predict_topk``.
 
     Raises
     ------
@@ -200,11 +206,11 @@ def read_notes(path: str | Path) -> dict[str, Any]:
     return FORMAT.read(validation.check_path(path, "path"), _notes_of, verify=False)
 
 
-def _decode_model(folder: ManifestFolder) -> IOKR | KDE | OEL:
+def _decode_model(folder: ManifestFolder) -> IOKR | KDE | OEL | Pipeline:
     """Return the model of a folder; reject contents that are not those of a fitted model."""
     with folder.convert_errors():
         model = Decoder(folder.load_array).decode(folder.content["model"])
-        problems = _find_problems(model)
+        problems = _find_problems(_last_step(model))
     if problems:
         raise folder.error(f"its contents are not those of a fitted model ({', '.join(problems)})")
     return model
@@ -229,8 +235,13 @@ def _check_notes(notes: dict[str, Any] | None) -> dict[str, Any]:
     return notes
 
 
+def _last_step(model: Any) -> Any:
+    """Return the estimator at the end of a pipeline, or the model itself."""
+    return _last_step(model.steps[-1][1]) if getattr(model, "steps", None) else model
+
+
 def _fitted_estimator(model: Any) -> Any:
-    """Return a fitted estimator that can be saved: the model itself, or the best estimator of a search."""
+    """Return a copy of a fitted model that can be saved, with the best estimator instead of a search."""
     if hasattr(model, "refit"):
         if not hasattr(model, "best_estimator_"):
             raise ValueError(
@@ -238,10 +249,14 @@ def _fitted_estimator(model: Any) -> Any:
                 f"an estimator with best_params_."
             )
         model = model.best_estimator_
+    if getattr(model, "steps", None):
+        name, last = model.steps[-1]
+        return _copy(model, steps=[*model.steps[:-1], (name, _fitted_estimator(last))])
     if type(model) not in ESTIMATORS:
         names = ", ".join(cls.__name__ for cls in ESTIMATORS)
         raise TypeError(
-            f"Only {names} and searches over them can be saved; got a model of type {type(model).__name__}."
+            f"Only {names}, searches over them and pipelines that end with one of them can be saved; got a model of "
+            f"type {type(model).__name__}. Use joblib.dump(model, file), and load only files that you trust."
         )
     if not hasattr(model, "regression_"):
         raise ValueError(f"This {type(model).__name__} is not fitted: there is nothing to save.")
@@ -250,7 +265,14 @@ def _fitted_estimator(model: Any) -> Any:
             "A model with a regressor cannot be saved without pickle, because the regressor is an object of another "
             "library. Use joblib.dump(model, file), and load only files that you trust."
         )
-    return model
+    return _copy(model, device=None if model.device is None else str(model.device))
+
+
+def _copy(model: Any, **changes: Any) -> Any:
+    """Return a shallow copy with other attributes, without what pickle calls."""
+    copied = object.__new__(type(model))
+    vars(copied).update(vars(model), **changes)
+    return copied
 
 
 def _find_problems(model: Any) -> list[str]:
