@@ -104,11 +104,9 @@ def _simplify(value: Any, where: str) -> Any:
 
 
 def _encode_attribute(value: Any, encoder: Encoder, where: str) -> Any:
-    """Encode an attribute; types and the memory order of matrices here, the rest by the core."""
+    """Encode an attribute; types here, the rest by the core."""
     if isinstance(value, type):
         return {"kind": "sklearn.type", "name": value.__name__ if value in TYPES.values() else np.dtype(value).name}
-    if isinstance(value, np.ndarray) and value.flags.f_contiguous and not value.flags.c_contiguous:
-        return {"kind": "sklearn.transposed", "array": encoder.encode(value.T, where)}  # products round by the order
     return encoder.encode(value, where)
 
 
@@ -375,13 +373,6 @@ CHECKS: list[tuple[type | tuple[type, ...], Callable[[Any], bool]]] = [
 ]
 
 
-def _decode_transposed(data: JSONObject, decoder: Decoder) -> Any:
-    array = decoder.decode(data["array"])
-    if not isinstance(array, np.ndarray):
-        raise ValueError(f"{array!r:.80} is not an array")
-    return array.T
-
-
 def _decode_set(data: JSONObject, decoder: Decoder) -> set[str]:
     items = decoder.decode(data["items"])
     if not _are_texts(items):  # whole numbers could have the same hash
@@ -397,7 +388,6 @@ def _encode_items(value: Any, encoder: Encoder, where: str) -> JSONObject:
 register(Codec("set", (set, frozenset), _encode_items, _decode_set))
 register(Codec("slice", (slice,), _encode_items, lambda data, decoder: slice(*decoder.decode(data["items"]))))
 register(Codec("sklearn.type", (), _encode_attribute, lambda data, _: TYPES[data["name"]]))
-register(Codec("sklearn.transposed", (), _encode_attribute, _decode_transposed))
 for _cls in FITTED:
     _package = ".".join(part for part in _cls.__module__.split(".") if not part.startswith("_"))
     register(Codec(f"{_package}.{_cls.__name__}", (_cls,), _encode, partial(_decode, _cls)))
