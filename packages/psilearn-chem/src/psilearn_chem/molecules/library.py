@@ -30,8 +30,8 @@ class CandidateLibrary(MoleculeTable):
 
     Molecules are in ascending order of mass, so that those of one formula, and those in a window of masses, are a slice
     of rows. All are mapped from the disk, and only the rows that are used are read. The library is a folder with the
-    safetensors file ``library.safetensors``, the list ``unreadable.csv``, and later the molecules as embedded by models.
-    Opening it executes no code.
+    safetensors file ``library.safetensors``, the list ``unreadable.csv``, and later the molecules as embedded by
+    models. Opening it executes no code.
 
     Use :meth:`build` or :meth:`open` instead of the constructor.
 
