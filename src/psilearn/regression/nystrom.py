@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -214,12 +215,9 @@ def _sums(
     features = features.to_device(compute)
     per_row = (block_copies(compute) * q + 2 * width) * compute.itemsize + compute.transfer_bytes(X)
     blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
-
-    def factor_and_lengths(X: Samples) -> tuple[Any, Array]:
-        return features.factor_and_lengths(X, compute, is_checked)  # (q, b), k(x, x)
-
+    features_of = partial(features.factor_and_lengths, compute=compute, is_checked=is_checked)  # (q, b), k(x, x)
     parts = row_blocks(X, track(blocks, "regression", len(blocks)))
-    for rows, (phi, lengths) in stream(parts, factor_and_lengths, compute, kernel.supports_torch):
+    for rows, (phi, lengths) in stream(parts, features_of, compute, kernel.supports_torch):
         with step("Gram matrix of the features"):
             gram.add(phi)
         targets = V.factor(rows) if isinstance(V, ComputedTargets) else compute.asarray(V[rows], compute.dtype)
