@@ -17,6 +17,7 @@ from psilearn_chem.metabolites.candidate_model import MoleculePrior
 from psilearn_chem.metabolites.reference_evidence import N_RELATIONS, Pairs
 from psilearn_chem.metabolites.second_stage import Candidates, FeatureMaker, References, SmilesOf
 from psilearn_chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, Query
+from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_lab.arrays import Array, Mask
 from psilearn_lab.experiments.experiment import Config, Log
 from psilearn_lab.experiments.metabolite_data import ComparedRecords, ReferenceTask

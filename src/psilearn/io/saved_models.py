@@ -326,7 +326,7 @@ def _find_problems(model: Any) -> list[str]:
         "eigenvalues_": _is_vector(getattr(model, "eigenvalues_", None)),
         "approximation_error_": _is_number(getattr(model, "approximation_error_", None)),
         "input_approximation_error_": _is_number(getattr(model, "input_approximation_error_", None)),
-        "calibration_scores_": _is_vector(getattr(model, "calibration_scores_", np.empty(0))),
+        "calibration_scores_": _are_scores(getattr(model, "calibration_scores_", np.empty(0))),
         "n_features_in_": _is_width(getattr(model, "n_features_in_", None), getattr(model, "regression_", None)),
     }
     return [name for name, is_valid in parts.items() if not is_valid]
@@ -374,7 +374,8 @@ def _are_outputs(value: Any, embedding: Any) -> bool:
     if n_samples(value) and n_samples(landmarks):
         outputs = kernel.check(value, "its candidates")
         kernel.check_same_kind(outputs, "its candidates", landmarks, "the outputs of its embedding")
-        return np.shape(value)[1:] == np.shape(landmarks)[1:] if isinstance(value, np.ndarray) else True
+        shapes = [getattr(part, "shape", None) for part in (value, landmarks)]
+        return None in shapes or shapes[0][1:] == shapes[1][1:]
     return _are_samples(value, kernel)
 
 
@@ -386,6 +387,11 @@ def _is_width(value: Any, regression: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, float | int) and math.isfinite(value)
+
+
+def _are_scores(value: Any) -> bool:
+    """Return whether values are calibration scores, which are infinite where no candidate was the truth."""
+    return isinstance(value, np.ndarray) and _is_vector(np.where(value == np.inf, 0, value))
 
 
 def _is_matrix(value: Any, n_rows: int, n_columns: Any) -> bool:
