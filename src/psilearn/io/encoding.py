@@ -75,8 +75,9 @@ class Encoder:
             raise TypeError(
                 f"{where} contains an object of type {type(value).__name__}, which cannot be saved without pickle. "
                 f"Numbers, texts, arrays, CSR matrices, lists, tuples and dicts of these, kernels of psilearn.kernels "
-                f"without functions, and classes that an installed package registers as {ENTRY_POINTS} can be saved."
-                f"{self._registry.import_errors}"
+                f"without functions, scikit-learn's preprocessing, and classes that an installed package registers as "
+                f"{ENTRY_POINTS} can be saved.{self._registry.import_errors} "
+                f"For anything else, use joblib.dump(model, file), and load only files that you trust."
             )
         return {"kind": codec.kind, **codec.encode(value, self, where)}
 
