@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 from chem_tests.chemistry import different_smiles, spectra_of
 from psilearn import IOKR
 from psilearn.decoding import PerExampleCandidates

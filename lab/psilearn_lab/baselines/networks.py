@@ -236,7 +236,7 @@ class SPEN(Network):
     --------
     NN : The feature network alone.
     DVN : A network that learns the quality of outputs.
-    psilearn.plotting.plot_convergence : Draw the training.
+    psilearn_lab.experiments.usps.plot_convergence : Draw the training.
 
     References
     ----------

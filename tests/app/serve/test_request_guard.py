@@ -6,8 +6,6 @@ import logging
 
 import pytest
 
-pytest.importorskip("fastapi", reason="the service needs the extra psilearn[serve]")
-
 from psilearn.app.serve import Limits, create_app
 from psilearn.app.serve.request_guard import Access, RequestGuard, is_loopback
 from psilearn.app.serve.request_log import JSONFormatter

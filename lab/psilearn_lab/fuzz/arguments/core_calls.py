@@ -341,9 +341,6 @@ def _figure_calls() -> Iterator[Call]:
     search = {"search": fitted("psilearn.OELCV"), "iokr": fitted("psilearn.IOKRCV"), "ax": None}
     yield Call("psilearn.plotting.plot_validation", plotting.plot_validation, search)
     yield Call("psilearn.plotting.plot_components", plotting.plot_components, search)
-    yield Call(
-        "psilearn.plotting.plot_convergence", plotting.plot_convergence, {"spen": fitted("psilearn_lab.baselines.SPEN")}
-    )
     images = {"inputs": LABELS, "rows": {"truth": LABELS}, "width": 2}
     yield Call("psilearn.plotting.plot_completions", plotting.plot_completions, images)
     arguments = {"labels": np.arange(N) % 3, "predictions": [ROWS, ROWS + 1]}

@@ -1,4 +1,4 @@
-"""An HTTP service and a page for saved models. Needs ``pip install 'psilearn[serve]'``.
+"""An HTTP service and a page for saved models. Needs the extra ``app``.
 
 Each public name is imported when it is first used, so ``import psilearn.app.serve`` does not load FastAPI.
 """
@@ -26,7 +26,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from psilearn.utils import explain_missing
 
-    with explain_missing("The service needs FastAPI and uvicorn: pip install 'psilearn[serve]'."):
+    with explain_missing("The service needs FastAPI and uvicorn: pip install 'psilearn[app]'."):
         return getattr(import_module(f"{__name__}.{_MODULE_BY_NAME[name]}"), name)
 
 
