@@ -57,15 +57,18 @@ def test_meka_files_mark_their_labels_and_words_are_texts(tmp_path):
     path = tmp_path / "rows.arff"
     path.write_text(
         "@relation 'toy: -C 1'\n@attribute tag {0,1}\n@attribute color {red,'dark blue',2}\n@attribute size numeric\n"
-        "@data\n1,'dark blue',2.5\n{2 1}\n{1 2}\n{}\n"
+        "@data\n1,'dark blue',2.5\n0,red,1\n% comment\n0, 2, 0\n0,red,?\n"
     )
     table = read_table(path)
     assert table.outputs == ("tag",) and table.texts == {"color": ["dark blue", "red", "2", "red"]}
-    np.testing.assert_array_equal(table.numbers, [[1, 2.5], [0, 1], [0, 0], [0, 0]])
-    path.write_text("@relation r\n@attribute a {1,0}\n@attribute b {x,y}\n@attribute c real\n@data\n{1 y}\n{0 0,2 3}\n")
+    np.testing.assert_array_equal(table.numbers, [[1, 2.5], [0, 1], [0, 0], [0, np.nan]])
+    assert table.places.tolist() == [6, 7, 9, 10]
+    path.write_text(
+        "@relation r\n@attribute a {1,0}\n@attribute b {x,y}\n@attribute c real\n@data\n{1 y}\n{0 0,2 3}\n{}\n"
+    )
     table = read_table(path)
-    assert table.texts == {"b": ["y", "x"]} and table.number_names == ("c", "a")
-    np.testing.assert_array_equal(table.numbers.toarray(), [[0, 1], [3, 0]])
+    assert table.texts == {"b": ["y", "x", "x"]} and table.number_names == ("c", "a")
+    np.testing.assert_array_equal(table.numbers.toarray(), [[0, 1], [3, 0], [0, 1]])
 
 
 def test_cells_of_csv(tmp_path):
@@ -135,6 +138,7 @@ def test_the_chunks_of_a_csv_file_do_not_change_the_table(tmp_path, monkeypatch,
         ("t.arff", "@relation r\n@attribute a {" + "a," * 40 + "b c}\n@data\na\n", "line 2: an attribute must be"),
         ("t.arff", "@relation r\n@attribute a real\n@data\n1\nx%d%\n", "line 5: Invalid numerical value"),
         ("t.arff", "@relation r\n@attribute a real\n@data\n{0 ?}\n", "line 4: a value is missing or infinite"),
+        ("t.arff", "@relation r\n@attribute a real\n@data\n1\n{0 1}\n", "line 5: a row lists places and values"),
         ("t.arff", "@relation r\n@attribute a string\n@data\nx\n", "the attribute 'a' is a string; list its values"),
         ("t.arff", "@relation r\n@attribute a real\n@data\n", "no data rows after 1 attributes"),
         ("t.svm", "1 1:1\n1 2:nan\n1 3:1\n", "line 2: a row must be 'label,label index:value"),

@@ -1,4 +1,4 @@
-"""The commands ``psilearn fit``, ``search``, ``predict`` and ``evaluate``, on the models of :mod:`psilearn.app.tables`."""
+"""The commands ``fit``, ``search``, ``predict`` and ``evaluate``, on the models of :mod:`psilearn.app.tables`."""
 
 from __future__ import annotations
 
@@ -28,110 +28,93 @@ FORMATS = ".csv, .tsv, .arff, .svm (each also .gz) or .parquet"
 CANDIDATES = "known (outputs of the training rows), near (also label sets that differ by one label) or all"
 
 
-def _option(help: str, *names: str, panel: str | None = "Model", **limits: Any) -> Any:
+DATA, COLUMNS, MODEL = "Training data", "Columns", "Model"  # headings of the help
+
+
+def _option(help: str, *names: str, panel: str | None = MODEL, **limits: Any) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=panel, **limits)
 
 
-def _column_option(help: str, *names: str) -> Any:
-    return _option(help, *names, panel="Columns")
-
-
-def _training_option(help: str) -> Any:
-    return _option(help, panel="Training data")
+def _shared(name: str, kind: Any, default: Any, panel: str | None, help: str, *names: str, **limits: Any) -> Parameter:
+    annotation = Annotated[kind, _option(help, *names, panel=panel, **limits)]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 ModelArgument = Annotated[Path, typer.Argument(help="Folder of the model, from `psilearn fit` or `psilearn search`.")]
+TableArgument = Annotated[Path, typer.Argument(help=f"Table of the training rows: {FORMATS}.")]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Folder of the model, to create.")]
 PageOption = Annotated[Path | None, typer.Option("--html", help="HTML report to write.")]
 ReplaceOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace a file that exists, once the new one is complete.")
 ]
 
-
-def _shared_options(
-    table: Annotated[Path, typer.Argument(help=f"Table of the training rows: {FORMATS}.")],
-    output: OutputOption,
-    outputs: Annotated[
-        list[str] | None,
-        _column_option(
-            "Output columns: names with commas, a pattern such as 'tag_*', a range such as -14: (the last 14 columns), "
-            "or a file with the output columns. Can be repeated."
-        ),
-    ] = None,
-    label_column: Annotated[str | None, _column_option("Output column of tags in one text, such as red;round.")] = None,
-    separator: Annotated[str | None, _column_option("Separator of tags. By default a semicolon.")] = None,
-    kind: Annotated[
-        str | None,
-        _column_option(
-            "Kind of the outputs: labels (0/1 columns), tags, classes, orders (b>c>a), ranks or numbers. By default it "
-            "is found from the cells."
-        ),
-    ] = None,
-    text: Annotated[list[str] | None, _column_option("Columns of texts whose words are inputs (TF-IDF).")] = None,
-    categorical: Annotated[list[str] | None, _column_option("Columns of categories, also if they are numbers.")] = None,
-    drop: Annotated[list[str] | None, _column_option("Columns to leave out, such as row ids.")] = None,
-    scale: Annotated[
-        str,
-        _column_option(
-            "Whether columns of numbers are scaled to mean 0 and deviation 1: auto (unless most entries are 0), "
-            "standard or none."
-        ),
-    ] = "auto",
-    impute: Annotated[
-        bool,
-        _column_option(
-            "Fill missing numbers with the median of the training rows; a missing category is a category of its own.",
-            "--impute",
-        ),
-    ] = False,
-    unlabeled: Annotated[
-        Path | None, _training_option("Table of further outputs without inputs, with the output columns.")
-    ] = None,
-    test_size: Annotated[float, _training_option("Share of the rows that is held out to test the model.")] = 0.0,
-    calibration: Annotated[
-        float, _training_option("Share of the training rows held out to calibrate `psilearn predict --coverage`.")
-    ] = 0.0,
-    method: Annotated[str, _option("oel, kde or iokr.")] = "oel",
-    landmarks: Annotated[
-        int | None, _option("Number of training rows that span the regression, for many rows.", min=1)
-    ] = None,
-    output_landmarks: Annotated[int | None, _option("Number of outputs that span the embedding.", min=1)] = None,
-    device: Annotated[
-        str | None, _option("Device of torch, cpu or cuda. By default, NumPy computes on the CPU.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)] = 0,
-    page: PageOption = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option(
-            "--overwrite", help="Replace a model in the folder and the report, once the new ones are complete."
-        ),
-    ] = False,
-) -> Training:
-    """Return what ``fit`` and ``search`` have in common."""
-    from psilearn.app.tables.column_choice import ColumnOptions
-    from psilearn.app.tables.table_training import Method, SplitOptions
-
-    columns = ColumnOptions(
-        outputs or (), label_column, separator, kind, text or (), categorical or (), drop or (), scale, impute
-    )
-    splits = SplitOptions(test_size, calibration, seed)
-    estimator = Method(method, landmarks, output_landmarks, seed, device)
-    return Training(table, output, columns, splits, estimator, unlabeled, page, overwrite)
+NAMES = (
+    "Output columns: names with commas, a pattern such as 'tag_*', a range such as -14: (the last 14 columns), or a "
+    "file with the output columns. Can be repeated."
+)
+KIND = (
+    "Kind of the outputs: labels (0/1 columns), tags, classes, orders (b>c>a), ranks or numbers. By default it is "
+    "found from the cells."
+)
+SCALE = "Scale columns of numbers to mean 0 and deviation 1: auto (unless most entries are 0), standard or none."
+IMPUTE = "Fill missing numbers with the median of the training rows; a missing category is a category of its own."
+REPLACE = "Replace a model in the folder and the report, once the new ones are complete."
+UNLABELED = "Table of further outputs without inputs, with the output columns."
+CALIBRATION = "Share of the training rows that is held out to calibrate `psilearn predict --coverage`."
+SHARED = (  # the options of fit and search, with the names of the fields of Training
+    _shared("outputs", list[str] | None, None, COLUMNS, NAMES),
+    _shared("label_column", str | None, None, COLUMNS, "Output column of tags in one text, such as red;round."),
+    _shared("separator", str | None, None, COLUMNS, "Separator of tags. By default a semicolon."),
+    _shared("kind", str | None, None, COLUMNS, KIND),
+    _shared("text", list[str] | None, None, COLUMNS, "Columns of texts whose words are inputs (TF-IDF)."),
+    _shared("categorical", list[str] | None, None, COLUMNS, "Columns of categories, also if they are numbers."),
+    _shared("drop", list[str] | None, None, COLUMNS, "Columns to leave out, such as row ids."),
+    _shared("scale", str, "auto", COLUMNS, SCALE),
+    _shared("impute", bool, False, COLUMNS, IMPUTE, "--impute"),
+    _shared("unlabeled", Path | None, None, DATA, UNLABELED),
+    _shared("test_size", float, 0.0, DATA, "Share of the rows that is held out to test the model."),
+    _shared("calibration", float, 0.0, DATA, CALIBRATION),
+    _shared("method", str, "oel", MODEL, "oel, kde or iokr."),
+    _shared("landmarks", int | None, None, MODEL, "Number of training rows that span the regression.", min=1),
+    _shared("output_landmarks", int | None, None, MODEL, "Number of outputs that span the embedding.", min=1),
+    _shared("device", str | None, None, MODEL, "Device of torch, cpu or cuda. By default, NumPy computes on the CPU."),
+    _shared("seed", int, 0, None, "Random seed.", min=0, max=2**32 - 1),
+    _shared("page", Path | None, None, None, "HTML report to write.", "--html"),
+    _shared("overwrite", bool, False, None, REPLACE, "--overwrite"),
+)
 
 
 def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
     """Replace ``**shared`` in the signature of a command by the options of ``fit`` and ``search``."""
-    own = [p for p in signature(command, eval_str=True).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-    shared = signature(_shared_options, eval_str=True)
-    parameters = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in (*shared.parameters.values(), *own)]
-    command.__signature__ = shared.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    own = signature(command, eval_str=True)
+    kept = [p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    command.__signature__ = own.replace(parameters=[*kept, *SHARED])  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in (*kept, *SHARED)}
     return command
+
+
+def _make_training(table: Path, output: Path, options: dict[str, Any]) -> Training:
+    """Return the shared options by their subject."""
+    from psilearn.app.tables.column_choice import ColumnOptions
+    from psilearn.app.tables.table_training import Method, SplitOptions
+
+    lists: dict[str, Any] = {name: options[name] or () for name in ("outputs", "text", "categorical", "drop")}
+    others: dict[str, Any] = {name: options[name] for name in ("label_column", "separator", "kind", "scale", "impute")}
+    seed = options["seed"]
+    return Training(
+        table,
+        output,
+        ColumnOptions(**lists, **others),
+        SplitOptions(options["test_size"], options["calibration"], seed),
+        Method(options["method"], options["landmarks"], options["output_landmarks"], seed, options["device"]),
+        *(options[name] for name in ("unlabeled", "page", "overwrite")),
+    )
 
 
 @_with_shared_options
 def fit(
+    table: TableArgument,
+    output: OutputOption,
     input_kernel: Annotated[str | None, _option("Such as gaussian, gaussian:0.5, cosine.")] = None,
     output_kernel: Annotated[str | None, _option("Such as dice, tanimoto, kemeny, gaussian.")] = None,
     alpha: Annotated[float, _option("Ridge parameter λ.")] = 1e-4,
@@ -147,19 +130,26 @@ def fit(
     with report_errors(), print_warnings():
         from psilearn.app.tables.table_training import Fit, make_kernel
 
-        training = _shared_options(**shared)
-        names = _split_candidates(candidates) or [None]
+        training = _make_training(table, output, shared)
+        names = _split_candidates(candidates) or ()
         if len(names) > 1:
             raise ValueError("--candidates of fit is one name; psilearn search compares several.")
-        kernels = [
-            None if name is None else make_kernel(name, option)
-            for name, option in ((input_kernel, "--input-kernel"), (output_kernel, "--output-kernel"))
-        ]
-        train_and_save(training, Fit(training.method, *kernels, alpha, components, supervision, names[0]))
+        learner = Fit(
+            training.method,
+            None if input_kernel is None else make_kernel(input_kernel, "--input-kernel"),
+            None if output_kernel is None else make_kernel(output_kernel, "--output-kernel"),
+            alpha,
+            components,
+            supervision,
+            *names,
+        )
+        train_and_save(training, learner)
 
 
 @_with_shared_options
 def search(
+    table: TableArgument,
+    output: OutputOption,
     scoring: Annotated[
         str | None,
         _option(
@@ -183,7 +173,7 @@ def search(
     with report_errors(), print_warnings():
         from psilearn.app.tables.table_training import Search, make_kernels
 
-        training = _shared_options(**shared)
+        training = _make_training(table, output, shared)
         learner = Search(
             training.method,
             make_kernels(input_kernel, "--input-kernel"),

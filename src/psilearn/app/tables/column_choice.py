@@ -12,6 +12,7 @@ from xml.parsers import expat
 
 import numpy as np
 
+from psilearn.app.tables import output_forms as forms
 from psilearn.app.tables.input_columns import (
     MAX_CATEGORIES,
     SCALES,
@@ -20,18 +21,6 @@ from psilearn.app.tables.input_columns import (
     NumberColumns,
     TextColumn,
     to_dense,
-)
-from psilearn.app.tables.output_forms import (
-    KINDS,
-    ClassColumns,
-    LabelColumns,
-    NumberOutputs,
-    OrderColumn,
-    OutputForm,
-    RankColumns,
-    TagColumn,
-    get_output_numbers,
-    is_truth_column,
 )
 from psilearn.app.tables.table import (
     DECIMAL_COMMA,
@@ -73,8 +62,8 @@ class ColumnOptions:
         """Raise a ValueError for options that exclude each other."""
         if self.outputs and self.label_column:
             raise ValueError("--outputs and --label-column both name outputs: use one of them.")
-        if self.kind is not None and self.kind not in KINDS:
-            raise ValueError(f"--kind must be one of {', '.join(KINDS)}; got {self.kind!r}.")
+        if self.kind is not None and self.kind not in forms.KINDS:
+            raise ValueError(f"--kind must be one of {', '.join(forms.KINDS)}; got {self.kind!r}.")
         if self.scale not in SCALES:
             raise ValueError(f"--scale must be one of {', '.join(SCALES)}; got {self.scale!r}.")
         if self.separator == "":
@@ -124,25 +113,25 @@ def fit_inputs(table: Table, columns: Columns, options: ColumnOptions) -> InputC
     )
 
 
-def fit_outputs(table: Table, columns: Columns, options: ColumnOptions) -> OutputForm:
+def fit_outputs(table: Table, columns: Columns, options: ColumnOptions) -> forms.OutputForm:
     """Learn the form of the outputs from training rows; without ``--kind`` it depends on their cells."""
     names = columns.outputs
     kind = options.kind or _find_kind(table, names, options)
     if kind in ("tags", "orders") and len(names) > 1:
         raise ValueError(f"{table.path}: {kind} are one column; --outputs names {len(names)}.")
     if kind == "tags":
-        return TagColumn.fit(table, names[0], options.separator or table.separator or DEFAULT_SEPARATOR)
+        return forms.TagColumn.fit(table, names[0], options.separator or table.separator or DEFAULT_SEPARATOR)
     if kind == "orders":
-        return OrderColumn.fit(table, names[0])
+        return forms.OrderColumn.fit(table, names[0])
     if kind == "ranks":
-        return RankColumns(names=names)
+        return forms.RankColumns(names=names)
     if kind == "classes":
-        return ClassColumns.fit(table, names)
+        return forms.ClassColumns.fit(table, names)
     if kind == "labels":
-        return LabelColumns.fit(table, names)
+        return forms.LabelColumns.fit(table, names)
     if options.kind is None:
         _warn_about_classes(table, names)
-    return NumberOutputs.fit(table, names, options.scale)
+    return forms.NumberOutputs.fit(table, names, options.scale)
 
 
 def _find_kind(table: Table, names: Sequence[str], options: ColumnOptions) -> str:
@@ -150,7 +139,7 @@ def _find_kind(table: Table, names: Sequence[str], options: ColumnOptions) -> st
     is_text = [name in table.texts for name in names]
     if options.label_column or options.separator or (table.separator and tuple(names) == table.outputs):
         return "tags"
-    if all(is_truth_column(table, name) for name in names):
+    if all(forms.is_truth_column(table, name) for name in names):
         return "labels"
     if len(names) == 1 and is_text[0] and all(">" in cell for cell in table.texts[names[0]]):
         return "orders"
@@ -269,7 +258,7 @@ def _read_label_names(xml: Path) -> list[str]:
 
 def _check_almost_labels(table: Table, names: Sequence[str]) -> None:
     """Raise an error if nearly all cells of each output column are 0 or 1, but some are not."""
-    matrix = to_dense(get_output_numbers(table, names))
+    matrix = to_dense(forms.get_output_numbers(table, names))
     is_label = (matrix == 0) | (matrix == 1)
     if is_label.all() or not (is_label.mean(axis=0) >= LABEL_SHARE).all():
         return

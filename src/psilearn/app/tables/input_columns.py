@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -16,6 +16,16 @@ MAX_WORDS = 50_000  # of a column of texts: the most frequent ones
 MAX_CATEGORIES = 100  # of a column that was not named as categorical
 SCALES = ("auto", "standard", "none")
 SPARSE_SHARE = 0.5  # numbers with at least this share of zeros are not scaled by default
+
+
+def _check_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Raise a ValueError if names are missing or repeated."""
+    if len(set(names)) < max(1, len(names)):
+        raise ValueError("names or values are missing or repeated")
+    return names
+
+
+Names = Annotated[tuple[str, ...], AfterValidator(_check_names)]
 
 
 class Description(BaseModel):
@@ -59,7 +69,7 @@ class CategoryColumn(Description):
     """A column of categories, which become 0/1 columns; a category that was not seen in training is a row of zeros."""
 
     name: str
-    categories: tuple[str, ...]
+    categories: Names
     has_missing: bool  # whether an empty cell is a category
 
     @classmethod
@@ -86,19 +96,12 @@ class CategoryColumn(Description):
         known = set(self.categories)
         return sum(cell not in known for cell in table.get_texts(self.name))
 
-    @model_validator(mode="after")
-    def check(self) -> Self:
-        """Raise a ValueError if categories are repeated."""
-        if len(set(self.categories)) < max(1, len(self.categories)):
-            raise ValueError(f"the categories of {self.name!r:.80} are repeated or missing")
-        return self
-
 
 class TextColumn(Description):
     """A column of texts, which become TF-IDF weights of their words; rows have length 1, or 0 without a known word."""
 
     name: str
-    words: tuple[str, ...]
+    words: Names
     weights: tuple[float, ...]  # the inverse document frequency of each word
 
     @classmethod
@@ -121,8 +124,8 @@ class TextColumn(Description):
     @model_validator(mode="after")
     def check(self) -> Self:
         """Raise a ValueError if the fields do not correspond to each other."""
-        if len(set(self.words)) < max(1, len(self.words)) or len(self.words) != len(self.weights):
-            raise ValueError(f"the words of {self.name!r:.80} are repeated, missing or without weights")
+        if len(self.words) != len(self.weights):
+            raise ValueError(f"the words of {self.name!r:.80} are without weights")
         return self
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import io
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +16,7 @@ from scipy import sparse
 from psilearn.app.tables.table import Table, format_number, require_columns
 from psilearn.app.tables.table_formats import iter_tables, table_format
 from psilearn.app.tables.table_model import TableModel
-from psilearn.utils import OutputFile, draft_of, sync_file
+from psilearn.utils import open_text_atomically
 
 DISTANCE, ROW, POSITION = "distance", "row", "position"
 
@@ -59,10 +58,9 @@ def predict_file(model: TableModel, path: Path, output: Path | None, options: Pr
     options.check(model)
     text_columns = model.text_columns | set(options.keep).difference(model.inputs.numbers.names)  # ids as 007
     n_rows = n_unknown = 0
-    with _open_output(output) as stream:
-        writer = csv.writer(
-            stream, delimiter="\t" if output and table_format(output) == "tsv" else ",", lineterminator="\n"
-        )
+    delimiter = "\t" if output and table_format(output) == "tsv" else ","
+    with nullcontext(sys.stdout) if output is None else open_text_atomically(output) as stream:
+        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
         for table in iter_tables(path, text_columns):
             columns = _predict_columns(model, table, options, n_rows)
             if not n_rows:
@@ -104,19 +102,3 @@ def _stack(blocks: Sequence[Any]) -> Any:
     if len(blocks) == 1:
         return blocks[0]
     return sparse.vstack(blocks, "csr") if sparse.issparse(blocks[0]) else np.concatenate(blocks)
-
-
-@contextmanager
-def _open_output(path: Path | None) -> Iterator[TextIO]:
-    """Open a draft of a file, which replaces the file at the end; without a path, the standard output."""
-    if path is None:
-        yield sys.stdout
-        return
-    draft = draft_of(path)
-    try:
-        with io.TextIOWrapper(io.BufferedWriter(OutputFile(draft)), encoding="utf-8", newline="") as stream:
-            yield stream
-        sync_file(draft)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
