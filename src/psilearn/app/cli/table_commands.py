@@ -6,21 +6,15 @@ from collections.abc import Callable
 from inspect import Parameter, signature
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from psilearn.app.cli.table_reports import (
-    Training,
-    check_result_file,
-    count_rows,
-    load_model,
-    print_status,
-    print_warnings,
-    report,
-    train_and_save,
-)
+from psilearn.app.cli import table_reports as reports
 from psilearn.app.console import report_errors
+
+if TYPE_CHECKING:
+    from psilearn.app.tables.table_training import Method
 
 Number = TypeVar("Number", int, float)
 
@@ -43,7 +37,7 @@ def _shared(name: str, kind: Any, default: Any, panel: str | None, help: str, *n
 ModelArgument = Annotated[Path, typer.Argument(help="Folder of the model, from `psilearn fit` or `psilearn search`.")]
 TableArgument = Annotated[Path, typer.Argument(help=f"Table of the training rows: {FORMATS}.")]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Folder of the model, to create.")]
-PageOption = Annotated[Path | None, typer.Option("--html", help="HTML report to write.")]
+PageOption = Annotated[Path | None, typer.Option("--html", help="HTML reports.report to write.")]
 ReplaceOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace a file that exists, once the new one is complete.")
 ]
@@ -58,17 +52,17 @@ KIND = (
 )
 SCALE = "Scale columns of numbers to mean 0 and deviation 1: auto (unless most entries are 0), standard or none."
 IMPUTE = "Fill missing numbers with the median of the training rows; a missing category is a category of its own."
-REPLACE = "Replace a model in the folder and the report, once the new ones are complete."
+REPLACE = "Replace a model in the folder and the reports.report, once the new ones are complete."
 UNLABELED = "Table of further outputs without inputs, with the output columns."
 CALIBRATION = "Share of the training rows that is held out to calibrate `psilearn predict --coverage`."
 SHARED = (  # the options of fit and search, with the names of the fields of Training
-    _shared("outputs", list[str] | None, None, COLUMNS, NAMES),
+    _shared("outputs", list[str], (), COLUMNS, NAMES),
     _shared("label_column", str | None, None, COLUMNS, "Output column of tags in one text, such as red;round."),
     _shared("separator", str | None, None, COLUMNS, "Separator of tags. By default a semicolon."),
     _shared("kind", str | None, None, COLUMNS, KIND),
-    _shared("text", list[str] | None, None, COLUMNS, "Columns of texts whose words are inputs (TF-IDF)."),
-    _shared("categorical", list[str] | None, None, COLUMNS, "Columns of categories, also if they are numbers."),
-    _shared("drop", list[str] | None, None, COLUMNS, "Columns to leave out, such as row ids."),
+    _shared("text", list[str], (), COLUMNS, "Columns of texts whose words are inputs (TF-IDF)."),
+    _shared("categorical", list[str], (), COLUMNS, "Columns of categories, also if they are numbers."),
+    _shared("drop", list[str], (), COLUMNS, "Columns to leave out, such as row ids."),
     _shared("scale", str, "auto", COLUMNS, SCALE),
     _shared("impute", bool, False, COLUMNS, IMPUTE, "--impute"),
     _shared("unlabeled", Path | None, None, DATA, UNLABELED),
@@ -79,7 +73,7 @@ SHARED = (  # the options of fit and search, with the names of the fields of Tra
     _shared("output_landmarks", int | None, None, MODEL, "Number of outputs that span the embedding.", min=1),
     _shared("device", str | None, None, MODEL, "Device of torch, cpu or cuda. By default, NumPy computes on the CPU."),
     _shared("seed", int, 0, None, "Random seed.", min=0, max=2**32 - 1),
-    _shared("page", Path | None, None, None, "HTML report to write.", "--html"),
+    _shared("page", Path | None, None, None, "HTML reports.report to write.", "--html"),
     _shared("overwrite", bool, False, None, REPLACE, "--overwrite"),
 )
 
@@ -93,22 +87,10 @@ def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _make_training(table: Path, output: Path, options: dict[str, Any]) -> Training:
-    """Return the shared options by their subject."""
-    from psilearn.app.tables.column_choice import ColumnOptions
-    from psilearn.app.tables.table_training import Method, SplitOptions
+def _make_method(options: dict[str, Any]) -> Method:
+    from psilearn.app.tables.table_training import Method
 
-    lists: dict[str, Any] = {name: options[name] or () for name in ("outputs", "text", "categorical", "drop")}
-    others: dict[str, Any] = {name: options[name] for name in ("label_column", "separator", "kind", "scale", "impute")}
-    seed = options["seed"]
-    return Training(
-        table,
-        output,
-        ColumnOptions(**lists, **others),
-        SplitOptions(options["test_size"], options["calibration"], seed),
-        Method(options["method"], options["landmarks"], options["output_landmarks"], seed, options["device"]),
-        *(options[name] for name in ("unlabeled", "page", "overwrite")),
-    )
+    return Method(options["method"], *(options[name] for name in ("landmarks", "output_landmarks", "seed", "device")))
 
 
 @_with_shared_options
@@ -127,15 +109,14 @@ def fit(
 
     Columns that are not outputs are inputs. `psilearn search` chooses the parameters by validation.
     """
-    with report_errors(), print_warnings():
+    with report_errors(), reports.print_warnings():
         from psilearn.app.tables.table_training import Fit, make_kernel
 
-        training = _make_training(table, output, shared)
         names = _split_candidates(candidates) or ()
         if len(names) > 1:
             raise ValueError("--candidates of fit is one name; psilearn search compares several.")
         learner = Fit(
-            training.method,
+            _make_method(shared),
             None if input_kernel is None else make_kernel(input_kernel, "--input-kernel"),
             None if output_kernel is None else make_kernel(output_kernel, "--output-kernel"),
             alpha,
@@ -143,7 +124,7 @@ def fit(
             supervision,
             *names,
         )
-        train_and_save(training, learner)
+        reports.train_and_save(table, output, shared, learner)
 
 
 @_with_shared_options
@@ -170,12 +151,11 @@ def search(
     **shared: Any,
 ) -> None:
     """Choose the parameters of a model by validation on a table, and save the best model."""
-    with report_errors(), print_warnings():
+    with report_errors(), reports.print_warnings():
         from psilearn.app.tables.table_training import Search, make_kernels
 
-        training = _make_training(table, output, shared)
         learner = Search(
-            training.method,
+            _make_method(shared),
             make_kernels(input_kernel, "--input-kernel"),
             make_kernels(output_kernel, "--output-kernel"),
             alphas=_split_numbers(alpha, float, "--alpha"),
@@ -186,7 +166,7 @@ def search(
             folds=folds,
             n_jobs=jobs,
         )
-        train_and_save(training, learner)
+        reports.train_and_save(table, output, shared, learner)
 
 
 def predict(
@@ -209,20 +189,20 @@ def predict(
     overwrite: ReplaceOption = False,
 ) -> None:
     """Predict the outputs of the rows of a table, in the form of the training table."""
-    with report_errors(), print_warnings():
+    with report_errors(), reports.print_warnings():
         from psilearn.app.tables.prediction_files import PredictionOptions, predict_file
 
         if output is not None:
-            check_result_file(output, "--output", [table], model, overwrite)
+            reports.check_result_file(output, "--output", [table], model, overwrite)
         kept = [name for entry in keep or () for name in entry.split(",")]
         options = PredictionOptions(top, coverage, kept, distances)
         start = perf_counter()
-        n_rows, n_unknown = predict_file(load_model(model), table, output, options)
+        n_rows, n_unknown = predict_file(reports.load_model(model), table, output, options)
         if n_unknown:
             cells = "1 cell has" if n_unknown == 1 else f"{n_unknown:,} cells have"
-            print_status(f"Note: {cells} a category that the training rows did not have.")
+            reports.print_status(f"Note: {cells} a category that the training rows did not have.")
         if output is not None:
-            print_status(f"{output}: {count_rows(n_rows)} predicted in {perf_counter() - start:.1f} s.")
+            reports.print_status(f"{output}: {reports.count_rows(n_rows)} predicted in {perf_counter() - start:.1f} s.")
 
 
 def evaluate(
@@ -232,18 +212,18 @@ def evaluate(
     overwrite: ReplaceOption = False,
 ) -> None:
     """Compare the predictions of a model with the outputs of a table that it was not trained on."""
-    with report_errors(), print_warnings():
+    with report_errors(), reports.print_warnings():
         from psilearn.app.tables.table_formats import read_table
 
         if page is not None:
-            check_result_file(page, "--html", [table], model, overwrite)
-        loaded = load_model(model)
+            reports.check_result_file(page, "--html", [table], model, overwrite)
+        loaded = reports.load_model(model)
         if loaded.was_trained_on(table):
-            print_status(
+            reports.print_status(
                 f"Note: {table} is the training file: these rows were used for training, so that the metrics are too "
                 f"optimistic. Evaluate on rows that were held out."
             )
-        report(loaded, read_table(table, loaded.text_columns), table.name, page)
+        reports.report(loaded, read_table(table, loaded.text_columns), table.name, page)
 
 
 def _split_numbers(text: str | None, convert: Callable[[str], Number], option: str) -> list[Number] | None:

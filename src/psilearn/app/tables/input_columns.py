@@ -48,8 +48,7 @@ class NumberColumns(Description):
         matrix = table.get_numbers(names, allow_missing=impute)
         fills = _medians(table, matrix, names) if impute and not sparse.issparse(matrix) else ()
         matrix = _fill(matrix, fills)
-        is_scaled = scale != "none" and (scale != "auto" or zero_share(matrix) < SPARSE_SHARE)
-        centers, scales = find_scale(matrix) if is_scaled else ((0.0,) * len(names), (1.0,) * len(names))
+        centers, scales = find_scale(matrix, scale)
         return cls(names=tuple(names), centers=centers, scales=scales, fills=fills)
 
     def transform(self, table: Table) -> Any:
@@ -186,15 +185,12 @@ def to_dense(matrix: Any) -> Any:
     return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
 
 
-def zero_share(matrix: Any) -> float:
-    """Return the share of zeros among the numbers of a matrix."""
-    n_numbers = matrix.shape[0] * matrix.shape[1]
+def find_scale(matrix: Any, scale: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the means and standard deviations of columns, 1 for a constant one; 0 and 1 if they are not scaled."""
     n_others = matrix.count_nonzero() if sparse.issparse(matrix) else np.count_nonzero(matrix)
-    return 1.0 - float(n_others) / max(1, n_numbers)
-
-
-def find_scale(matrix: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the means and standard deviations of columns; 1 as the deviation of a constant column."""
+    n_numbers = max(1, matrix.shape[0] * matrix.shape[1])
+    if scale == "none" or (scale == "auto" and 1 - n_others / n_numbers >= SPARSE_SHARE):
+        return (0.0,) * matrix.shape[1], (1.0,) * matrix.shape[1]
     dense = to_dense(matrix)
     centers, deviations = dense.mean(axis=0), dense.std(axis=0)
     is_constant = deviations <= 1e-12 * np.maximum(1e-300, np.abs(centers))

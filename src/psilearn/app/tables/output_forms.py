@@ -11,15 +11,7 @@ import numpy as np
 from pydantic import Field, TypeAdapter, model_validator
 from scipy import sparse
 
-from psilearn.app.tables.input_columns import (
-    SPARSE_SHARE,
-    Description,
-    Names,
-    apply_scale,
-    find_scale,
-    to_dense,
-    zero_share,
-)
+from psilearn.app.tables.input_columns import Description, Names, apply_scale, find_scale, to_dense
 from psilearn.app.tables.table import Table, format_number, is_number, row_error
 from psilearn.kernels import Dice, Gaussian, Kemeny, Kernel
 from psilearn.rankings import from_orders, to_orders

@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from psilearn.app.tables.table import Table, format_number, require_columns
 from psilearn.app.tables.table_formats import iter_tables, table_format
 from psilearn.app.tables.table_model import TableModel
-from psilearn.utils import open_text_atomically
+from psilearn.utils import concat, open_text_atomically
 
 DISTANCE, ROW, POSITION = "distance", "row", "position"
 
@@ -91,14 +89,7 @@ def _predict_columns(
         columns[ROW] = [first + row + 1 for row in rows]
         columns[POSITION] = [position for size in sizes for position in range(1, size + 1)]
     columns |= {name: [cells[row] for row in rows] for name, cells in ((n, table.get_texts(n)) for n in options.keep)}
-    columns |= model.outputs.decode(_stack(outputs))
+    columns |= model.outputs.decode(concat(outputs))
     if options.lists or options.with_distances:
         columns[DISTANCE] = [format_number(value) for row in distances for value in row.tolist()]
     return columns
-
-
-def _stack(blocks: Sequence[Any]) -> Any:
-    """Return the rows of all blocks."""
-    if len(blocks) == 1:
-        return blocks[0]
-    return sparse.vstack(blocks, "csr") if sparse.issparse(blocks[0]) else np.concatenate(blocks)

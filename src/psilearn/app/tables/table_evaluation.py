@@ -16,6 +16,7 @@ from psilearn.app.tables.input_columns import to_dense
 from psilearn.app.tables.output_forms import ClassColumns, LabelColumns, NumberOutputs, OutputForm, TagColumn
 from psilearn.app.tables.table import Table, require_columns
 from psilearn.app.tables.table_model import TableModel
+from psilearn.utils import match
 
 HIGHER, LOWER = "higher is better", "lower is better"
 
@@ -56,7 +57,7 @@ def evaluate(model: TableModel, table: Table) -> Evaluation:
     require_columns(table, model.outputs.names)
     X, truth = model.inputs.transform(table), model.outputs.encode(table)
     top = model.model.predict_topk(X, 1, model.candidates)
-    known = _share_of_known(model, truth)
+    known = float(np.mean(match(*_same_width(truth, model.model.candidates_.outputs)) >= 0))
     truth, predicted = _same_width(truth, top.nearest)
     rated = _metrics(model.outputs, truth, predicted)
     loss = metrics.kernel_loss(truth, predicted, model.model.output_kernel_)
@@ -72,22 +73,6 @@ def _same_width(truth: Any, predicted: Any) -> tuple[Any, Any]:
     if missing <= 0:
         return truth, predicted
     return truth, sparse.hstack([predicted, sparse.csr_matrix((predicted.shape[0], missing), dtype=np.int8)], "csr")
-
-
-def _share_of_known(model: TableModel, truth: Any) -> float:
-    """Return the share of true outputs that are known outputs of the model."""
-    known = set(_row_keys(model.model.candidates_.outputs))
-    return float(np.mean([key in known for key in _row_keys(truth)]))
-
-
-def _row_keys(matrix: Any) -> list[bytes]:
-    """Return a key for each row, equal for equal rows."""
-    if not sparse.issparse(matrix):
-        return [row.tobytes() for row in np.ascontiguousarray(matrix, dtype=np.float64)]
-    rows = sparse.csr_matrix(matrix)
-    rows.sort_indices()
-    indices = rows.indices.astype(np.int64)
-    return [indices[a:b].tobytes() for a, b in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)]
 
 
 def _are_equal(truth: Any, predicted: Any) -> NDArray[np.bool_]:

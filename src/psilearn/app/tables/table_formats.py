@@ -306,8 +306,8 @@ def _check_parquet(path: Path, metadata: Any, names: list[str]) -> None:
     stated = sum(group.column(j).total_uncompressed_size for group in groups for j in range(group.num_columns))
     if max(stated, metadata.num_rows * len(names) * NUMBER_BYTES) > utils.decompressed_limit(path):
         raise ValueError(
-            f"{path} has {metadata.num_rows:,} rows of {len(names)} columns, which need over {utils.MAX_EXPANSION} times "
-            f"the size of the file: write it as CSV if you trust it."
+            f"{path} has {metadata.num_rows:,} rows of {len(names)} columns, which need over {utils.MAX_EXPANSION} "
+            f"times the size of the file: write it as CSV if you trust it."
         )
 
 
