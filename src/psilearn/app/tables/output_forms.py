@@ -293,8 +293,7 @@ class NumberOutputs(Form):
     def fit(cls, table: Table, names: Sequence[str], scale: str) -> NumberOutputs:
         """Learn means and standard deviations."""
         matrix = to_dense(get_output_numbers(table, names))
-        is_scaled = scale != "none" and (scale != "auto" or zero_share(matrix) < SPARSE_SHARE)
-        centers, scales = find_scale(matrix) if is_scaled else ((0.0,) * len(names), (1.0,) * len(names))
+        centers, scales = find_scale(matrix, scale)
         return cls(names=tuple(names), centers=centers, scales=scales)
 
     def encode(self, table: Table) -> Any:
