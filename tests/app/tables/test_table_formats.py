@@ -179,6 +179,41 @@ def test_parquet_types(tmp_path):
         read_table(tmp_path / "bomb.parquet")
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "length", "message"),
+    [(2_000_000, 100_000, "over 200 times"), (10, 200_000, "more than 131,072 characters")],
+)
+def test_a_parquet_file_of_one_long_text_in_many_rows_is_rejected(tmp_path, n_rows, length, message):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = pyarrow.DictionaryArray.from_arrays(np.zeros(n_rows, np.int32), pyarrow.array(["x" * length]))
+    parquet.write_table(pyarrow.table({"a": texts}), tmp_path / "t.parquet", compression="zstd")
+    assert (tmp_path / "t.parquet").stat().st_size < 10_000
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / "t.parquet")
+
+
+def test_equal_texts_of_a_parquet_file_are_kept_once(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = pyarrow.DictionaryArray.from_arrays(np.zeros(60_000, np.int32), pyarrow.array(["x" * 100_000]))
+    parquet.write_table(pyarrow.table({"a": texts}), tmp_path / "t.parquet", compression="zstd")
+    cells = read_table(tmp_path / "t.parquet").texts["a"]  # 6 GB if each cell had a text of its own
+    assert len(cells) == 60_000 and len({id(cell) for cell in cells}) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", ",".join(f"a{i}" for i in range(100_001)), "more than 100,000 columns"),
+        ("t.arff", "@relation r\n" + "".join(f"@attribute a{i} real\n" for i in range(100_001)), "100,000 are allowed"),
+        ("t.csv", "a\n" + "1" * 5_000_000, "the line is longer than 4,194,304 bytes"),
+    ],
+)
+def test_tables_that_are_too_wide_are_rejected(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / name)
+
+
 def test_reading_needs_16_bytes_per_number_and_the_texts_of_two_chunks(tmp_path, monkeypatch):
     monkeypatch.setattr(table_formats, "CHUNK_CELLS", 20_000)  # a tenth, for which 64 MB become 6.4
     path, n_rows = tmp_path / "t.csv", 20_000
