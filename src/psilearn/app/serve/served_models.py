@@ -18,6 +18,7 @@ from psilearn.utils import Samples, n_samples
 
 TABLE_KIND = "psilearn.app.tables"  # in the notes of table models
 MAX_NAME = 100  # characters
+MAX_NEAR = 100  # label sets near a candidate that are compared in its place, at most
 OBJECT_WORK, LETTERS = 20, 10  # cost of a comparison of objects, and letters that cost as much as one of rows
 
 
@@ -189,7 +190,8 @@ class Operation:
         outputs = self.served.model.candidates_.outputs
         n_known, width = n_samples(outputs), _width_of(outputs) or 1
         n_candidates = n_known if self.listed is None else len(self.listed)
-        per_candidate = (width if self.candidates in ("near", "all") else 1) * (width if self.name == "sets" else 1)
+        per_candidate = width if self.name == "sets" else 1
+        per_candidate *= min(width, MAX_NEAR) if self.candidates in ("near", "all") else 1
         per_input = n_candidates * per_candidate + n_samples(self.served.inputs) * _weigh(inputs, self.served.inputs)
         return per_input, 0 if self.listed is None else n_known * len(self.listed) * _weigh(self.listed, outputs)
 
