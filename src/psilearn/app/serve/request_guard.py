@@ -77,8 +77,7 @@ class Access:
         origin = headers.get(b"origin")
         if origin is not None and origin.decode("latin-1").lower() not in (f"http://{host}", f"https://{host}"):
             raise Rejection(403, "Requests of other web sites are not accepted.")
-        is_open = scope["path"] in OPEN_PATHS or scope["path"].startswith(OPEN_FOLDER)
-        if self.token is not None and not is_open:
+        if self.token is not None and scope["path"] not in OPEN_PATHS and not scope["path"].startswith(OPEN_FOLDER):
             given = headers.get(b"authorization", b"")
             if not secrets.compare_digest(given, b"Bearer " + self.token.encode()):
                 raise Rejection(401, "A token is required: Authorization: Bearer …")
