@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import typer
 
-from psilearn.app.cli import app
+typer = pytest.importorskip("typer", reason="commands need the extra psilearn[app]")
+pytest.importorskip("h5py", reason="the pages on experiments need the laboratory")
+from psilearn.app.cli import app  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")])

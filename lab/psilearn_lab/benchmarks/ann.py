@@ -16,9 +16,10 @@ import numpy as np
 from psilearn import OEL
 from psilearn.decoding import ApproximateCandidates, SharedCandidates
 from psilearn.kernels import Tanimoto
-from psilearn_chem import ProbabilityProduct, load_metabolites
+from psilearn_chem import ProbabilityProduct
 from psilearn_chem.molecules import Fingerprints
 from psilearn_lab.benchmarks.measurement import Figures, Run
+from psilearn_lab.datasets.metabolites import load_metabolites
 
 NEEDS = ("metabolites/spectra.parquet", "metabolites/candidates.parquet", "metabolites/unlabelled.parquet")
 K = 10

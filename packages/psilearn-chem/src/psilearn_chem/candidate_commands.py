@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from psilearn.app.console import report_errors
-from psilearn_chem.command_parts import DeviceOption, ModelOption, compute_on, print_status
+from psilearn_chem.commands import DeviceOption, ModelOption, compute_on, print_status
 
 if TYPE_CHECKING:
     from psilearn_chem.molecules import CandidateLibrary

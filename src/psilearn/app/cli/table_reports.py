@@ -1,4 +1,4 @@
-"""What the commands for tables have in common: training into a claimed folder, output files, and what they print."""
+"""What the commands for tables have in common: training and saving, output files, and what they print."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PHRASES = (  # patterns of messages, and how the command line words them
 
 
 def train_and_save(path: Path, output: Path, options: Mapping[str, Any], learner: Learner) -> None:
-    """Check and lock the outputs first, train, save, and report on the rows that were held out."""
+    """Check the outputs first, train, save, and report on the rows that were held out."""
     from psilearn.app.tables.column_choice import ColumnOptions
     from psilearn.app.tables.table_training import SplitOptions, train
 
@@ -58,22 +58,22 @@ def train_and_save(path: Path, output: Path, options: Mapping[str, Any], learner
         check_result_file(page, "--html", tables, output, options["overwrite"])
         if not splits.test_size:
             raise ValueError("--html reports on rows that are held out: give --test-size 0.2, for example.")
-    with _claim_model_folder(output, options["overwrite"]) as folder:
-        start = perf_counter()
-        with options_in_errors():
-            model, test = train(path, columns, splits, learner, unlabeled)
-        model.encode().write(folder)
+    _check_model_path(output, options["overwrite"])
+    start = perf_counter()
+    with options_in_errors():
+        model, test = train(path, columns, splits, learner, unlabeled)
+    model.save(output, overwrite=options["overwrite"])
     _describe_training(model, output, perf_counter() - start)
     if len(test):
         report(model, test, f"held-out rows of {path.name}", page)
 
 
 def check_result_file(path: Path, option: str, tables: Iterable[Path], model: Path, overwrite: bool) -> None:
-    """Raise an error if a result would replace a table, a part of the model or, without ``overwrite``, another file."""
+    """Raise an error if a result would replace a table, the model or, without ``overwrite``, another file."""
     if any(_is_same_file(path, table) for table in tables):
         raise ValueError(f"{option} is the table that is read; name another file.")
-    if path.resolve().is_relative_to(model.resolve()):
-        raise ValueError(f"{option} {path} is in the folder of the model; name another file.")
+    if _is_same_file(path, model):
+        raise ValueError(f"{option} {path} is the model; name another file.")
     check_output_file(path, option)
     if path.exists() and not overwrite:
         raise FileExistsError(f"{option}: {path} already exists: use --overwrite to replace it, or name another file.")
@@ -92,16 +92,16 @@ def load_model(path: Path) -> TableModel:
     from psilearn.app.tables.table_model import TableModel
 
     if not path.exists():
-        raise FileNotFoundError(f"The folder {path} of the model does not exist; check the path.")
+        raise FileNotFoundError(f"The model {path} does not exist; check the path.")
     return TableModel.load(path)
 
 
-def _claim_model_folder(path: Path, overwrite: bool) -> Any:
-    """Check that a model can be saved, and lock its folder, before the training starts."""
-    from psilearn.io.saved_models import claim_model_folder
+def _check_model_path(path: Path, overwrite: bool) -> None:
+    """Check that a model can be saved, before the training starts."""
+    from psilearn.io import check_model_path
 
     try:
-        return claim_model_folder(path, overwrite=overwrite)
+        check_model_path(path, overwrite=overwrite)
     except FileExistsError as error:
         raise FileExistsError(str(error).replace("pass overwrite=True", "use --overwrite")) from error
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from psilearn import computing, load_model
+from psilearn import computing
 from psilearn.app.serve import json_values
 from psilearn.app.serve.service_limits import Limits
 from psilearn.app.tables import TableModel
-from psilearn.io import read_notes
+from psilearn.io import load_with_notes
 from psilearn.utils import Samples, n_samples
 
 TABLE_KIND = "psilearn.app.tables"  # in the notes of table models
@@ -60,12 +60,12 @@ class ServedModel:
 
     @classmethod
     def load(cls, path: str | Path, device: str | None = None) -> ServedModel:
-        """Load a saved model, named as its folder.
+        """Load a saved model, named as its file without the suffix.
 
         Parameters
         ----------
         path : str or Path
-            The folder.
+            The file.
         device : {"cpu", "cuda"} or None, default=None
             The torch device that computes. None keeps the device of the saved model.
 
@@ -89,12 +89,11 @@ class ServedModel:
         >>> ServedModel.load("model")  # doctest: +SKIP
         """
         check_device(device)
-        notes = read_notes(path)
-        table = TableModel.load(path) if notes.get("kind") == TABLE_KIND else None
-        model = load_model(path) if table is None else table.model
+        model, notes = load_with_notes(path)
+        table = TableModel.from_notes(path, model, notes) if notes.get("kind") == TABLE_KIND else None
         if device is not None:
             model.set_params(device=device)
-        return cls(Path(path).resolve().name[:MAX_NAME], model, notes, table)
+        return cls(Path(path).stem[:MAX_NAME], model, notes, table)
 
     @property
     def inputs(self) -> Samples:
