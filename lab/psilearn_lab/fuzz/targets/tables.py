@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from psilearn.app.tables import Table, TableModel, read_table
 from psilearn.app.tables.column_choice import ColumnOptions
-from psilearn.app.tables.table_training import Method, SplitOptions, make_fit, train
+from psilearn.app.tables.table_training import Fit, Method, SplitOptions, train
 from psilearn_lab.fuzz.target import Target
 from psilearn_lab.fuzz.targets.seeds import new_seed, texts
 
@@ -36,7 +36,7 @@ SVMLIGHT = "0,2 1:0.5 4:1.25\n 2:1 # no label\n\n1 3:-3e2 999999999:4\n"
 def save_table_model(table: Path, folder: Path, options: ColumnOptions | None = None) -> None:
     """Train a model on a small table and save it."""
     parameters: dict[str, Any] = {"alpha": 1e-3, "components": None, "supervision": None, "candidates": "known"}
-    learner = make_fit(Method("iokr"), None, None, **parameters)
+    learner = Fit(Method("iokr"), None, None, **parameters)
     columns = ColumnOptions(outputs=["tag_*"]) if options is None else options
     train(table, columns, SplitOptions(), learner)[0].save(folder)
 
