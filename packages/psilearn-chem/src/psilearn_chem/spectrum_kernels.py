@@ -79,12 +79,13 @@ class SpectrumKernel(Kernel):
                 )
             if self._needs_precursor and spectrum.precursor_mz is None:
                 raise ValueError(
-                    f"{kind} needs the precursor of each spectrum, but {name}[{i}] ({spectrum.name!r}) has no precursor_mz."
+                    f"{kind} needs the precursor of each spectrum, but {name}[{i}] ({spectrum.name!r}) has no "
+                    f"precursor_mz."
                 )
             if self._needs_formula and spectrum.formula is None:
                 raise ValueError(
-                    f"{kind} needs the molecular formula of each spectrum, but {name}[{i}] ({spectrum.name!r}) has none: "
-                    f"dataclasses.replace(spectrum, formula=...) states one."
+                    f"{kind} needs the molecular formula of each spectrum, but {name}[{i}] ({spectrum.name!r}) has "
+                    f"none: dataclasses.replace(spectrum, formula=...) states one."
                 )
         return A
 
