@@ -10,8 +10,7 @@ import pyarrow
 from pyarrow import parquet
 
 from psilearn_chem.metabolites.queries import COMMON_ADDUCTS
-from psilearn_lab.datasets.catalogue import DATASETS
-from psilearn_lab.datasets.home import RemoteFile
+from psilearn_lab.datasets.catalogue import DATASETS, RemoteFile
 from psilearn_lab.datasets.metabolites import load_metabolite_records
 
 

@@ -37,7 +37,7 @@ def measure(run: Run) -> Figures:
         folder = Path(name)
         _prepare(data, folder, n_train, size, p)
         _write_mgf(data.spectra, folder / "spectra.mgf", n_spectra)
-        figures = run_in_child("benchmarks.rank_stream", "rank_file", folder=name)
+        figures = run_in_child("psilearn_lab.benchmarks.rank_stream", "rank_file", folder=name)
     peak = figures["peak_bytes"]
     rows = [
         ["ms per spectrum", 1000 * figures["seconds"] / n_spectra],

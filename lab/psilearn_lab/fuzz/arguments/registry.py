@@ -101,7 +101,7 @@ def public_names() -> Iterator[str]:
     """Yield the public names of the library without experiments and commands, which take options and not objects."""
     for module in walk_packages(psilearn.__path__, "psilearn."):
         parts = module.name.split(".")[1:]
-        if any(part.startswith("_") for part in parts) or parts[0] in ("experiments", "cli"):
+        if any(part.startswith("_") for part in parts) or parts[:2] == ["app", "cli"]:
             continue
         found = import_module(module.name)
         for name in getattr(found, "__all__", ()):

@@ -1,6 +1,5 @@
 """Training of the identifier, its predictions, and saved models."""
 
-import json
 from copy import copy
 from dataclasses import replace
 
@@ -17,11 +16,12 @@ from chem_tests.chemistry import smiles_list, spectra_of
 from psilearn import IOKR, KDE, OEL
 from psilearn._backend import computing
 from psilearn.io import read_notes, save_model
+from psilearn.io.saved_models import FORMAT
 from psilearn_chem.metabolites import MetaboliteIdentifier, Query, Ranking
 from psilearn_chem.metabolites.identifier import check_model
 from psilearn_chem.metabolites.labeled_spectra import find_labeled
 from psilearn_chem.spectra import Problem
-from tests.manifests import write_sealed
+from tests.sealed_files import edit
 
 
 def test_training_generalizes(identifier, library, spectra):
@@ -132,9 +132,9 @@ def test_a_calibration_molecule_counts_once(library, spectra):
 
 def test_other_models_are_rejected(tmp_path, identifier):
     identifier.save(tmp_path / "m")
-    manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
-    for notes in ({}, {**manifest["notes"], "kind": "other"}, {**manifest["notes"], "fingerprints": ["x"]}, []):
-        write_sealed(tmp_path / "m", {**manifest, "notes": notes})
+    known = read_notes(tmp_path / "m")
+    for notes in ({}, {**known, "kind": "other"}, {**known, "fingerprints": ["x"]}, []):
+        edit(FORMAT, tmp_path / "m", lambda content, _, notes=notes: {**content, "notes": notes})
         with pytest.raises(ValueError, match=r"not a model for metabolites|notes"):
             MetaboliteIdentifier.load(tmp_path / "m")
 

@@ -19,7 +19,7 @@ from psilearn.kernels import Tanimoto
 from psilearn_chem import merge_spectra, spectrum_kernel
 from psilearn_chem.metabolites import MetaboliteIdentifier, second_stage
 from psilearn_chem.metabolites.candidate_model import FEATURES, FRAGMENT_FEATURES, MoleculePrior
-from psilearn_chem.metabolites.identifier import encode_identifier
+from psilearn_chem.metabolites.identifier import notes_of
 from psilearn_chem.metabolites.labeled_spectra import find_labeled
 from psilearn_chem.metabolites.rank_files import format_table
 from psilearn_chem.metabolites.rank_report import find_support
@@ -250,7 +250,7 @@ def test_the_second_stage_is_saved(identifier, library, spectra, tmp_path):
 
 def test_a_model_of_an_older_version_is_loaded(identifier, library, spectra, tmp_path):
     """The notes and the parameters of version 0.1.0 do not mention a second stage."""
-    notes = encode_identifier(identifier).notes
+    notes = notes_of(identifier)
     del notes["second_stage"], notes["parameters"]["second_stage"]
     save_model(identifier.model_, tmp_path / "model", notes=notes)
     loaded = MetaboliteIdentifier.load(tmp_path / "model")
@@ -268,7 +268,7 @@ def test_the_second_stage_can_be_left_out(library, spectra):
 
 
 def test_a_damaged_second_stage_is_rejected(identifier, tmp_path):
-    notes = encode_identifier(identifier).notes
+    notes = notes_of(identifier)
     sets = {**notes["second_stage"]["sets"], "levels": {"new": [[0.0]], "known": [[0.0]]}}
     changes = (
         ({"outputs": [0, 1, 2]}, "3 references"),

@@ -13,7 +13,6 @@ import typer
 from psilearn.app.console import report_errors
 
 if TYPE_CHECKING:
-    from psilearn._utils.folder_writer import FolderWriter
     from psilearn_chem.metabolites import MetaboliteIdentifier
     from psilearn_chem.spectra import Problem, Spectrum
 
@@ -74,7 +73,7 @@ def train_model(
     ] = "both",
     seed: Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)] = 0,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a model in the folder, once the new one is complete.")
+        bool, typer.Option("--overwrite", help="Replace a saved model, once the new one is complete.")
     ] = False,
     device: DeviceOption = None,
 ) -> None:
@@ -84,26 +83,26 @@ def train_model(
     """
     problems: list[Problem] = []
     with report_errors(), compute_on(device):
-        from psilearn_chem.metabolites.identifier import MetaboliteIdentifier, encode_identifier
+        from psilearn_chem.metabolites.identifier import MetaboliteIdentifier
         from psilearn_chem.metabolites.queries import select_polarity
         from psilearn_chem.molecules import CandidateLibrary
         from psilearn_chem.spectra import read_spectra
 
-        with _claim_model_folder(output, overwrite) as folder:
-            library = CandidateLibrary.open(candidates)
-            read = read_spectra(spectra, errors="skip", adduct=adduct)
-            problems += read.problems
-            identifier = MetaboliteIdentifier(
-                method=method,
-                n_unlabeled=unlabeled,
-                calibration=calibration,
-                second_stage=second_stage,
-                errors="skip",
-                random_state=seed,
-                verbose=1,
-            ).fit(_merge(select_polarity(read.spectra, polarity), merge), library)
-            problems += identifier.problems_
-            encode_identifier(identifier).write(folder)
+        _check_model_path(output, overwrite)
+        library = CandidateLibrary.open(candidates)
+        read = read_spectra(spectra, errors="skip", adduct=adduct)
+        problems += read.problems
+        identifier = MetaboliteIdentifier(
+            method=method,
+            n_unlabeled=unlabeled,
+            calibration=calibration,
+            second_stage=second_stage,
+            errors="skip",
+            random_state=seed,
+            verbose=1,
+        ).fit(_merge(select_polarity(read.spectra, polarity), merge), library)
+        problems += identifier.problems_
+        identifier.save(output, overwrite=overwrite)
         print_status(f"{output}: {_describe_training(identifier)}")
         _warn_about_trivial_sets(identifier, 0.9)
     _exit_with_problems(problems, "not used for training")
@@ -178,12 +177,12 @@ def rank_candidates(
     _exit_with_problems(problems, "not ranked")
 
 
-def _claim_model_folder(path: Path, overwrite: bool) -> FolderWriter:
-    """Check that a model can be saved, and lock its folder, before the training starts."""
-    from psilearn.io.saved_models import claim_model_folder
+def _check_model_path(path: Path, overwrite: bool) -> None:
+    """Check that a model can be saved, before the training starts."""
+    from psilearn.io import check_model_path
 
     try:
-        return claim_model_folder(path, overwrite=overwrite)
+        check_model_path(path, overwrite=overwrite)
     except FileExistsError as error:
         raise FileExistsError(str(error).replace("overwrite=True", "--overwrite")) from error
 

@@ -13,8 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from psilearn import IOKR, OEL
-from psilearn.io import load_model, read_notes
-from psilearn.io.saved_models import EncodedModel, claim_model_folder, encode_model
+from psilearn.io import load_with_notes, save_model
 from psilearn.kernels import Kernel
 from psilearn.utils import fitted_snapshot, match, publish, unfitted_copy, validation
 from psilearn_chem.metabolites.labeled_spectra import find_labeled
@@ -31,9 +30,8 @@ METHODS = ("iokr", "oel0", "oel")
 ERRORS = ("raise", "skip")
 
 
-def encode_identifier(identifier: MetaboliteIdentifier) -> EncodedModel:
-    """Return a fitted identifier as JSON data and arrays, to be written into a claimed folder."""
-    fitted = fitted_snapshot(identifier, "model_")
+def notes_of(fitted: MetaboliteIdentifier) -> dict[str, Any]:
+    """Return the notes of the saved model of a fitted identifier."""
     notes = {
         "kind": KIND,
         "fingerprints": list(fitted.fingerprints_.kinds),
@@ -44,11 +42,11 @@ def encode_identifier(identifier: MetaboliteIdentifier) -> EncodedModel:
     if fitted.second_stage_ is not None:
         outputs = match(fitted.second_stage_.maker.references.bits, np.asarray(fitted.model_.candidates_.outputs))
         notes["second_stage"] = fitted.second_stage_.to_notes(outputs)
-    return encode_model(fitted.model_, notes)
+    return notes
 
 
 def decode_second_stage(notes: Any, model: IOKR | OEL) -> SecondStage | None:
-    """Return the second stage of the notes of a model; None if it has none, as models of version 0.1.0."""
+    """Return the second stage of the notes of a model; None if it has none."""
     if notes is None:
         return None
     regression: Any = model.regression_
@@ -412,14 +410,14 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             )
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Save the fitted model in a folder, as a JSON manifest and arrays.
+        """Save the fitted model in one file, as :func:`psilearn.save_model` does.
 
         Parameters
         ----------
         path : str or Path
-            The folder to create.
+            The file.
         overwrite : bool, default=False
-            Whether to replace a model that the folder contains. Until the new one is complete, the old one is kept.
+            Whether to replace a saved model at this path. Until the new one is complete, the old one is kept.
 
         See Also
         --------
@@ -431,9 +429,8 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         >>> library = CandidateLibrary.open("library")  # doctest: +SKIP
         >>> MetaboliteIdentifier().fit(read_spectra("known.mgf").spectra, library).save("model")  # doctest: +SKIP
         """
-        encoded = encode_identifier(self)
-        with claim_model_folder(path, overwrite=overwrite) as folder:
-            encoded.write(folder)
+        fitted = fitted_snapshot(self, "model_")
+        save_model(fitted.model_, path, notes=notes_of(fitted), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> MetaboliteIdentifier:
@@ -442,7 +439,7 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         Parameters
         ----------
         path : str or Path
-            The folder of the model.
+            The file of the model.
 
         Returns
         -------
@@ -452,7 +449,7 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         Raises
         ------
         ValueError
-            If the folder does not contain a model for metabolites, or a damaged one.
+            If the file is not a model for metabolites, or is damaged.
 
         See Also
         --------
@@ -464,14 +461,14 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         >>> MetaboliteIdentifier.load("model").adducts_  # doctest: +SKIP
         ('[M+H]+',)
         """
-        notes = read_notes(path)
+        estimator, notes = load_with_notes(path)
         try:
             if notes["kind"] != KIND:
-                raise ValueError(f"its kind is {notes['kind']!r}")
+                raise ValueError(f"its kind is {notes['kind']!r:.80}")
             fingerprints = Fingerprints(tuple(notes["fingerprints"]))
             adducts = tuple(str(adduct) for adduct in notes["adducts"])
             training, parameters = dict(notes["training"]), dict(notes["parameters"])
-            model = check_model(load_model(path), fingerprints)
+            model = check_model(estimator, fingerprints)
             identifier = cls.from_model(model, fingerprints, adducts, training, **parameters)
             identifier.second_stage_ = decode_second_stage(notes.get("second_stage"), model)
             identifier._check_options(str)

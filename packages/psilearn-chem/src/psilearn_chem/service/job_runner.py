@@ -103,7 +103,7 @@ class ServedIdentifier:
         check_device(device)
         identifier, candidates = MetaboliteIdentifier.load(model), CandidateLibrary.open(library)
         identifier.check_library(candidates)
-        return cls(Path(model).resolve().name, identifier, candidates, Path(jobs), device)
+        return cls(Path(model).stem, identifier, candidates, Path(jobs), device)
 
     def describe(self) -> dict[str, Any]:
         """Return what a client has to know to send spectra, as JSON data."""

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
-from pydantic import BaseModel, Field, StrictStr
+from pydantic import BaseModel, FailFast, Field, StrictStr
 
-from psilearn.app.serve.http_schemas import FiniteNumber, StrictModel
-from psilearn.app.serve.prediction_routes import ERRORS, check_size
+from psilearn.app.serve.http_schemas import ERRORS, FiniteNumber, StrictModel
+from psilearn.app.serve.json_values import check_size
 from psilearn.app.serve.request_guard import UPLOAD_PATH
 from psilearn_chem.molecules import Adduct
 from psilearn_chem.molecules.smiles import draw_svg
@@ -47,8 +47,8 @@ class UploadOptions(RankOptions):
 class SpectrumPeaks(StrictModel):
     """A spectrum."""
 
-    mz: Annotated[list[FiniteNumber], Field(min_length=1)]
-    intensity: Annotated[list[FiniteNumber], Field(min_length=1)]
+    mz: Annotated[list[FiniteNumber], Field(min_length=1), FailFast()]
+    intensity: Annotated[list[FiniteNumber], Field(min_length=1), FailFast()]
     precursor_mz: FiniteNumber | None = None
     adduct: Text | None = None
     formula: Text | None = None
@@ -58,7 +58,7 @@ class SpectrumPeaks(StrictModel):
 class SpectraRequest(StrictModel):
     """Spectra as lists of peaks, to be ranked."""
 
-    spectra: Annotated[list[SpectrumPeaks], Field(min_length=1)]
+    spectra: Annotated[list[SpectrumPeaks], Field(min_length=1), FailFast()]
     options: RankOptions = Field(default_factory=lambda: RankOptions.model_validate({}))
 
 
