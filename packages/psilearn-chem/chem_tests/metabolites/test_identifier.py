@@ -13,8 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from chem_tests.chemistry import smiles_list, spectra_of
-from psilearn import IOKR, KDE, OEL
-from psilearn._backend import computing
+from psilearn import IOKR, KDE, OEL, computing
 from psilearn.io import read_notes, save_model
 from psilearn.io.saved_models import FORMAT
 from psilearn_chem.metabolites import MetaboliteIdentifier, Query, Ranking

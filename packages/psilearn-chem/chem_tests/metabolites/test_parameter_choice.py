@@ -9,11 +9,11 @@ pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 
 from chem_tests.chemistry import spectra_of
-from psilearn._utils.samples import distinct
 from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import Aligned, Gaussian, uniform
 from psilearn.metrics import kernel_loss
 from psilearn.model_selection.path_search import PathSearch
+from psilearn.utils import distinct
 from psilearn_chem import ProbabilityProduct
 from psilearn_chem.metabolites import MetaboliteIdentifier, parameter_choice
 from psilearn_chem.metabolites.labeled_spectra import find_labeled

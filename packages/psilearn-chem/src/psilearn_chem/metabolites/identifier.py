@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -43,14 +43,6 @@ def notes_of(fitted: MetaboliteIdentifier) -> dict[str, Any]:
         outputs = match(fitted.second_stage_.maker.references.bits, np.asarray(fitted.model_.candidates_.outputs))
         notes["second_stage"] = fitted.second_stage_.to_notes(outputs)
     return notes
-
-
-def decode_second_stage(notes: Any, model: IOKR | OEL) -> SecondStage | None:
-    """Return the second stage of the notes of a model; None if it has none."""
-    if notes is None:
-        return None
-    regression: Any = model.regression_
-    return SecondStage.from_notes(notes, np.asarray(model.candidates_.outputs), list(regression.anchors))
 
 
 def check_model(model: Any, fingerprints: Fingerprints) -> IOKR | OEL:
@@ -470,7 +462,9 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             training, parameters = dict(notes["training"]), dict(notes["parameters"])
             model = check_model(estimator, fingerprints)
             identifier = cls.from_model(model, fingerprints, adducts, training, **parameters)
-            identifier.second_stage_ = decode_second_stage(notes.get("second_stage"), model)
+            if notes.get("second_stage") is not None:
+                outputs, anchors = np.asarray(model.candidates_.outputs), list(cast(Any, model.regression_).anchors)
+                identifier.second_stage_ = SecondStage.from_notes(notes["second_stage"], outputs, anchors)
             identifier._check_options(str)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             message = f"{path} is not a model for metabolites: {type(error).__name__}: {error}"

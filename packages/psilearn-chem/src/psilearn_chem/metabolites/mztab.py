@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -88,7 +88,10 @@ class MzTab:
     def open(cls, path: Path, library: CandidateLibrary, title: str) -> Iterator[MzTab]:
         """Open a file, which is written at the end; if that is not reached, the previous file stays unchanged."""
         with ExitStack() as stack:
-            sections = {prefix: stack.enter_context(_open_temporary()) for prefix in HEADERS}
+            sections = {
+                prefix: stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", newline=""))
+                for prefix in HEADERS
+            }
             table = cls(library, title, sections)
             yield table
             with open_text_atomically(path) as file:
@@ -103,10 +106,6 @@ def format_mztab(rankings: Iterable[Ranking], library: CandidateLibrary, title: 
     text = io.StringIO()
     table.write_to(text)
     return text.getvalue()
-
-
-def _open_temporary() -> AbstractContextManager[TextIO]:
-    return tempfile.TemporaryFile("w+", encoding="utf-8", newline="")
 
 
 def _list_metadata(signs: set[int], library: CandidateLibrary, title: str) -> list[str]:
