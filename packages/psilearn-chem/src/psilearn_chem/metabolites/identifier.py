@@ -16,10 +16,9 @@ from psilearn import IOKR, OEL
 from psilearn.io import load_with_notes, save_model
 from psilearn.kernels import Kernel
 from psilearn.utils import fitted_snapshot, match, publish, unfitted_copy, validation
-from psilearn_chem.metabolites.labeled_spectra import find_labeled
 from psilearn_chem.metabolites.model_fitting import FitOptions, fit_model
 from psilearn_chem.metabolites.parameter_choice import Report
-from psilearn_chem.metabolites.queries import Query, polarities_of
+from psilearn_chem.metabolites.queries import Query, find_labeled, polarities_of
 from psilearn_chem.metabolites.ranking import Ranker, Ranking
 from psilearn_chem.metabolites.second_stage import SecondStage
 from psilearn_chem.molecules import CandidateLibrary, Fingerprints
@@ -204,10 +203,8 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return publish(self, identifier)
 
     def _check_options(self, report: Report) -> FitOptions:
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}.")
-        if self.errors not in ERRORS:
-            raise ValueError(f"errors must be one of {', '.join(ERRORS)}; got {self.errors!r}.")
+        validation.check_option(self.method, METHODS, "method")
+        validation.check_option(self.errors, ERRORS, "errors")
         n_unlabeled = validation.check_count(self.n_unlabeled, "n_unlabeled")
         calibration = validation.check_fraction(self.calibration, "calibration")
         if calibration == 1:

@@ -11,7 +11,6 @@ from sklearn.model_selection import GroupShuffleSplit
 from psilearn import IOKR, OEL
 from psilearn.decoding import PerExampleCandidates
 from psilearn.utils import Index, distinct
-from psilearn_chem.metabolites.labeled_spectra import LabeledSpectra
 from psilearn_chem.metabolites.parameter_choice import (
     GRID,
     N_SPLITS,
@@ -21,6 +20,7 @@ from psilearn_chem.metabolites.parameter_choice import (
     Setting,
     SpectrumSimilarity,
 )
+from psilearn_chem.metabolites.queries import LabeledSpectra
 from psilearn_chem.metabolites.second_stage import SecondStage
 from psilearn_chem.metabolites.second_stage_fit import OutOfFold, calibrate, fit_second_stage
 from psilearn_chem.molecules import CandidateLibrary
