@@ -62,7 +62,7 @@ class CandidateLibrary:
     --------
     Fingerprints : Kinds of fingerprints that describe a molecule.
     read_molecules : Read a list of molecules from a file.
-    psilearn_chem.rank_spectra : Rank the molecules of a library for spectra.
+    psilearn_chem.MetaboliteIdentifier.rank : Rank the molecules of a library for spectra.
 
     Examples
     --------
