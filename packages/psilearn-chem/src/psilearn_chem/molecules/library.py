@@ -20,7 +20,7 @@ from psilearn_chem.molecules.library_file import CHUNKS, LibraryManifest, Texts,
 from psilearn_chem.molecules.molecule_files import MoleculeList, read_molecules
 
 if TYPE_CHECKING:
-    from psilearn.estimators.output_kernel_regression import OutputKernelRegression
+    from psilearn.estimators.base import OutputKernelRegression
 
 MASS_ROUNDING = 1e-9  # Da
 SHARD_ROWS = 50_000  # molecules that are embedded in one task
