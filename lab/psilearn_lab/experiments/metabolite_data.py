@@ -25,8 +25,8 @@ from psilearn_chem import (
     Spectrum,
     merge_spectra,
 )
-from psilearn_chem.metabolites.labeled_spectra import LabeledSpectra
 from psilearn_chem.metabolites.parameter_choice import Mixture, SpectrumSimilarity, list_kernels
+from psilearn_chem.metabolites.queries import LabeledSpectra
 from psilearn_chem.metabolites.reference_evidence import Conditions, FormulaRecords, Pairs
 from psilearn_chem.metabolites.second_stage import spectral_similarity
 from psilearn_chem.molecules.fingerprints import Bits

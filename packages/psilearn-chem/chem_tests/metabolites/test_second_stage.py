@@ -17,7 +17,7 @@ from psilearn_chem import merge_spectra, spectrum_kernel
 from psilearn_chem.metabolites import MetaboliteIdentifier, second_stage
 from psilearn_chem.metabolites.candidate_model import FEATURES, FRAGMENT_FEATURES, MoleculePrior
 from psilearn_chem.metabolites.identifier import notes_of
-from psilearn_chem.metabolites.labeled_spectra import find_labeled
+from psilearn_chem.metabolites.queries import find_labeled
 from psilearn_chem.metabolites.rank_files import format_table
 from psilearn_chem.metabolites.rank_report import find_support
 from psilearn_chem.metabolites.reference_evidence import N_RELATIONS

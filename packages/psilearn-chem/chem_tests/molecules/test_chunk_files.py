@@ -7,7 +7,7 @@ import pytest
 
 from chem_tests.chemistry import smiles_list
 from psilearn_chem.molecules import Fingerprints
-from psilearn_chem.molecules.chunk_files import read_chunk, remove_chunks, write_chunk
+from psilearn_chem.molecules.fingerprints import read_chunk, remove_chunks, write_chunk
 
 SMILES = smiles_list()[:30]
 
