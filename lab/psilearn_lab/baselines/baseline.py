@@ -58,6 +58,17 @@ class Baseline(BaseEstimator, ABC):
     ``tuned_parameter``, and may override the cost ⟨s(x), y⟩ + r(y) of a candidate y, by default its squared distance to
     the predicted vector without |ŷ|², which is the same for every y.
 
+    Parameters
+    ----------
+    validation_fraction : float, default=0.2
+        The share of examples that is held out to choose the tuned parameter and the threshold.
+    device : str, torch.device or None, default=None
+        The torch device of the computations, where there is code for one; None for NumPy.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples.
+    verbose : int, default=0
+        Whether to show a progress bar.
+
     Attributes
     ----------
     binary_ : bool

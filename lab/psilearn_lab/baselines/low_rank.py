@@ -47,6 +47,14 @@ class PRLR(LinearLabels):
     rank_penalty : float or sequence of float, default=(0.3, 1.0, 3.0)
         The weight τ ≥ 0 of the nuclear norm, in units of singular values of Q; the best value of a sequence is chosen
         on held-out examples.
+    validation_fraction : float, default=0.2
+        The share of examples that is held out to choose ``rank_penalty`` and the threshold.
+    device : str, torch.device or None, default=None
+        Accepted for all baselines; NumPy computes.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples.
+    verbose : int, default=0
+        Whether to show a progress bar.
     missing : float, default=0.1
         The share in [0, 1) of true labels that annotators omit.
     spurious : float, default=0.001
@@ -55,12 +63,6 @@ class PRLR(LinearLabels):
         The inverse strength C > 0 of the L2 penalty |w|²/(2C) of the logistic regressions.
     n_rounds : int, default=5
         The number of rounds of expectation and maximization.
-    validation_fraction : float, default=0.2
-        The share of examples that is held out to choose ``rank_penalty`` and the threshold.
-    random_state : int, RandomState or None, default=0
-        The random seed of the held-out examples.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------

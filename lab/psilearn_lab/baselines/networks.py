@@ -57,6 +57,14 @@ class NN(Network):
     ----------
     hidden : sequence of int, default=(150, 150)
         The widths of the hidden layers; an empty sequence gives a linear model.
+    validation_fraction : float, default=0.1
+        The share of examples that is held out to find the number of epochs and the threshold.
+    device : str, torch.device or None, default=None
+        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples, of the weights, of dropout and of the batches.
+    verbose : int, default=0
+        Whether to show a progress bar.
     dropout : float, default=0.5
         The probability in [0, 1) with which a hidden unit is dropped during training.
     learning_rate : float, default=1e-3
@@ -71,14 +79,6 @@ class NN(Network):
         The number of examples per step.
     standardize : bool, default=True
         Whether the columns of X are scaled to mean 0 and standard deviation 1.
-    device : str, torch.device or None, default=None
-        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
-    validation_fraction : float, default=0.1
-        The share of examples that is held out to find the number of epochs and the threshold.
-    random_state : int, RandomState or None, default=0
-        The random seed of the held-out examples, of the weights, of dropout and of the batches.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -168,9 +168,14 @@ class SPEN(Network):
     ----------
     hidden : sequence of int, default=(150, 150)
         The widths of the hidden layers of F.
-    energy_hidden : int or sequence of int, default=16
-        The number of softplus units; the best value of a sequence is chosen on held-out examples, and F is trained
-        again for each value.
+    validation_fraction : float, default=0.1
+        The share of examples that is held out to find ``energy_hidden``, the numbers of epochs and the threshold.
+    device : str, torch.device or None, default=None
+        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples, of the weights, of dropout and of the batches.
+    verbose : int, default=0
+        Whether to show a progress bar.
     dropout : float, default=0.5
         The probability in [0, 1) with which a hidden unit of F is dropped during training.
     learning_rate : float, default=1e-3
@@ -185,6 +190,9 @@ class SPEN(Network):
         The number of examples per step.
     standardize : bool, default=True
         Whether the columns of X are scaled to mean 0 and standard deviation 1.
+    energy_hidden : int or sequence of int, default=16
+        The number of softplus units; the best value of a sequence is chosen on held-out examples, and F is trained
+        again for each value.
     energy_learning_rate : float, default=1e-3
         The learning rate of Adam for the energy, the second phase.
     energy_epochs : int, default=100
@@ -193,14 +201,6 @@ class SPEN(Network):
         The number of steps of inference.
     inference_rate : float, default=0.3
         The length of a step of inference, in (0, 1].
-    device : str, torch.device or None, default=None
-        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
-    validation_fraction : float, default=0.1
-        The share of examples that is held out to find ``energy_hidden``, the numbers of epochs and the threshold.
-    random_state : int, RandomState or None, default=0
-        The random seed of the held-out examples, of the weights, of dropout and of the batches.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -390,8 +390,14 @@ class DVN(Network):
     ----------
     hidden : sequence of int, default=(150,)
         The widths of the hidden layers of s.
-    energy_hidden : int or sequence of int, default=16
-        The number of softplus units; the best value of a sequence is chosen on held-out examples.
+    validation_fraction : float, default=0.1
+        The share of examples that is held out to find ``energy_hidden``, the number of epochs and the threshold.
+    device : str, torch.device or None, default=None
+        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples, of the weights, of dropout and of the batches.
+    verbose : int, default=0
+        Whether to show a progress bar.
     dropout : float, default=0.0
         The probability in [0, 1) with which a hidden unit is dropped during training.
     learning_rate : float, default=1e-3
@@ -406,18 +412,12 @@ class DVN(Network):
         The number of examples per step.
     standardize : bool, default=True
         Whether the columns of X are scaled to mean 0 and standard deviation 1.
+    energy_hidden : int or sequence of int, default=16
+        The number of softplus units; the best value of a sequence is chosen on held-out examples.
     steps : int, default=20
         The number of steps of inference.
     inference_rate : float, default=0.5
         The length of a step of inference.
-    device : str, torch.device or None, default=None
-        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
-    validation_fraction : float, default=0.1
-        The share of examples that is held out to find ``energy_hidden``, the number of epochs and the threshold.
-    random_state : int, RandomState or None, default=0
-        The random seed of the held-out examples, of the weights, of dropout and of the batches.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------
