@@ -119,7 +119,8 @@ class NN(Network):
     """
 
     def _learn(self, X: Samples, Y: Array, settings: int | None, held_out: Pairs | None) -> int:
-        epochs, description = settings or self.epochs, "network, validated" if held_out else "network"
+        epochs = self.epochs if settings is None else settings
+        description = "network, validated" if held_out else "network"
         with fixed_seed(self.random_state, resolve_device(self.device)) as rng:
             self.network_, history = fit_perceptron(
                 X, Y, self, epochs, rng, description, self.binary_, held_out, self._validation_error
