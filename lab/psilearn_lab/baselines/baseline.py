@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -110,6 +110,7 @@ class Baseline(BaseEstimator, ABC):
     verbose: int = 0
 
     tuned_parameter: ClassVar[str] = ""
+    _check_tuned: ClassVar[Callable[[Any, str], object]] = staticmethod(validation.check_regularization)
     _labels_only: ClassVar[bool] = False
 
     def fit(self, X: Samples, y: Samples) -> Self:
@@ -527,13 +528,8 @@ class Baseline(BaseEstimator, ABC):
         validation.check_n_jobs(getattr(self, "n_jobs", None))
         if not self._tuned_values():
             raise ValueError(f"{self.tuned_parameter} is an empty list: give at least one value.")
-        for value in self._tuned_values():
+        for value in self._tuned_values() if self.tuned_parameter else ():
             self._check_tuned(value, self.tuned_parameter)
-
-    def _check_tuned(self, value: Any, name: str) -> None:
-        """Raise an error for an invalid value of the tuned parameter: here it is a positive number, if there is one."""
-        if name:
-            validation.check_regularization(value, name)
 
     def _check_binary(self, Y: Samples) -> None:
         """Raise an error for outputs that are not rows of labels."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
@@ -110,6 +110,7 @@ class PRLR(LinearLabels):
     n_rounds: int = 5
 
     tuned_parameter: ClassVar[str] = "rank_penalty"
+    _check_tuned = staticmethod(validation.check_non_negative)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -118,9 +119,6 @@ class PRLR(LinearLabels):
         for name in ("missing", "spurious"):
             if validation.check_fraction(getattr(self, name), name) == 1:
                 raise ValueError(f"{name} must be below 1: at 1 the annotations contain no information.")
-
-    def _check_tuned(self, value: Any, name: str) -> None:
-        validation.check_non_negative(value, name)
 
     def _learn(self, X: Samples, Y: Array, settings: float, held_out: Pairs | None) -> float:
         with np.errstate(divide="ignore"):  # annotations without errors are certain: a(y) = ±∞

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -263,6 +263,7 @@ class SPEN(Network):
     inference_rate: float = 0.3
 
     tuned_parameter: ClassVar[str] = "energy_hidden"
+    _check_tuned = staticmethod(check_width)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -271,9 +272,6 @@ class SPEN(Network):
         validation.check_count(self.steps, "steps")
         if validation.check_positive(self.inference_rate, "inference_rate") > 1:
             raise ValueError(f"inference_rate must be at most 1; got {self.inference_rate!r}.")
-
-    def _check_tuned(self, value: Any, name: str) -> None:
-        check_width(value, name)
 
     def _initial_settings(self, value: int) -> SPENSettings:
         return SPENSettings(value)
@@ -471,15 +469,13 @@ class DVN(Network):
     inference_rate: float = 0.5
 
     tuned_parameter: ClassVar[str] = "energy_hidden"
+    _check_tuned = staticmethod(check_width)
     _labels_only: ClassVar[bool] = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         validation.check_count(self.steps, "steps")
         validation.check_regularization(self.inference_rate, "inference_rate")
-
-    def _check_tuned(self, value: Any, name: str) -> None:
-        check_width(value, name)
 
     def _initial_settings(self, value: int) -> tuple[int, int | None]:
         return value, None

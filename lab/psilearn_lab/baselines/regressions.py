@@ -174,13 +174,11 @@ class RRR(KRR):
     n_components: int | Sequence[int] = (5, 10, 20, 40, 80)
 
     tuned_parameter: ClassVar[str] = "n_components"
+    _check_tuned = staticmethod(validation.check_count)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         validation.check_regularization(self.alpha, "alpha")
-
-    def _check_tuned(self, value: Any, name: str) -> None:
-        validation.check_count(value, name)
 
     def _learn(self, X: Samples, Y: Array, settings: Any, held_out: Pairs | None) -> Any:
         coef = self._solve(X, Y, float(self.alpha))
@@ -244,9 +242,7 @@ class PLS(Baseline):
     n_components: int | Sequence[int] = field(default=(5, 10, 20, 40, 80), kw_only=False)
 
     tuned_parameter: ClassVar[str] = "n_components"
-
-    def _check_tuned(self, value: Any, name: str) -> None:
-        validation.check_count(value, name)
+    _check_tuned = staticmethod(validation.check_count)
 
     def _learn(self, X: Samples, Y: Array, settings: Any, held_out: Pairs | None) -> Any:
         rank = min(X.shape[0] - 1, X.shape[1])  # of the centered inputs, at most
@@ -322,15 +318,13 @@ class KNN(Baseline):
     n_jobs: int | None = None
 
     tuned_parameter: ClassVar[str] = "n_neighbors"
+    _check_tuned = staticmethod(validation.check_count)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not isinstance(self.metric, str) and (isinstance(self.metric, type) or not callable(self.metric)):
             raise ValueError(f"metric must be the name of a metric or a function of two rows; got {self.metric!r:.80}.")
         validation.check_option(self.weights, ("uniform", "distance"), "weights")
-
-    def _check_tuned(self, value: Any, name: str) -> None:
-        validation.check_count(value, name)
 
     def _learn(self, X: Samples, Y: Array, settings: Any, held_out: Pairs | None) -> Any:
         k = min(settings, len(Y))
