@@ -1,7 +1,7 @@
 """Store small models of the current model format, with their predictions, for the tests of later versions of psilearn.
 
 ``python tools/store_models.py`` writes ``tests/io/stored_models/VERSION``. Run it once after the version of the format
-in ``psilearn.io.saved_models`` was raised, and never change a stored folder afterwards.
+in ``psilearn.io.saved_models`` was raised, and never change a stored file afterwards.
 """
 
 import sys
@@ -41,7 +41,7 @@ def fit_models() -> dict[str, tuple[Any, Any]]:
 def store_models(folder: Path) -> None:
     """Write each model, its inputs, its predictions and its distances into a new folder."""
     for name, (model, X) in fit_models().items():
-        save_model(model, folder / name)
+        save_model(model, folder / f"{name}.psi")
         inputs = X.toarray() if sparse.issparse(X) else X
         nearest = model.predict_topk(X, k=1)
         np.savez(

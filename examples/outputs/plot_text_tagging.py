@@ -17,9 +17,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from psilearn import OELCV
-from psilearn_lab.baselines import LR
 from psilearn.kernels import Dice, Linear
 from psilearn.metrics import Mean, f1_score
+from psilearn_lab.baselines import LR
 
 plt.style.use("tableau-colorblind10")
 rng = np.random.default_rng(0)

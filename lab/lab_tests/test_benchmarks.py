@@ -248,7 +248,7 @@ def test_outputs_of_million_are_near_their_prototypes(tmp_path):
 
 def test_a_profile_counts_each_second_once(monkeypatch):
     times = iter([0.0, 1.0, 4.0, 6.0])  # both steps start, then both end
-    monkeypatch.setattr("benchmarks.step_profile.perf_counter", lambda: next(times))
+    monkeypatch.setattr("psilearn_lab.benchmarks.step_profile.perf_counter", lambda: next(times))
     profile = StepProfile()
     with observe_steps(profile), stage("3,000 leading directions of 7,000"), step("inner"):
         pass

@@ -7,7 +7,8 @@ import httpx
 import numpy as np
 import pytest
 
-pytest.importorskip("uvicorn", reason="the service needs the extra psilearn[serve]")
+pytest.importorskip("uvicorn", reason="the service needs the extra psilearn[app]")
+from chem_tests.service.conftest import metabolites  # noqa: F401  (a fixture)
 from psilearn.app.serve import Limits, ServedModel, create_app
 from psilearn_chem.service.job_runner import JobRunner, ServedIdentifier
 from psilearn_chem.service.upload_parser import UploadError, read_upload, start_reader_server
@@ -18,7 +19,7 @@ from tests.app.serve.browser import running
 from tests.app.serve.clients import rows_problem
 
 
-def test_hostile_requests_leave_the_service_answering(metabolites, tmp_path, monkeypatch):
+def test_hostile_requests_leave_the_service_answering(metabolites, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.setattr(hostile_requests, "PATIENCE", 60.0)  # on a busy machine
     X, _, model = rows_problem()
     identifier = ServedIdentifier.load(metabolites / "model", metabolites / "library", tmp_path / "jobs")

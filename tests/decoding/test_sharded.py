@@ -8,10 +8,9 @@ from scipy import sparse
 
 from psilearn import OEL
 from psilearn._backend import NUMPY
-from psilearn._utils.folder_writer import MANIFEST
 from psilearn._utils.samples import distinct, match
 from psilearn._utils.stacked_rows import StackedRows
-from psilearn.decoding import ShardedCandidates, SharedCandidates
+from psilearn.decoding import ShardedCandidates, candidate_files
 from psilearn.decoding.bounded_search import merge_nearest, search_nearest_with_slacks
 from psilearn.kernels import Gaussian
 from tests.dask_data import to_dask
@@ -92,30 +91,31 @@ def test_complete_shards_are_kept_on_resumption(tmp_path, monkeypatch):
     problem, model = fitted("vectors")
     chunks = to_dask(problem.candidates, (10, 15))
     built = []
-    original = SharedCandidates.build.__func__
+    original = candidate_files.FORMAT.write.__func__
 
-    def build(cls, outputs, embedding, path=None, **options):
+    def write(self, path, content, arrays):
         if len(built) == 1:
             raise KeyboardInterrupt
-        built.append(len(outputs))
-        return original(cls, outputs, embedding, path, **options)
+        built.append(len(arrays["g"]))
+        return original(self, path, content, arrays)
 
-    monkeypatch.setattr(SharedCandidates, "build", classmethod(build))
+    monkeypatch.setattr(candidate_files.FileFormat, "write", write)
     with pytest.raises(KeyboardInterrupt):
         model.candidate_set(chunks, tmp_path / "set")
     with pytest.raises(ValueError, match="resume"):
         ShardedCandidates.open(tmp_path / "set", model.embedding_)
-    monkeypatch.undo()
     written = []
 
-    def count(cls, outputs, embedding, path=None, **options):
-        written.append(len(outputs))
-        return original(cls, outputs, embedding, path, **options)
+    def count(self, path, content, arrays):
+        written.append(len(arrays["g"]))
+        return original(self, path, content, arrays)
 
-    monkeypatch.setattr(SharedCandidates, "build", classmethod(count))
+    monkeypatch.setattr(candidate_files.FileFormat, "write", count)
+    (tmp_path / "set" / ".shard-00001.safetensors.9-9.tmp").write_bytes(b"of a lost worker")
     found = model.candidate_set(chunks, tmp_path / "set")
     assert len(built) == len(written) == 1 and sorted(built + written) == [10, 15] and len(found) == 25
-    assert sorted(path.name for path in (tmp_path / "set").iterdir()) == [MANIFEST, "shard-00000", "shard-00001"]
+    names = [candidate_files.MANIFEST, "shard-00000.safetensors", "shard-00001.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "set").iterdir()) == names
 
 
 def test_damaged_and_foreign_shards_are_refused(tmp_path):
@@ -127,11 +127,10 @@ def test_damaged_and_foreign_shards_are_refused(tmp_path):
         ShardedCandidates.open(folder, other.embedding_)
     with pytest.raises(FileExistsError, match="already contains"):
         model.candidate_set(to_dask(problem.candidates, (10, 15)), folder)
-    shutil.rmtree(folder / "shard-00000")
-    shutil.copytree(folder / "shard-00001", folder / "shard-00000")
+    shutil.copy(folder / "shard-00001.safetensors", folder / "shard-00000.safetensors")
     with pytest.raises(ValueError, match="not the shard that the manifest"):
         ShardedCandidates.open(folder, model.embedding_)
-    shutil.rmtree(folder / "shard-00000")
+    (folder / "shard-00000.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match="shard-00000"):
         ShardedCandidates.open(folder, model.embedding_)
 

@@ -1,12 +1,7 @@
-"""Saved models: they predict as before, and loading a folder executes nothing."""
+"""Saved models: they predict as before, and loading a file executes nothing."""
 
-import json
+import os
 import pickle
-import subprocess
-import sys
-import tomllib
-from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,11 +9,11 @@ from scipy import sparse
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 
-import psilearn_chem.codecs  # noqa: F401  registers spectra; an installed psilearn finds it as an entry point
 from psilearn import IOKR, IOKRCV, KDE, KDECV, OEL, OELCV, Landmarks, kernels, load_model, save_model
-from psilearn._utils.encoding import ENTRY_POINTS, REGISTRY
-from psilearn.io import read_notes
+from psilearn.io import check_model_path, read_notes
+from psilearn.io.encoding import REGISTRY
 from psilearn.io.model_codecs import NOT_SAVED
+from psilearn.io.saved_models import FORMAT
 from psilearn.kernels import (
     Aligned,
     Dice,
@@ -33,17 +28,12 @@ from psilearn.kernels import (
     Precomputed,
     uniform,
 )
-from psilearn_chem import ProbabilityProduct, Spectrum, spectrum_kernel
-from tests.manifests import data_folder, edit_manifest, reseal, write_sealed
+from tests.sealed_files import edit, seal, split
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 4))
 TAGS = (RNG.random((30, 6)) < 0.4).astype(np.int8)
 BITS = np.packbits(TAGS, axis=1)
-SPECTRA = [
-    Spectrum(50 + 9 * RNG.random(6), RNG.random(6) + 0.1, 80.0 + i % 3, "[M+H]+", "C2H6O", "CCO", f"s{i}")
-    for i in range(30)
-]
 ORDERS = ["a>b>c", "b>c>a", "c>b>a", "a>c>b", "b>a>c", "c>a>b"]
 LANDMARKS = {"input_landmarks": Landmarks(12, "leverage", np.random.RandomState(0)), "output_landmarks": 9}
 SUM = uniform([Linear().normalized(), 2 * Linear() * Linear()])
@@ -65,7 +55,6 @@ MODELS = {
     "orders": (IOKR(Gaussian(0.3), Kemeny(items=("a", "b", "c")), alpha=1e-3), X[:6], ORDERS),
     "packed bits": (OEL(Polynomial(), GaussianTanimoto(packed=True), alpha=1e-2, n_components=4), X, BITS),
     "precomputed": (IOKR(Precomputed(X @ X.T), Linear(), alpha=1e-2), np.arange(30), X),
-    "spectra": (OEL(spectrum_kernel(), GaussianTanimoto(packed=True), alpha=1e-3, n_components=5), SPECTRA, BITS),
     "sums of kernels": (IOKR(Gaussian(0.5, SUM), Linear(), alpha=1e-2), X, X[:, :2]),
     "aligned kernels": (IOKR(Aligned([Gaussian(0.5), Linear()], Linear()), Linear(), alpha=1e-2), X, X[:, :2]),
     "numbers as outputs": (IOKR(Gaussian(0.3), None, alpha=1e-3), X, X[:, 0]),
@@ -106,8 +95,7 @@ def test_a_saved_model_predicts_the_same(tmp_path, model, inputs, outputs):
 def test_a_loaded_model_can_be_saved_again(tmp_path):
     save_model(OEL(Gaussian(0.3), Linear(), alpha=1e-3, n_components=2).fit(X, X), tmp_path / "a")
     save_model(load_model(tmp_path / "a"), tmp_path / "b")
-    for file in (file for file in (tmp_path / "a").rglob("*") if file.is_file()):
-        assert file.read_bytes() == (tmp_path / "b" / file.relative_to(tmp_path / "a")).read_bytes()
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, float, np.dtype(np.float64), "float32"])
@@ -149,15 +137,26 @@ def test_a_search_of_scikit_learn_is_saved(tmp_path):
 def saved(tmp_path):
     model = OEL(Gaussian(0.3), Linear(), alpha=1e-3, n_components=2).fit(X, X)
     save_model(model, tmp_path / "m")
-    return tmp_path / "m", json.loads((tmp_path / "m" / "manifest.json").read_text())
+    return tmp_path / "m"
 
 
-def test_no_file_is_a_pickle(tmp_path):
-    path, _ = saved(tmp_path)
-    assert {file.name for file in path.iterdir()} == {"manifest.json", "version-1"}
-    assert {file.suffix for file in data_folder(path).iterdir()} == {".npy"}
-    for file in data_folder(path).iterdir():
-        np.load(file, allow_pickle=False)
+def test_a_saved_model_is_one_safetensors_file(tmp_path):
+    safetensors = pytest.importorskip("safetensors")
+    path = saved(tmp_path)
+    assert list(tmp_path.iterdir()) == [path]
+    arrays = FORMAT.read(path).arrays
+    with safetensors.safe_open(path, "np") as file:
+        assert file.metadata()["format"] == "psilearn.model"
+        assert set(file.keys()) == set(arrays)
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(file.get_tensor(name), array)
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_large_arrays_are_mapped_on_request(tmp_path, mapped):
+    model = load_model(saved(tmp_path), mapped=mapped)
+    assert model.regression_.coefficients.flags.writeable != mapped
+    assert_same_predictions(load_model(tmp_path / "m"), model, X)
 
 
 class Evil:
@@ -165,19 +164,10 @@ class Evil:
         return (pytest.fail, ("executed",))
 
 
-@pytest.mark.parametrize("as_array", [True, False])
-def test_an_array_that_would_be_unpickled_is_rejected(tmp_path, as_array):
-    path, _ = saved(tmp_path)
-    file = next(data_folder(path).glob("*.npy"))
-    if as_array:
-        np.save(file, np.array([Evil()], dtype=object), allow_pickle=True)
-    else:
-        file.write_bytes(pickle.dumps(Evil()))
+def test_a_pickle_is_rejected(tmp_path):
+    (tmp_path / "m").write_bytes(pickle.dumps(Evil()))
     with pytest.raises(ValueError, match="not a saved model that can be used"):
-        load_model(path)
-    reseal(path)
-    with pytest.raises(ValueError, match=f"not a saved model that can be used: {file.name} is not a readable"):
-        load_model(path)
+        load_model(tmp_path / "m")
 
 
 def change_parameter(**changes):
@@ -225,53 +215,71 @@ def change_candidates(**changes):
         lambda m: m["model"]["state"].pop("regression_"),
         lambda m: m["model"]["state"].pop("alpha"),
         change_regression(kernel=None),
-        change_regression(triangle={"kind": "array", "file": "array000.npy"}),
+        change_regression(triangle={"kind": "array", "rows": "array000"}),
         change_regression(anchors={"kind": "list", "items": []}),
         change_regression(anchors=None),
-        change_regression(coefficients={"kind": "array", "file": "../other.npy"}),
-        change_regression(coefficients={"kind": "array", "file": "/etc/passwd"}),
-        change_regression(coefficients={"kind": "array", "file": "manifest.json"}),
-        change_regression(coefficients={"kind": "array", "file": 7}),
-        change_regression(coefficients={"kind": "array", "file": ["array000.npy"]}),
+        change_regression(coefficients={"kind": "array", "rows": "../other"}),
+        change_regression(coefficients={"kind": "array", "rows": "/etc/passwd"}),
+        change_regression(coefficients={"kind": "array", "rows": "__metadata__"}),
+        change_regression(coefficients={"kind": "array", "rows": 7}),
+        change_regression(coefficients={"kind": "array", "rows": ["array000"]}),
         change_regression(coefficients={"unknown": 7}),
         change_regression(coefficients=[1, 2]),
         change_regression(coefficients={}),
         change_regression(moment={"kind": "float", "value": "1"}),
         change_regression(unknown=1),
-        change_candidates(squared_norms={"kind": "array", "file": "array000.npy"}),
+        change_candidates(squared_norms={"kind": "array", "rows": "array000"}),
         change_candidates(embedding=None),
         change_candidates(outputs={"kind": "list", "items": [1]}),
         lambda m: m["model"].update(state=[]),
         lambda m: m.pop("model"),
-        lambda m: m.pop("files"),
+        lambda m: m.pop("notes"),
     ],
 )
-def test_a_changed_manifest_is_rejected(tmp_path, change):
-    path, manifest = saved(tmp_path)
-    change(manifest)
-    (path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ValueError, match=r"manifest\.json is damaged or was changed"):
-        load_model(path)
-    write_sealed(path, manifest)
+def test_changed_contents_are_rejected(tmp_path, change):
+    path = saved(tmp_path)
+    edit(FORMAT, path, lambda content, _: [change(content), content][1])
     with pytest.raises(ValueError, match="not a saved model that can be used") as caught:
         load_model(path)
     assert str(path) in str(caught.value)
 
 
+def test_every_changed_byte_is_detected(tmp_path):
+    path = saved(tmp_path)
+    whole = path.read_bytes()
+    for i in (*range(700), *range(700, len(whole), 7)):
+        path.write_bytes(whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :])
+        with pytest.raises(ValueError, match=str(path)):
+            load_model(path)
+    for content in (whole[:-1], whole + b"x", b"", whole[:8], whole[:300]):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=str(path)):
+            load_model(path)
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "7", '{"format": "other", "version": 1}', '{"format": "psilearn.model"}']
+    "header", [{}, {"__metadata__": []}, {"__metadata__": {"format": "other"}}, {"__metadata__": {}}, [], 7]
 )
-def test_a_folder_that_is_not_a_saved_model(tmp_path, text):
-    (tmp_path / "manifest.json").write_text(text)
+def test_a_file_that_is_not_a_saved_model(tmp_path, header):
+    (tmp_path / "m").write_bytes(seal(header, b"") if isinstance(header, dict) else b"\x01" + bytes(7) + b"7")
     for function in (load_model, read_notes):
-        with pytest.raises(ValueError, match=r"not the manifest of a saved model|'other', not a saved model"):
+        with pytest.raises(ValueError, match=r"m (is not|contains .*not) a saved model"):
+            function(tmp_path / "m")
+
+
+def test_a_folder_is_not_a_saved_model(tmp_path):
+    for function in (load_model, read_notes):
+        with pytest.raises(ValueError, match="a folder"):
             function(tmp_path)
 
 
-def test_models_of_the_former_layout_are_rejected(tmp_path):
-    (tmp_path / "manifest.json").write_text('{"format": "psilearn.model", "version": 1}')
-    with pytest.raises(ValueError, match=r"has version 1 .* reads version 3\. Fit the model and save it again"):
-        load_model(tmp_path)
+def test_models_of_other_versions_are_rejected(tmp_path):
+    path = saved(tmp_path)
+    header, data = split(path)
+    header["__metadata__"]["version"] = "99"
+    path.write_bytes(seal(header, data))
+    with pytest.raises(ValueError, match=r"has version 99 .* reads version 1\. Fit the model and save it again"):
+        load_model(path)
 
 
 class Mine(IOKR):
@@ -299,21 +307,28 @@ def test_what_cannot_be_saved(tmp_path):
 
 
 def test_damaged_notes_are_rejected(tmp_path):
-    path, manifest = saved(tmp_path)
+    path = saved(tmp_path)
     assert read_notes(path) == {}
-    write_sealed(path, {**manifest, "notes": [1]})
+    edit(FORMAT, path, lambda content, _: {**content, "notes": [1]})
     with pytest.raises(ValueError, match="notes are damaged"):
         read_notes(path)
 
 
-def test_folders_are_not_overwritten(tmp_path):
-    path, _ = saved(tmp_path)
+def test_files_are_not_overwritten(tmp_path):
+    path = saved(tmp_path)
     model = IOKR(Gaussian(1.0), Linear()).fit(X, X)
     with pytest.raises(FileExistsError, match="already contains"):
         save_model(model, path)
-    with pytest.raises(FileExistsError, match="other files"):
-        save_model(model, tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"absent does not exist"):
+    (tmp_path / "thesis").write_text("x")
+    (tmp_path / "link").symlink_to(path)
+    for other in (tmp_path, tmp_path / "thesis", tmp_path / "link"):
+        for overwrite in (False, True):
+            with pytest.raises(FileExistsError, match=str(other)):
+                save_model(model, other, overwrite=overwrite)
+    assert (tmp_path / "thesis").read_text() == "x"
+    with pytest.raises(OSError, match="thesis"):
+        check_model_path(tmp_path / "thesis" / "m")
+    with pytest.raises(FileNotFoundError, match="absent"):
         load_model(tmp_path / "absent")
 
 
@@ -331,24 +346,12 @@ def test_an_interrupted_save_can_be_repeated(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(np, "save", interrupt)
+        patch.setattr(os, "fsync", interrupt)
         with pytest.raises(KeyboardInterrupt):
             save_model(model, tmp_path / "m")
-    assert not (tmp_path / "m").exists()
+    assert not list(tmp_path.iterdir())
     save_model(model, tmp_path / "m")
     assert_same_predictions(model, load_model(tmp_path / "m"), X)
-
-
-@pytest.mark.parametrize("content", [None, b"", b"\x93NUMPY"])
-def test_damaged_and_missing_arrays_are_named(tmp_path, content):
-    path, _ = saved(tmp_path)
-    file = next(data_folder(path).glob("*.npy"))
-    if content is None:
-        file.unlink()
-    else:
-        file.write_bytes(content)
-    with pytest.raises(ValueError, match=f"not a saved model that can be used: {file.name}"):
-        load_model(path)
 
 
 def test_a_loaded_model_cannot_be_updated(tmp_path):
@@ -358,16 +361,6 @@ def test_a_loaded_model_cannot_be_updated(tmp_path):
         load_model(tmp_path / "m").partial_fit(X)
 
 
-def test_spectra_are_loaded_completely(tmp_path):
-    model = IOKR(ProbabilityProduct(), Linear(), alpha=1e-2).fit(SPECTRA, X)
-    save_model(model, tmp_path / "m")
-    for a, b in zip(SPECTRA, load_model(tmp_path / "m").regression_.anchors, strict=True):
-        np.testing.assert_array_equal(a.mz, b.mz)
-        np.testing.assert_array_equal(a.intensity, b.intensity)
-        assert repr(a) == repr(b)
-        assert (a.smiles, a.formula) == (b.smiles, b.formula)
-
-
 def test_every_kernel_without_functions_is_registered():
     classes = {getattr(kernels, name) for name in kernels.__all__ if isinstance(getattr(kernels, name), type)}
     for cls in classes:
@@ -375,37 +368,6 @@ def test_every_kernel_without_functions_is_registered():
         is_saved = cls not in NOT_SAVED and issubclass(cls, Kernel | kernels.Hierarchy)  # the parameter of a kernel
         assert (codec is not None) == is_saved
         assert codec is None or codec.kind == f"psilearn.kernels.{cls.__name__}"
-
-
-def test_entry_points_name_modules_that_register_codecs():
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    declared = project["entry-points"][ENTRY_POINTS]
-    assert declared == {"chem": "psilearn_chem.codecs"}
-    assert import_module(declared["chem"]).__name__ == "psilearn_chem.codecs"
-
-
-CODE = """
-import sys
-from importlib import metadata
-import psilearn._utils.codec_registry as registry
-from psilearn.io import load_model
-entry_point = metadata.EntryPoint("chem", "psilearn_chem.codecs", "psilearn.codecs")
-registry.entry_points = lambda group: [entry_point] if sys.argv[2] == "installed" else []
-assert not any(name.startswith("psilearn_chem") for name in sys.modules)
-try:
-    print(type(load_model(sys.argv[1]).regression_.anchors[0]).__name__)
-except ValueError as error:
-    print(error)
-"""
-
-
-@pytest.mark.parametrize(
-    ("state", "expected"), [("installed", "Spectrum"), ("from source", "import psilearn_chem.codecs")]
-)
-def test_applications_are_imported_when_a_model_needs_them(tmp_path, state, expected):
-    save_model(IOKR(ProbabilityProduct(), Linear(), alpha=1e-2).fit(SPECTRA, X), tmp_path / "m")
-    command = [sys.executable, "-c", CODE, str(tmp_path / "m"), state]
-    assert expected in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_a_model_is_replaced(tmp_path):
@@ -419,41 +381,39 @@ def test_a_model_is_replaced(tmp_path):
     assert read_notes(tmp_path / "m") == {"model": 2}
     with pytest.raises(ValueError, match="overwrite must be True or False"):
         save_model(second, tmp_path / "m", overwrite="yes")
-    with pytest.raises(FileExistsError, match="contains other files"):
-        save_model(second, tmp_path, overwrite=True)
 
 
 @pytest.mark.parametrize("change", ["indices", "indptr", "data", "shape", "order"])
 def test_tampered_csr_matrices_are_rejected(tmp_path, change):
     model = IOKR(Linear(), Linear(), alpha=1e-3).fit(sparse.csr_matrix(TAGS.astype(float)), X)
     save_model(model, tmp_path / "m")
-    manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
-    csr = manifest["model"]["state"]["regression_"]["state"]["anchors"]
-    if change == "shape":
-        csr["shape"] = [30, 2]
-    else:
-        file = data_folder(tmp_path / "m") / csr["indptr" if change == "order" else change]
-        array = np.load(file)
+
+    def tamper(content, arrays):
+        csr = content["model"]["state"]["regression_"]["state"]["anchors"]
+        if change == "shape":
+            csr["shape"] = [30, 2]
+            return
+        array = arrays[csr["indptr" if change == "order" else change]]
         if change == "order":
-            array[1:-1] = array[-2:0:-1]
+            array[1:-1] = array[-2:0:-1].copy()
         elif change == "data":
             array[0] = np.nan
         else:
             array[-1] = 2_000_000_000
-        np.save(file, array)
-    write_sealed(tmp_path / "m", manifest)
-    reseal(tmp_path / "m")
+
+    edit(FORMAT, tmp_path / "m", tamper)
     with pytest.raises(ValueError, match="not a saved model that can be used"):
         load_model(tmp_path / "m")
 
 
 def test_values_that_are_not_finite_are_rejected(tmp_path):
-    path, manifest = saved(tmp_path)
-    file = data_folder(path) / manifest["model"]["state"]["regression_"]["state"]["coefficients"]["file"]
-    np.save(file, np.full_like(np.load(file), np.nan))
-    with pytest.raises(ValueError, match=f"{file.name} is damaged or was replaced"):
-        load_model(path)
-    reseal(path)
+    path = saved(tmp_path)
+
+    def tamper(content, arrays):
+        (name,) = (content["model"]["state"]["regression_"]["state"]["coefficients"][key] for key in ("rows",))
+        arrays[name][:] = np.nan
+
+    edit(FORMAT, path, tamper)
     with pytest.raises(ValueError, match="not those of a fitted model"):
         load_model(path)
 
@@ -464,21 +424,27 @@ def test_a_model_of_outputs_without_variation_can_be_loaded(tmp_path):
     assert_same_predictions(model, load_model(tmp_path / "m"), X)
 
 
-def test_a_file_is_the_file_of_one_array(tmp_path):
-    path, _ = saved(tmp_path)
-    name = next(data_folder(path).iterdir()).name
-    repeated = {"kind": "list", "items": [{"kind": "array", "file": name}] * 1000}
-    edit_manifest(path, lambda m: m["model"]["state"].update(verbose=repeated))
-    with pytest.raises(ValueError, match=f"'{name}' is the file of two arrays"):
+def test_a_tensor_is_that_of_one_array(tmp_path):
+    path = saved(tmp_path)
+    repeated = {"kind": "list", "items": [{"kind": "array", "rows": "array000"}] * 1000}
+    edit(FORMAT, path, lambda content, _: content["model"]["state"].update(verbose=repeated))
+    with pytest.raises(ValueError, match="'array000' is not an array of the file, or is used twice"):
         load_model(path)
 
 
 def test_a_kernel_with_shared_parts_is_limited_in_size(tmp_path):
-    path, manifest = saved(tmp_path)
-    kernel = manifest["model"]["state"]["output_kernel_"]
-    for i in range(1001, 1060):  # 2^59 kernels, if each part is counted as often as it occurs
-        parts = {"left": kernel, "right": {"kind": "reference", "id": kernel["id"]}}
-        kernel = {"kind": "psilearn.kernels.Sum", "state": parts, "id": i}
-    edit_manifest(path, lambda m: m["model"]["state"].update(output_kernel_=kernel))
+    path = saved(tmp_path)
+
+    def tamper(content, depth):
+        kernel = content["model"]["state"]["output_kernel_"]
+        for i in range(1001, 1001 + depth):  # 2^depth kernels, if each part is counted as often as it occurs
+            parts = {"left": kernel, "right": {"kind": "reference", "id": kernel["id"]}}
+            kernel = {"kind": "psilearn.kernels.Sum", "state": parts, "id": i}
+        content["model"]["state"]["output_kernel_"] = kernel
+
+    edit(FORMAT, path, lambda content, _: tamper(content, 10))
     with pytest.raises(ValueError, match=r"not those of a fitted model \(.*output_kernel_"):
+        load_model(path)
+    edit(FORMAT, path, lambda content, _: tamper(content, 59))
+    with pytest.raises(ValueError, match="its references repeat its values"):
         load_model(path)

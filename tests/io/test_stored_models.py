@@ -25,11 +25,11 @@ def test_models_of_the_current_format_are_stored():
 def test_a_stored_model_predicts_as_it_did(path):
     if path.parent.name != str(FORMAT.version):
         with pytest.raises(ValueError, match=f"version {path.parent.name} of the format"):
-            load_model(path)
+            load_model(path.with_suffix(".psi"))
         return
     stored = np.load(path.with_suffix(".npz"))
     X = sparse.csr_matrix(stored["X"]) if stored["is_sparse"] else stored["X"]
-    model = load_model(path)
+    model = load_model(path.with_suffix(".psi"))
     np.testing.assert_array_equal(model.predict(X), stored["predictions"])
     np.testing.assert_allclose(model.embed(X), stored["embedded"], rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(model.predict_topk(X, k=1).distances, stored["distances"], rtol=1e-6, atol=1e-9)

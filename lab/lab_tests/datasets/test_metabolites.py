@@ -9,7 +9,7 @@ pytest.importorskip("pyarrow", reason="the files are Parquet tables")
 import pyarrow
 from pyarrow import parquet
 
-from psilearn_chem.metabolites.polarity import COMMON_ADDUCTS
+from psilearn_chem.metabolites.queries import COMMON_ADDUCTS
 from psilearn_lab.datasets import load
 from psilearn_lab.datasets.catalogue import DATASETS, RemoteFile
 

@@ -15,8 +15,8 @@ from psilearn import IOKR
 from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import Gaussian, GaussianTanimoto, Precomputed, uniform
 from psilearn_chem import spectrum_kernel
+from psilearn_chem.metabolites.parameter_choice import SpectrumSimilarity
 from psilearn_chem.metabolites.second_stage_fit import hit
-from psilearn_chem.metabolites.similarity import SpectrumSimilarity
 from psilearn_chem.molecules import MoleculeList
 from psilearn_lab import datasets
 from psilearn_lab.experiments import metabolite_data

@@ -16,7 +16,7 @@ from psilearn import IOKR
 from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import Gaussian, GaussianTanimoto, Linear
 from psilearn.metrics import kernel_loss, top_k_accuracy
-from psilearn_chem.metabolites.similarity import Mixture
+from psilearn_chem.metabolites.parameter_choice import Mixture
 from psilearn_chem.molecules import MoleculeList
 from psilearn_lab import datasets, experiments
 from psilearn_lab.baselines import LR

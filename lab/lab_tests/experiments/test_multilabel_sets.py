@@ -6,10 +6,10 @@ from scipy import sparse
 
 from lab_tests.experiments.test_paper_experiments import tags
 from psilearn import IOKR, OEL
-from psilearn._utils.holdout import hold_out
 from psilearn.decoding import AllLabelSets
 from psilearn.kernels import Dice, Gaussian
 from psilearn.metrics import f1_score
+from psilearn.utils import hold_out
 from psilearn_lab import datasets, experiments
 from psilearn_lab.baselines import GFM, KRR, LR
 from psilearn_lab.baselines.thresholds import apply_threshold, best_threshold

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from psilearn_lab.datasets.form_readers import _READERS
 from scipy import sparse
+from tests.manifests import data_folder, edit_manifest, reseal
 
 from psilearn import IOKR, load_model, save_model
 from psilearn._utils.reading import MAX_EXPANSION, MIN_LIMIT, convert_read_errors, read_array, read_npz
@@ -21,9 +23,7 @@ from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding
 from psilearn.kernels import Gaussian, Linear, uniform
 from psilearn_lab.datasets import read_mulan, read_orders_csv, read_ranks_csv, read_svmlight_multilabel, read_xc
-from psilearn_lab.datasets.form_readers import _READERS
 from psilearn_lab.experiments import Context, Record
-from tests.manifests import data_folder, edit_manifest, reseal
 
 LABELS = '<labels><label name="a"/></labels>'
 ARFF = "@relation r\n@attribute a {0,1}\n@attribute b numeric\n@data\n0,1\n"

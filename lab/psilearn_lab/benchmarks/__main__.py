@@ -134,7 +134,7 @@ def measure(part: str, run: Run) -> tuple[Figures | None, bool]:
     run.console.rule(part)
     start = perf_counter()
     try:
-        module = importlib.import_module(f"benchmarks.{part}")
+        module = importlib.import_module(f"psilearn_lab.benchmarks.{part}")
         missing = [name for name in getattr(module, "NEEDS", ()) if not (data_home() / name).exists()]
         if missing:
             run.log(f"{part}: skipped, not in the data home {data_home()}: {', '.join(missing)}")

@@ -202,7 +202,7 @@ def compare_precisions(sizes: dict[str, int], repeats: int, device_name: str | N
 
 def _run_child(run: Run, function: str, sizes: dict[str, int], **options: Any) -> Figures:
     arguments = {"sizes": sizes, "repeats": run.repeats, "device_name": run.device, **options}
-    return run_in_child("benchmarks.bookmarks", function, device=run.device, **arguments)
+    return run_in_child("psilearn_lab.benchmarks.bookmarks", function, device=run.device, **arguments)
 
 
 def measure(run: Run) -> Figures:

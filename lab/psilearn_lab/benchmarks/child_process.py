@@ -1,6 +1,6 @@
 """Run a function of a benchmark in a new process and return its result with the memory that it used.
 
-    result = run_in_child("benchmarks.million", "grow_unlabeled", device=None, size=1000, ...)
+    result = run_in_child("psilearn_lab.benchmarks.million", "grow_unlabeled", device=None, size=1000, ...)
     result["peak_bytes"], result["baseline_bytes"]
 
 The peak is the largest resident set of the process, memory-mapped files included; the baseline is its resident set
@@ -19,7 +19,7 @@ from psilearn_lab.benchmarks.device import compute_on, warm_up
 from psilearn_lab.benchmarks.measurement import Figures
 
 ROOT = Path(__file__).resolve().parents[3]
-MARK = "benchmarks.child_process:"
+MARK = "psilearn_lab.benchmarks.child_process:"
 
 
 def run_in_child(module: str, function: str, *, device: str | None = None, **arguments: Any) -> Figures:
@@ -27,7 +27,15 @@ def run_in_child(module: str, function: str, *, device: str | None = None, **arg
 
     The process computes on ``device``, a device of torch, or in NumPy if it is None.
     """
-    command = [sys.executable, "-m", "benchmarks.child_process", module, function, json.dumps(arguments), device or ""]
+    command = [
+        sys.executable,
+        "-m",
+        "psilearn_lab.benchmarks.child_process",
+        module,
+        function,
+        json.dumps(arguments),
+        device or "",
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     answers = [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK)]
     if done.returncode or not answers:

@@ -248,7 +248,7 @@ def _measure_steps(run: Run) -> Figures:
     sizes = run.select(
         {"n": 50_000, "step": 5000, "q": 1000, "width": 200}, {"n": 1000, "step": 250, "q": 30, "width": 5}
     )
-    figures = run_in_child("benchmarks.cluster", "time_steps", **sizes)
+    figures = run_in_child("psilearn_lab.benchmarks.cluster", "time_steps", **sizes)
     rows = [[name, *figures[name], figures[name][1] / figures[name][0]] for name in figures if "bytes" not in name]
     run.show_table(f"cost model, {sizes}", ["step", "CPU s", "flops of the model", "flops per CPU s"], rows)
     return figures
@@ -256,7 +256,7 @@ def _measure_steps(run: Run) -> Figures:
 
 def _measure_kills(run: Run) -> Figures:
     kills = run.select(N_KILLS, 3)
-    figures = run_in_child("benchmarks.cluster", "kill_workers", n_kills=kills, n=8000, step=500, q=60)
+    figures = run_in_child("psilearn_lab.benchmarks.cluster", "kill_workers", n_kills=kills, n=8000, step=500, q=60)
     found = f"{figures['kills']} kills of a running task, {figures['changed']} changed answers"
     run.check_claim("killed workers change no answer", figures["changed"] == 0, found)
     return figures
@@ -264,7 +264,7 @@ def _measure_kills(run: Run) -> Figures:
 
 def _measure_peaks(run: Run) -> Figures:
     rows = run.select(10 * BUDGET // (8 * (N_FEATURES + N_TAGS)), 8000)
-    figures = run_in_child("benchmarks.cluster", "measure_memory", n=rows, step=10_000, q=100)
+    figures = run_in_child("psilearn_lab.benchmarks.cluster", "measure_memory", n=rows, step=10_000, q=100)
     mib = {name: figures[name] / 2**20 for name in ("data", "client", "worker")}
     found = f"data {mib['data']:.0f} MiB, client {mib['client']:.0f} MiB, worker {mib['worker']:.0f} MiB"
     is_within = max(mib["client"], mib["worker"]) <= BUDGET / 2**20
@@ -279,10 +279,14 @@ def _measure_overhead(run: Run, n: int, q: int) -> Figures:
     with tempfile.TemporaryDirectory() as folder:
         write_rows(Path(folder), n, max(steps))
         for _ in range(run.repeats):
-            turns["streaming"].append(run_in_child("benchmarks.cluster", "fit_streaming", folder=folder, q=q))
+            turns["streaming"].append(
+                run_in_child("psilearn_lab.benchmarks.cluster", "fit_streaming", folder=folder, q=q)
+            )
             for step in steps:
                 arguments = {"folder": folder, "q": q, "n": n, "step": step}
-                turns[f"chunks of {step:,}"].append(run_in_child("benchmarks.cluster", "fit_dask", **arguments))
+                turns[f"chunks of {step:,}"].append(
+                    run_in_child("psilearn_lab.benchmarks.cluster", "fit_dask", **arguments)
+                )
     medians = {name: median_of_each(results) for name, results in turns.items()}
     base = medians["streaming"]
     rows: list[list[object]] = [

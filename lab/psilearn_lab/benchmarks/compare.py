@@ -123,7 +123,7 @@ def run_child(names: list[str]) -> None:
 
 def measure(source: Path, names: list[str]) -> dict[str, float]:
     """Return the seconds of each step with the psilearn of a source folder."""
-    code = f"import benchmarks.compare as c; c.run_child({names!r})"
+    code = f"import psilearn_lab.benchmarks.compare as c; c.run_child({names!r})"
     environment = os.environ | {"PYTHONPATH": f"{source}{os.pathsep}{THIS_SOURCE.parent}"}
     command = [sys.executable, "-W", "ignore", "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

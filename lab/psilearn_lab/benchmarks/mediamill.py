@@ -105,14 +105,16 @@ def fit_and_decode(sizes: dict[str, Any], exact: bool, chosen: Figures) -> dict[
 def measure(run: Run) -> Figures:
     """Print and return seconds, peaks and F1."""
     sizes = run.select(FULL, QUICK)
-    chosen = run_in_child("benchmarks.mediamill", "choose_parameters", device=run.device, sizes=sizes)
+    chosen = run_in_child("psilearn_lab.benchmarks.mediamill", "choose_parameters", device=run.device, sizes=sizes)
     run.log(f"chosen on training rows: {chosen}")
     methods = {"exact IOKR": True, "OEL₀ with landmarks": False}
     turns: dict[str, list[Figures]] = {name: [] for name in methods}
     for _ in range(run.repeats):
         for name, exact in methods.items():
             arguments = {"sizes": sizes, "exact": exact, "chosen": chosen}
-            turns[name].append(run_in_child("benchmarks.mediamill", "fit_and_decode", device=run.device, **arguments))
+            turns[name].append(
+                run_in_child("psilearn_lab.benchmarks.mediamill", "fit_and_decode", device=run.device, **arguments)
+            )
     figures: Figures = {"sizes": sizes, "chosen": chosen}
     rows = []
     for name, results in turns.items():

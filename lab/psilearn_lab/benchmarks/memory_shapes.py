@@ -166,7 +166,7 @@ def _warm_up(shape: Shape, classes: dict[str, Any], rng: np.random.Generator) ->
 def _workers() -> ProcessPoolExecutor:
     """Return processes that measure one shape each, forked from a process that has imported everything."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["benchmarks.memory_shapes"])
+    context.set_forkserver_preload(["psilearn_lab.benchmarks.memory_shapes"])
     return ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1)
 
 

@@ -10,10 +10,10 @@ from time import process_time
 
 import numpy as np
 
-from psilearn_chem import load_metabolites
-from psilearn_chem.metabolites import Ranking, rank_spectra, train
+from psilearn_chem.metabolites import MetaboliteIdentifier, Ranking
 from psilearn_chem.molecules import CandidateLibrary, MoleculeList
 from psilearn_lab.benchmarks.measurement import Clock, Figures, Run
+from psilearn_lab.datasets import load
 
 NEEDS = ("metabolites/spectra.parquet", "metabolites/candidates.parquet", "metabolites/unlabelled.parquet")
 MAX_MINUTES = 15
@@ -23,7 +23,7 @@ MAX_MILLISECONDS = 20
 def measure(run: Run) -> Figures:
     """Print the seconds of each step, and return the figures."""
     n, size, n_queries = run.select((None, None, 500), (80, 600, 20))
-    data = load_metabolites()
+    data = load("metabolites")
     spectra = data.spectra[:n]
     candidates = MoleculeList(
         [*(spectrum.smiles for spectrum in spectra), *data.candidates.smiles[:size]],
@@ -35,13 +35,13 @@ def measure(run: Run) -> Figures:
             library = CandidateLibrary.build(candidates, Path(folder, "lib"), n_jobs=-1)
         start = process_time()
         with clock("train"):
-            identifier = train(spectra, library, say=run.log)
+            identifier = MetaboliteIdentifier(verbose=1).fit(spectra, library)
         training_cpu = process_time() - start
         with clock("embed"):
             library.embedded(identifier.model_, build=True)
         start = process_time()
         with clock("rank"):
-            rankings = [item for item in rank_spectra(identifier, queries, library) if isinstance(item, Ranking)]
+            rankings = [item for item in identifier.rank(queries, library) if isinstance(item, Ranking)]
         ranking_cpu = process_time() - start
     each = 1000 * clock.seconds["rank"] / len(queries)
     figures = {

@@ -11,12 +11,13 @@ from sklearn.utils import Bunch
 from psilearn import OEL
 from psilearn._linalg import Array
 from psilearn.kernels import GaussianTanimoto
-from psilearn_chem import ProbabilityProduct, load_metabolites, spectrum_kernel
-from psilearn_chem.metabolites import MetaboliteIdentifier, Ranking, rank_spectra
+from psilearn_chem import ProbabilityProduct, spectrum_kernel
+from psilearn_chem.metabolites import MetaboliteIdentifier, Ranking
 from psilearn_chem.molecules import CandidateLibrary, MoleculeList
 from psilearn_chem.spectra import Spectrum
-from psilearn_chem.subformula_rows import FormulaOptions
+from psilearn_chem.subformula_kernels import FormulaOptions
 from psilearn_lab.benchmarks.measurement import Clock, Figures, Run, growth_exponent, time_in_turns, time_stage
+from psilearn_lab.datasets import load
 
 NEEDS = ("metabolites/spectra.parquet", "metabolites/candidates.parquet", "metabolites/unlabelled.parquet")
 WIDTH = 0.005
@@ -45,7 +46,7 @@ def one_pair_at_a_time(A: list[Spectrum], B: list[Spectrum]) -> Array:
 
 def measure(run: Run) -> Figures:
     """Print the seconds of every step, check that the routes agree, and return the figures."""
-    data = load_metabolites()
+    data = load("metabolites")
     return {"kernel": _measure_kernel(run, data.spectra), "library": _measure_ranking(run, data)}
 
 
@@ -134,11 +135,11 @@ def _measure_ranking(run: Run, data: Bunch) -> Figures:
         model.fit(spectra[:n], Y)
         identifier = MetaboliteIdentifier.from_model(model, library.fingerprints, ("[M+H]+",))
         with clock("rank by kernel values"):
-            list(rank_spectra(identifier, queries, library))
+            list(identifier.rank(queries, library))
         with clock("embed"):
             library.embedded(model, build=True)
         with clock("rank by embeddings"):
-            rankings = list(rank_spectra(identifier, queries, library))
+            rankings = list(identifier.rank(queries, library))
         n_candidates = float(np.mean([ranking.n_candidates for ranking in rankings if isinstance(ranking, Ranking)]))
         n_molecules = len(library)
     milliseconds = {

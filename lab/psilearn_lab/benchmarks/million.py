@@ -101,7 +101,9 @@ def measure(run: Run) -> Figures:
             for _ in range(run.repeats):
                 for size in sizes:
                     arguments = {"path": str(path), "size": size, **common}
-                    turns[size].append(run_in_child("benchmarks.million", function, device=run.device, **arguments))
+                    turns[size].append(
+                        run_in_child("psilearn_lab.benchmarks.million", function, device=run.device, **arguments)
+                    )
             quantity = function.removeprefix("grow_")
             figures[quantity] = _report(run, quantity, stages, turns)
     return figures

@@ -16,13 +16,14 @@ from sklearn.utils import Bunch
 from psilearn import OEL
 from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import GaussianTanimoto
-from psilearn_chem import load_metabolites, spectrum_kernel
+from psilearn_chem import spectrum_kernel
 from psilearn_chem.commands import rank_candidates
 from psilearn_chem.metabolites import MetaboliteIdentifier
 from psilearn_chem.molecules import CandidateLibrary, MoleculeList
 from psilearn_chem.spectra import Spectrum
 from psilearn_lab.benchmarks.child_process import run_in_child
 from psilearn_lab.benchmarks.measurement import Figures, Run
+from psilearn_lab.datasets import load
 
 NEEDS = ("metabolites/spectra.parquet", "metabolites/candidates.parquet", "metabolites/unlabelled.parquet")
 MAX_BYTES = 10**9
@@ -31,12 +32,12 @@ MAX_BYTES = 10**9
 def measure(run: Run) -> Figures:
     """Print seconds and memory of the command, and return the figures."""
     n_spectra, n_train, size, p = run.select((20_000, 200, 2_000, 100), (120, 60, 600, 20))
-    data = load_metabolites()
+    data = load("metabolites")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _prepare(data, folder, n_train, size, p)
         _write_mgf(data.spectra, folder / "spectra.mgf", n_spectra)
-        figures = run_in_child("benchmarks.rank_stream", "rank_file", folder=name)
+        figures = run_in_child("psilearn_lab.benchmarks.rank_stream", "rank_file", folder=name)
     peak = figures["peak_bytes"]
     rows = [
         ["ms per spectrum", 1000 * figures["seconds"] / n_spectra],

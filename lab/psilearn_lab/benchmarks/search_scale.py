@@ -63,7 +63,7 @@ def measure(run: Run) -> Figures:
     """Print seconds and memory for growing n, and return the figures."""
     q, r = run.select((500, 200), (40, 20))
     results = [
-        run_in_child("benchmarks.search_scale", "search_rows", n=n, q=q, r=r)
+        run_in_child("psilearn_lab.benchmarks.search_scale", "search_rows", n=n, q=q, r=r)
         for n in run.select([5000, 10_000, 20_000, 40_000], [300, 600])
     ]
     rows = [

@@ -16,7 +16,7 @@ from psilearn_lab.benchmarks.device import warm_up
 from psilearn_lab.benchmarks.measurement import Clock, Figures, Run, time_in_turns
 from psilearn_lab.experiments import smi2mol
 from psilearn_lab.experiments.experiment import Config, Context
-from psilearn_lab.experiments.smi2mol_task import Task
+from psilearn_lab.experiments.smi2mol import Task
 
 NEEDS = ("qm9/qm9_smiles.txt",)
 METHODS = ("IOKR", "OEL₀")

@@ -25,11 +25,11 @@ from psilearn_chem import (
     Spectrum,
     merge_spectra,
 )
-from psilearn_chem.metabolites.candidate_features import spectral_similarity
-from psilearn_chem.metabolites.labeled_spectra import Bits, LabeledSpectra
-from psilearn_chem.metabolites.record_evidence import FormulaRecords, Pairs
-from psilearn_chem.metabolites.similarity import Mixture, SpectrumSimilarity, list_kernels
-from psilearn_chem.metabolites.spectrum_conditions import Conditions
+from psilearn_chem.metabolites.labeled_spectra import LabeledSpectra
+from psilearn_chem.metabolites.parameter_choice import Mixture, SpectrumSimilarity, list_kernels
+from psilearn_chem.metabolites.reference_evidence import Conditions, FormulaRecords, Pairs
+from psilearn_chem.metabolites.second_stage import spectral_similarity
+from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_chem.spectrum_kernels import FEATURES
 from psilearn_lab import datasets
 from psilearn_lab.arrays import Array
@@ -161,7 +161,7 @@ def open_library(candidates: MoleculeList, fingerprints: Fingerprints, context: 
     """Return the library of all candidates; build it if it is missing."""
     digest = hashlib.sha256("\n".join([fingerprints.identity, *candidates.smiles]).encode()).hexdigest()
     path = cache_home() / "libraries" / f"metabolite-candidates-{digest[:16]}"
-    if (path / "manifest.json").is_file():
+    if (path / "library.safetensors").is_file():
         return CandidateLibrary.open(path)
     context.log(f"building the library of {len(candidates.smiles):,} candidates in {path}, once")
     return CandidateLibrary.build(candidates, path, fingerprints, n_jobs=context.n_jobs or DEFAULT_JOBS)

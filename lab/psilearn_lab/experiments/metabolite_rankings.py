@@ -13,13 +13,11 @@ from psilearn.kernels import Gaussian, Precomputed, Tanimoto
 from psilearn.regression import KernelRidge
 from psilearn.utils import Index
 from psilearn_chem import Spectrum
-from psilearn_chem.metabolites.candidate_features import References
-from psilearn_chem.metabolites.labeled_spectra import Bits
-from psilearn_chem.metabolites.molecule_prior import MoleculePrior
-from psilearn_chem.metabolites.record_evidence import Pairs
-from psilearn_chem.metabolites.second_stage import Candidates, FeatureMaker, SmilesOf
+from psilearn_chem.metabolites.candidate_model import MoleculePrior
+from psilearn_chem.metabolites.reference_evidence import N_RELATIONS, Pairs
+from psilearn_chem.metabolites.second_stage import Candidates, FeatureMaker, References, SmilesOf
 from psilearn_chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, Query
-from psilearn_chem.metabolites.spectrum_conditions import N_RELATIONS
+from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_lab.arrays import Array, Mask
 from psilearn_lab.experiments.experiment import Config, Log
 from psilearn_lab.experiments.metabolite_data import ComparedRecords, ReferenceTask

@@ -15,8 +15,7 @@ from psilearn.metrics import Mean, TruthPositions, mean_reciprocal_rank, top_k_a
 from psilearn.plotting import plot_curves
 from psilearn_chem.metabolites.adaptive_sets import AdaptiveSets, cumulated_probabilities, members
 from psilearn_chem.metabolites.candidate_model import NEW_FEATURES, CandidateModel
-from psilearn_chem.metabolites.record_evidence import RecordEvidence, fit_record_evidence
-from psilearn_chem.metabolites.reference_evidence import ReferenceEvidence
+from psilearn_chem.metabolites.reference_evidence import RecordEvidence, ReferenceEvidence, fit_record_evidence
 from psilearn_chem.metabolites.second_stage_fit import (
     Fit,
     Query,

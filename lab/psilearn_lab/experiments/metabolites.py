@@ -19,8 +19,8 @@ from psilearn.decoding import Candidates, TopK
 from psilearn.kernels import Aligned, Gaussian, Kernel
 from psilearn.metrics import TruthPositions, kernel_loss
 from psilearn.utils import Index
-from psilearn_chem.metabolites.labeled_spectra import Bits
-from psilearn_chem.metabolites.similarity import Mixture, list_mixtures
+from psilearn_chem.metabolites.parameter_choice import Mixture, list_mixtures
+from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_lab.arrays import Array
 from psilearn_lab.baselines import Baseline
 from psilearn_lab.experiments.competitors import fit_competitor

@@ -20,7 +20,7 @@ import json
 import sys
 from pathlib import Path
 
-import fuzz.threads  # noqa: F401  before NumPy is imported
+import psilearn_lab.fuzz.threads  # noqa: F401  before NumPy is imported
 
 # isort: split
 from psilearn_lab.fuzz.atheris_driver import run_atheris

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from psilearn._utils.folder_writer import MANIFEST
+
 from psilearn_lab.fuzz.mutations import mutate_bytes
 from psilearn_lab.fuzz.reseal import reseal
 from psilearn_lab.fuzz.structures import mutate_array, mutate_json

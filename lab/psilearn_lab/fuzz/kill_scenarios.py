@@ -12,7 +12,7 @@ import numpy as np
 from psilearn import OEL
 from psilearn.app.cli import app
 from psilearn.io import load_model, save_model
-from psilearn_chem import CandidateLibrary, MetaboliteIdentifier, Ranking, rank_spectra, read_spectra
+from psilearn_chem import CandidateLibrary, MetaboliteIdentifier, Ranking, read_spectra
 from psilearn_chem.molecules import Adduct, Fingerprints, Formula, MoleculeList, fingerprints
 from psilearn_chem.spectra import Spectrum, write_parquet
 from psilearn_lab import experiments
@@ -238,7 +238,7 @@ def unfinished_state(error: Exception) -> str:
 
 def list_rankings(identifier: MetaboliteIdentifier, spectra: list[Spectrum], library: CandidateLibrary) -> Any:
     """Return the rows and distances of the nearest molecules of each spectrum."""
-    ranked = [result for result in rank_spectra(identifier, spectra, library) if isinstance(result, Ranking)]
+    ranked = [result for result in identifier.rank(spectra, library) if isinstance(result, Ranking)]
     return [(ranking.rows.tolist(), ranking.distances.tolist()) for ranking in ranked]
 
 

@@ -8,14 +8,14 @@ import json
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-
 from psilearn._utils.folder_writer import MANIFEST
 from psilearn._utils.folders import CHECKSUM, compute_checksum
-from psilearn._utils.hashing import content_hash
 from psilearn.decoding.candidate_store import STORED_FILES
-from psilearn.utils import make_csr, read_array
 from psilearn_chem.molecules.library_folder import HASHED_FILES
+from scipy import sparse
+
+from psilearn._utils.hashing import content_hash
+from psilearn.utils import make_csr, read_array
 from psilearn_lab.fuzz.trees import Tree
 
 

@@ -1,22 +1,24 @@
-"""Write files atomically with errors that name them, reserve disk space, and convert values to JSON."""
+"""Write files atomically with errors that name them, open files of unknown origin, and convert values to JSON."""
 
 from __future__ import annotations
 
 import errno
 import io
+import json
 import math
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 JSONValue: TypeAlias = "bool | int | float | str | list[JSONValue] | dict[str, JSONValue] | None"
-ZEROS = bytes(2**20)
+MAX_JSON_BYTES = 2**28
 
 
 class OutputFile(io.RawIOBase):
@@ -42,6 +44,10 @@ class OutputFile(io.RawIOBase):
                     raise OSError(errno.EIO, os.strerror(errno.EIO))
                 start += written
         return len(view)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a position, from which the next write continues."""
+        return os.lseek(self._descriptor, offset, whence)
 
     def close(self) -> None:
         """Close the file."""
@@ -72,7 +78,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 @contextmanager
 def open_atomically(path: Path) -> Iterator[OutputFile]:
     """Open a file for writing; if the block ends by an error, the previous file stays unchanged."""
-    draft = draft_of(path)
+    draft = draft_of(path, f"{os.getpid()}-{threading.get_ident()}")
     try:
         with OutputFile(draft) as file:
             yield file
@@ -103,57 +109,70 @@ def draft_of(path: Path, process: int | str | None = None) -> Path:
     return path.with_name(f".{path.name}.{os.getpid() if process is None else process}.tmp")
 
 
-def reserve_space(path: Path, n_bytes: int) -> None:
-    """Allocate the first bytes of a file on the disk; raise an OSError that names it if the disk is full.
-
-    Writing to a mapped file without space on the disk would end the process with SIGBUS.
-    """
-    with name_errors(path), path.open("r+b") as file:
-        if hasattr(os, "posix_fallocate"):
-            if n_bytes:
-                os.posix_fallocate(file.fileno(), 0, n_bytes)
-            return
-        file.seek(0, io.SEEK_END)
-        size = file.tell()
-        while size < n_bytes:
-            size += file.write(ZEROS[: n_bytes - size])
-
-
-def create_folder(path: Path) -> list[Path]:
-    """Create a folder and its parents; return those that did not exist, from inside to outside."""
+def create_folder(path: Path) -> None:
+    """Create a folder and its parents, unless they exist."""
     if "\0" in str(path):
         raise ValueError(f"{str(path)!r} is not a path: it contains a null character.")
     if path.is_symlink() and not path.exists():
         raise FileExistsError(f"{path} is a link to a folder that does not exist: create the folder, or remove it.")
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
-    return missing
 
 
-def remove_empty_folders(paths: Iterable[Path]) -> None:
-    """Remove folders, from inside to outside, as long as nothing is in them."""
-    for path in paths:
-        if path.is_dir() and not any(path.iterdir()):
-            path.rmdir()
+def check_new_path(path: Path) -> None:
+    """Raise an error unless a file or folder can be created at a path that does not exist."""
+    if "\0" in str(path):
+        raise ValueError(f"{str(path)!r} is not a path: it contains a null character.")
+    if path.is_symlink():
+        raise FileExistsError(f"{path} is a link: choose another path, or remove it.")
+    parent = next(folder for folder in path.absolute().parents if folder.exists())
+    if not parent.is_dir():
+        raise NotADirectoryError(f"{path} cannot be written: {parent} is not a folder.")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise PermissionError(f"{path} cannot be written: no permission to write in {parent}.")
 
 
 def open_regular_file(path: Path) -> io.BufferedReader:
-    """Open an existing regular file for reading; reject links, folders, pipes and devices without opening them."""
-    _require_regular(path, path.lstat().st_mode)
+    """Open a regular file for reading; reject links, folders, pipes and devices.
+
+    The file is opened once, without following a link and without waiting for the other end of a pipe, and the opened
+    file is examined: what another process puts in its place afterwards does not matter.
+    """
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    file = os.fdopen(os.open(path, flags), "rb")
     try:
-        _require_regular(path, os.fstat(file.fileno()).st_mode)  # of the file that was opened
-    except ValueError:
-        file.close()
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, and a socket or a device that is not ready
+            raise ValueError("it is a link, a socket or a device, not a regular file") from error
         raise
-    return file
-
-
-def _require_regular(path: Path, mode: int) -> None:
+    mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
-        kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-        raise ValueError(f"{path.name} is {kinds.get(stat.S_IFMT(mode), 'a device')}, not a regular file")
+        os.close(descriptor)
+        kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
+        raise ValueError(f"it is {kinds.get(stat.S_IFMT(mode), 'a device')}, not a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def read_json(path: Path) -> Any:
+    """Return the value of a strict JSON file, without infinite numbers and NaN."""
+    with open_regular_file(path) as file:
+        content = file.read(MAX_JSON_BYTES + 1)
+    if len(content) > MAX_JSON_BYTES:
+        raise ValueError(f"{path} has more than {MAX_JSON_BYTES:,} bytes")
+    return parse_json(content.decode("utf-8"))
+
+
+def parse_json(text: str) -> Any:
+    """Return the value of a strict JSON text, without infinite numbers and NaN."""
+    return json.loads(text, parse_constant=_reject_constant)
+
+
+def write_json(path: Path, value: Any, *, indent: int | None = None) -> None:
+    """Write a value as strict JSON; if the write is interrupted, the previous file stays unchanged."""
+    write_atomically(path, json.dumps(value, indent=indent, allow_nan=False).encode())
+
+
+def _reject_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number of JSON")
 
 
 def to_json_value(value: object) -> JSONValue:

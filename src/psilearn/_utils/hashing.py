@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from psilearn._backend import iter_blocks, tensor_to_numpy
 from psilearn._utils.samples import Samples, n_columns, n_samples
+from psilearn._utils.stacked_rows import StackedRows
 
 
 def content_hash(A: Samples) -> str:
@@ -36,9 +37,10 @@ def digest(A: Samples, strict: bool) -> bytes:
 
 def _pieces(A: Samples, strict: bool) -> Iterator[bytes]:
     A = tensor_to_numpy(A)
-    if sparse.issparse(A):
-        yield from _csr_pieces(A.tocsr())
-    elif isinstance(A, np.ndarray) and not A.dtype.hasobject:
+    first = A.parts[0] if isinstance(A, StackedRows) else A
+    if sparse.issparse(first):
+        yield from _csr_pieces(A if isinstance(A, StackedRows) else A.tocsr())
+    elif isinstance(first, np.ndarray) and not first.dtype.hasobject:
         yield f"array {A.shape} {A.dtype.newbyteorder('<').str};".encode()
         for rows in iter_blocks(len(A), 3 * A.dtype.itemsize * (n_columns(A) or 1)):
             yield _normalized(A[rows]).tobytes()
@@ -51,7 +53,8 @@ def _pieces(A: Samples, strict: bool) -> Iterator[bytes]:
 def _csr_pieces(A: Any) -> Iterator[bytes]:
     yield f"csr {A.shape} {A.dtype.newbyteorder('<').str};".encode()
     streams = [hashlib.sha256() for _ in range(3)]  # row lengths, columns, values: independent of the block sizes
-    for rows in iter_blocks(A.shape[0], 64 * (1 + A.nnz // max(1, A.shape[0]))):
+    nnz = sum(part.nnz for part in getattr(A, "parts", [A]))
+    for rows in iter_blocks(A.shape[0], 64 * (1 + nnz // max(1, A.shape[0]))):
         block = A[rows].copy()
         block.sum_duplicates()  # also sorts the columns
         block.eliminate_zeros()

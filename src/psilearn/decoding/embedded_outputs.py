@@ -17,8 +17,8 @@ from psilearn._linalg import Array, row_products
 from psilearn._utils import validation
 from psilearn._utils.hashing import content_hash
 from psilearn._utils.progress import track
-from psilearn.decoding import candidate_store
-from psilearn.decoding.build_progress import TableShape
+from psilearn._utils.samples import collection_bytes
+from psilearn.decoding import candidate_files
 from psilearn.decoding.output_set import OutputSet, known_embedding
 
 
@@ -32,13 +32,13 @@ class EmbeddedOutputs(OutputSet):
         *,
         keep_outputs: bool = True,
         dtype: DTypeLike | None = None,
-        resume: bool = False,
         compute: Compute | None = None,
     ) -> None:
         """Write the candidates to a new folder, and embed them block by block if they are not embedded.
 
-        Outputs that are arrays or CSR matrices are stored if they are to be kept; other sequences are not. The manifest
-        is written last; a folder without it is not opened.
+        The folder contains shards of up to 128 MiB and ``manifest.json``, which is written last; a folder without it is
+        not opened. After an interruption the same call resumes: complete shards are kept. Outputs that are arrays of
+        numbers or CSR matrices are stored if they are to be kept; other sequences are not.
 
         Parameters
         ----------
@@ -49,9 +49,6 @@ class EmbeddedOutputs(OutputSet):
         dtype : {"float64", "float32"}, default=None
             Precision of the stored embeddings, whatever that of the computation. None stores them as they are computed.
             float32 needs half the space and changes distances by about 1e-7 of k(y, y).
-        resume : bool, default=False
-            Whether to continue where an interrupted call with ``resume=True`` and the same candidates stopped, and to
-            keep what is complete if this one is interrupted.
         compute : Compute, default=None
             Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
             :func:`psilearn.computing`.
@@ -78,27 +75,23 @@ class EmbeddedOutputs(OutputSet):
         >>> with TemporaryDirectory() as folder:
         ...     candidates.save(folder)
         ...     sorted(path.name for path in Path(folder).iterdir())
-        ['g.npy', 'manifest.json', 'outputs.npy', 'squared_norms.npy']
+        ['manifest.json', 'shard-00000.safetensors']
         """
         compute = current_compute(self.outputs) if compute is None else compute
-        path, resume = validation.check_path(path, "path"), validation.check_bool(resume, "resume")
-        embedding, norms = known_embedding(self.embedding), self._known_norms()
+        path, keep = validation.check_path(path, "path"), validation.check_bool(keep_outputs, "keep_outputs")
+        embedding = known_embedding(self.embedding)
         computed = compute.dtype if self.g is None else self.g.dtype
-        stored = computed if dtype is None else validation.check_precision(dtype, "dtype")
-        tables = [
-            TableShape("g.npy", (len(self), embedding.n_components), np.dtype(stored)),
-            TableShape("squared_norms.npy", (len(self),), np.dtype(np.float64)),
-        ]
-
-        def blocks(start: int) -> Iterator[tuple[slice, tuple[Array, ...]]]:
-            rest = self._select(slice(start, None)) if start else self
-            for part, g in track(rest.blocks(compute), "candidates"):
-                rows = slice(start + part.start, start + part.stop)
-                yield rows, (to_numpy(g), norms[rows])
-
-        identity = {"outputs_sha256": self.hash, "embedding_sha256": embedding.fingerprint}
-        kept = self.outputs if keep_outputs else None
-        candidate_store.write(path, identity, kept, tables, blocks, resume=resume)
+        stored = np.dtype(computed if dtype is None else validation.check_precision(dtype, "dtype"))
+        row_bytes = embedding.n_components * stored.itemsize + 8
+        row_bytes += collection_bytes(self.outputs) // len(self) if keep else 0
+        with candidate_files.new_folder(path):
+            candidate_files.require_space(path, len(self) * row_bytes)
+            slices = candidate_files.shard_slices(len(self), row_bytes)
+            shards = [
+                candidate_files.write_shard(path, number, self._select(rows), stored, keep, compute)
+                for number, rows in enumerate(track(slices, "shards of candidates", len(slices)))
+            ]
+            candidate_files.finish(path, embedding, shards)
 
     @cached_property
     def hash(self) -> str:

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from psilearn._backend import Compute, to_numpy
-from psilearn._distributed import as_chunks, map_items, runs_on_cluster
+from psilearn._distributed import as_chunks, map_chunks, map_items, runs_on_cluster
 from psilearn._linalg import Array
 from psilearn._utils import validation
-from psilearn._utils.samples import Index, take
-from psilearn._utils.stacked_rows import StackedRows
+from psilearn._utils.samples import Index, Samples, take
 from psilearn.decoding.bounded_search import merge_nearest, search_nearest_with_slacks
-from psilearn.decoding.candidate_shards import Shard, build_shards, open_shard, read_shards
+from psilearn.decoding.candidate_files import Shard, finish, new_folder, open_shard, read_shards, stack, write_shard
 from psilearn.decoding.shared import SharedCandidates
 from psilearn.decoding.top_k import TopK
 from psilearn.embedding import Embedding
@@ -126,7 +125,11 @@ class ShardedCandidates(SharedCandidates):
         """
         folder = validation.check_path(path, "path")
         chunks = embedding.kernel.check(as_chunks(outputs, "outputs"), "outputs")
-        build_shards(chunks, embedding, folder, partial(SharedCandidates.build, dtype=dtype), compute)
+        stored = np.dtype(compute.dtype if dtype is None else validation.check_precision(dtype, "dtype"))
+        with new_folder(folder):
+            write = partial(_write_shard, path=folder.resolve(), embedding=embedding, dtype=stored, compute=compute)
+            shards = map_chunks(write, chunks, selection={number: number for number in range(len(chunks.blocks))})
+            finish(folder, embedding, shards)
         return cls.open(folder, embedding, verify=False)
 
     @classmethod
@@ -165,10 +168,11 @@ class ShardedCandidates(SharedCandidates):
         folder = validation.check_path(path, "path").resolve()
         shards = read_shards(folder, embedding)
         contents = [open_shard(folder, shard, embedding, verify=verify) for shard in shards]
-        outputs = StackedRows([part.outputs for part in contents])
+        if any(part.outputs is None for part in contents):
+            raise ValueError(f"The outputs of {folder} were not stored: open it by SharedCandidates.load.")
+        outputs = stack([part.outputs for part in contents])
         norms = np.concatenate([part.squared_norms for part in contents])
-        g: Any = StackedRows([part.g for part in contents])
-        return cls(outputs, embedding, norms, g, folder, tuple(shards))
+        return cls(outputs, embedding, norms, stack([part.g for part in contents]), folder, tuple(shards))
 
     @property
     def hash(self) -> str:
@@ -195,6 +199,15 @@ class ShardedCandidates(SharedCandidates):
         return TopK(*merge_nearest(parts, found), self, k)
 
 
+def _write_shard(
+    outputs: Samples, number: int, path: Path, embedding: Embedding, dtype: Any, compute: Compute
+) -> Shard:
+    """Write the shard of one chunk, unless it is complete; the task may run more than once."""
+    if not hasattr(outputs, "shape") or outputs.dtype.kind not in "biuf":
+        raise TypeError("Candidates in shards are stored, which requires rows of numbers, dense or CSR.")
+    return write_shard(path, number, SharedCandidates(outputs, embedding), dtype, True, compute)
+
+
 class _ShardSearch(NamedTuple):
     """What the tasks of a search share."""
 
@@ -208,7 +221,8 @@ class _ShardSearch(NamedTuple):
 def _search_shard(job: Any, shard: Shard, start: int) -> tuple[Index, Array, Array]:
     """Return indices in the whole set, distances and slacks of the nearest candidates in one shard."""
     contents = open_shard(job.path, shard, job.embedding, verify=False)
-    candidates = SharedCandidates(contents.outputs, job.embedding, contents.squared_norms, contents.g)
+    outputs: Any = contents.outputs
+    candidates = SharedCandidates(outputs, job.embedding, contents.squared_norms, contents.g)
     k = min(job.k, shard.n)
     indices, distances, slacks = search_nearest_with_slacks(
         job.Z, candidates._search_blocks, contents.squared_norms, k, job.compute

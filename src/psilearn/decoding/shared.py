@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -16,9 +17,9 @@ from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.hashing import content_hash
 from psilearn._utils.samples import Index, Samples, check_collection, n_columns, n_samples, take
-from psilearn.decoding import candidate_store
 from psilearn.decoding.bounded_search import search_nearest, search_positions
-from psilearn.decoding.candidates import Candidates
+from psilearn.decoding.candidate_files import Shard, open_shard, read_shards, stack
+from psilearn.decoding.candidates import Candidates, RankedRow
 from psilearn.decoding.component_path import ComponentPathDecoder
 from psilearn.decoding.embedded_outputs import EmbeddedOutputs
 from psilearn.decoding.output_set import OutputSet
@@ -80,7 +81,6 @@ class SharedCandidates(EmbeddedOutputs, Candidates):
         *,
         keep_outputs: bool = True,
         dtype: DTypeLike | None = None,
-        resume: bool = False,
         compute: Compute | None = None,
     ) -> SharedCandidates:
         """Embed candidates once.
@@ -100,8 +100,6 @@ class SharedCandidates(EmbeddedOutputs, Candidates):
             Whether the folder gets a copy of the outputs. If not, they must be passed to :meth:`load`.
         dtype : {"float64", "float32"}, default=None
             Precision of the embeddings in the folder, as in :meth:`save`.
-        resume : bool, default=False
-            Whether an interrupted call is continued, as in :meth:`save`.
         compute : Compute, default=None
             Precision and device. By default float64 with NumPy, on the device of tensors, or as set by
             :func:`psilearn.computing`.
@@ -134,14 +132,14 @@ class SharedCandidates(EmbeddedOutputs, Candidates):
         kernel.check_same_kind(checked, "outputs", embedding.landmarks, "the outputs of the embedding")
         compute = current_compute(outputs) if compute is None else compute
         if path is None:
-            if dtype is not None or resume:
-                raise ValueError("dtype and resume are options of a folder: pass path.")
+            if dtype is not None:
+                raise ValueError("dtype is an option of a folder: pass path.")
             return cls(outputs, embedding, g=embedding(outputs, compute))
         candidates = cls(outputs, embedding)
-        candidates.save(path, keep_outputs=keep_outputs, dtype=dtype, resume=resume, compute=compute)
+        candidates.save(path, keep_outputs=keep_outputs, dtype=dtype, compute=compute)
         path = validation.check_path(path, "path")
-        folder = candidate_store.read(path, embedding.fingerprint, embedding.n_components, verify=False)
-        return cls(outputs, embedding, candidates.squared_norms, folder.load_array("g.npy", mapped=True))
+        parts = [open_shard(path, shard, embedding, verify=False) for shard in read_shards(path, embedding)]
+        return cls(outputs, embedding, candidates.squared_norms, stack([part.g for part in parts]))
 
     @classmethod
     def load(
@@ -149,7 +147,8 @@ class SharedCandidates(EmbeddedOutputs, Candidates):
     ) -> SharedCandidates:
         """Open saved candidates; g and the outputs are memory-mapped and read when they are needed.
 
-        All files are read once to compare their SHA-256 with the manifest. No file is unpickled.
+        All files are read once to compare their SHA-256 with the manifest, and their values are validated. No file is
+        unpickled.
 
         Parameters
         ----------
@@ -160,7 +159,7 @@ class SharedCandidates(EmbeddedOutputs, Candidates):
         outputs : array, CSR matrix or sequence of c outputs, default=None
             The candidates, if they were not stored.
         verify : bool, default=True
-            Whether the SHA-256 of all files is compared. If not, opening does not read g, and a damaged g is not
+            Whether all files are read and validated. If not, only their headers are, and damaged values are not
             detected: use this for large folders that you have verified before.
 
         Returns
@@ -196,22 +195,24 @@ class SharedCandidates(EmbeddedOutputs, Candidates):
         _check_embedding(embedding)
         verify = validation.check_bool(verify, "verify")
         path = validation.check_path(path, "path")
-        folder = candidate_store.read(path, embedding.fingerprint, embedding.n_components, verify=verify)
-        norms = folder.load_array("squared_norms.npy")
-        if not np.isfinite(norms).all():
-            raise folder.error("squared_norms.npy contains values that are not finite")
-        known, expected_hash = outputs, folder.content["outputs_sha256"]
-        if outputs is None:
-            known = candidate_store.open_outputs(folder)
-        elif (
-            check_collection(outputs, "outputs") and content_hash(outputs) != expected_hash
-        ):  # candidate_set stores validated outputs: lists become arrays
-            known = embedding.kernel.check(outputs, "outputs")
-        if n_samples(known) != len(norms) or content_hash(known) != expected_hash:
-            if outputs is None:
-                raise ValueError(f"The outputs stored in {path} were changed: their hash differs.")
-            raise ValueError(f"The given outputs are not those of {path}: their hash differs.")
-        return cls(known, embedding, norms, folder.load_array("g.npy", mapped=True))
+        shards = read_shards(path, embedding)
+        parts = [open_shard(path, shard, embedding, verify=verify) for shard in shards]
+        known: Any = outputs
+        if outputs is not None:
+            check_collection(outputs, "outputs")
+            if not _are_of_shards(outputs, shards):  # candidate_set stores validated outputs: lists become arrays
+                known = embedding.kernel.check(outputs, "outputs")
+                if not _are_of_shards(known, shards):
+                    raise ValueError(f"The given outputs are not those of {path}: their hash differs.")
+        elif any(part.outputs is None for part in parts):
+            raise ValueError(
+                f"The outputs of {path} were not stored, on request or because they are neither an array of numbers "
+                f"nor a CSR matrix: pass them as SharedCandidates.load(path, embedding, outputs=...)."
+            )
+        else:
+            known = stack([part.outputs for part in parts])
+        norms = np.concatenate([part.squared_norms for part in parts])
+        return cls(known, embedding, norms, stack([part.g for part in parts]))
 
     def per_example(self, rows: Iterable[slice | Index]) -> PerExampleCandidates:
         """Return candidates of which each example has its own rows.
@@ -301,8 +302,53 @@ class SharedCandidates(EmbeddedOutputs, Candidates):
         return ComponentPathDecoder(self, self, embedding, sizes, compute, truth)
 
 
+def _are_of_shards(outputs: Samples, shards: Sequence[Shard]) -> bool:
+    """Return whether outputs are those that the shards were built from."""
+    ends = np.cumsum([shard.n for shard in shards]).tolist()
+    return n_samples(outputs) == ends[-1] and all(
+        content_hash(take(outputs, slice(end - shard.n, end))) == shard.outputs_sha256
+        for shard, end in zip(shards, ends, strict=True)
+    )
+
+
 def _check_embedding(embedding: object) -> None:
     if not isinstance(embedding, Embedding):
         raise TypeError(
             f"embedding must be the embedding of a model, model.embedding_; got {type(embedding).__name__}."
         )
+
+
+class RuleCandidates(Candidates):
+    """All outputs that satisfy a rule; a subclass finds the nearest, and everything else uses ``listed``."""
+
+    @property
+    @abstractmethod
+    def listed(self) -> SharedCandidates:
+        """The outputs as a list; an error if they are too many."""
+
+    def _outputs_of(self, example: int) -> Samples:
+        return self.listed.outputs
+
+    def _take(self, indices: Index) -> Samples:
+        return self.listed._take(indices)
+
+    def _restrict(self, examples: slice | Index) -> Self:
+        return self
+
+    def _groups(self, n_examples: int) -> Iterator[tuple[OutputSet, Index]]:
+        return self.listed._groups(n_examples)
+
+    def _distinct(self) -> Self:
+        return self
+
+    def _validate(self, check: Callable[[Samples, str], Samples], n_examples: int) -> Self:
+        return self
+
+    def _match(self, truth: Samples) -> Index:
+        return self.listed._match(truth)
+
+    def _ranked(self, Z: Any, compute: Compute) -> Iterator[RankedRow]:
+        return self.listed._ranked(Z, compute)
+
+    def _positions(self, Z: Any, truth: Index, compute: Compute) -> tuple[Array, Array]:
+        return self.listed._positions(Z, truth, compute)

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from psilearn._backend import Compute, beside, find_device
+from psilearn._backend import Compute, find_device
 from psilearn._distributed import ChunkedRows
 from psilearn._linalg import Array, Subspace
 from psilearn._utils import validation
-from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
+from psilearn._utils.estimators import fitted_snapshot, publish, unfitted_copy
 from psilearn._utils.progress import step
-from psilearn._utils.samples import Samples, n_columns, n_samples
+from psilearn._utils.samples import Samples, describe_shape, is_empty, n_columns, n_samples
 from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding, OutputStream
 from psilearn.embedding.output_sides import LandmarkOutputs, OutputSide
 from psilearn.estimators.dask_inputs import convert_dask, require_landmarks
 from psilearn.estimators.fit_plan import FitPlan
-from psilearn.estimators.fit_streams import compute_overlapped, overlaps
-from psilearn.estimators.output_checks import check_fit_outputs
 from psilearn.estimators.prediction import OutputKernelPredictor
 from psilearn.kernels import Kernel, as_kernel, as_output_kernel
 from psilearn.landmarks.selection import Landmarks, as_landmarks
 from psilearn.regression import KernelRidge, NystromRidge, SklearnRegressor
-from psilearn.regression.kernel_regression import Regression, Regressor, Targets
-from psilearn.regression.regressor_checks import check_inputs, check_regressor
+from psilearn.regression.kernel_regression import Regression, Regressor
+from psilearn.regression.sklearn_regressor import check_inputs, check_regressor
 
 Continuation = tuple[LandmarkOutputs, Regression | None] | None  # what partial_fit continues from
 
@@ -114,23 +110,10 @@ class OutputKernelRegression(OutputKernelPredictor):
             inputs, input_kernel = self._check_inputs(X)
             Y, stream = check_fit_outputs(kernel, y, unlabeled, n_samples(inputs))
             kernel.fit(Y)
-            output_side = partial(plan.output_side, kernel, Y, stream, compute)
-
-            def regress(targets: Targets, before_factor: Callable[[], object] | None = None) -> Regression:
-                regressor = self._make_regressor(plan, input_kernel, inputs, Y, compute)
-                if isinstance(regressor, NystromRidge):
-                    regressor.fit(inputs, before_factor)
-                else:
-                    regressor.fit(inputs)
-                return regressor.regress(targets, with_moment=plan.uses_fitted_values)
-
-            if overlaps(plan, (kernel, input_kernel), (Y, inputs), stream, compute):
-                psi, kept, regression = compute_overlapped(plan, output_side, regress, n_samples(Y), compute)
-            else:
-                psi = output_side()
-                regression = regress(psi.labeled)
-                kept = psi.for_partial_fit()
-            continuation, regression = _prepare_partial_fit(plan, kept, regression)
+            psi = plan.output_side(kernel, Y, stream, compute)
+            regressor = self._make_regressor(plan, input_kernel, inputs, Y, compute).fit(inputs)
+            regression = regressor.regress(psi.labeled, with_moment=plan.uses_fitted_values)
+            continuation, regression = _prepare_partial_fit(plan, psi.for_partial_fit(), regression)
             fitted = _FittedEmbedding.of(psi, regression, plan.subspace(psi, regression, compute), compute)
             model = unfitted_copy(self)
             model.output_kernel_ = kernel
@@ -280,13 +263,36 @@ class _FittedEmbedding:
     @classmethod
     def of(cls, psi: OutputSide, regression: Regression, subspace: Subspace, compute: Compute) -> _FittedEmbedding:
         """Restrict the regression and the known outputs to the directions."""
-        with step("embedding"), beside(compute) as submit:
-            rotated = submit(lambda: regression.rotate(psi.rotation(subspace), compute))
+        with step("embedding"):
+            rotated = regression.rotate(psi.rotation(subspace), compute)
             embedding = psi.embedding(subspace.directions)
             candidates = _known_candidates(psi, embedding, psi.embed_known(subspace, embedding))
-        return cls(rotated.result(), embedding, candidates, subspace.eigenvalues, psi.approximation_error)
+        return cls(rotated, embedding, candidates, subspace.eigenvalues, psi.approximation_error)
 
 
 def _known_candidates(psi: OutputSide, embedding: Embedding, g: Array) -> SharedCandidates:
     """Return the distinct known outputs, embedded: the default candidates."""
     return SharedCandidates(psi.outputs, embedding, embedding.kernel.diag(psi.outputs), g)
+
+
+def check_outputs(kernel: Kernel, y: Samples) -> Samples:
+    """Return validated outputs; an error names the kernel."""
+    try:
+        return kernel.check(y, "y")
+    except (TypeError, ValueError) as error:
+        name = type(kernel).__name__
+        if name in str(error):
+            raise
+        raise type(error)(f"y cannot be used with {name}: {error}") from error
+
+
+def check_fit_outputs(kernel: Kernel, y: Samples, unlabeled: Any, n_inputs: int) -> tuple[Samples, OutputStream | None]:
+    """Return the validated outputs, one per input, and the unlabeled outputs (None if there are none)."""
+    Y = check_outputs(kernel, y)
+    if n_samples(Y) != n_inputs:
+        raise ValueError(
+            f"X and y must have one row per example: X has {n_inputs}, y has {n_samples(Y)} ({describe_shape(Y)})."
+        )
+    if unlabeled is None or is_empty(unlabeled):
+        return Y, None
+    return Y, OutputStream(unlabeled, kernel, Y)

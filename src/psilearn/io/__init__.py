@@ -1,5 +1,23 @@
-"""Saved models: folders of plain files, without pickle."""
+"""Saved models in files without pickle, and what packages need to save classes and arrays of their own."""
 
-from psilearn.io.saved_models import load_model, read_notes, save_model
+from psilearn._utils.array_files import ArrayFile, FileFormat, pack_texts, unpack_texts
+from psilearn.io.codecs import Codec
+from psilearn.io.encoding import Decoder, Encoder, register, register_class
+from psilearn.io.saved_models import check_model_path, load_model, load_with_notes, read_notes, save_model
 
-__all__ = ["load_model", "read_notes", "save_model"]
+__all__ = [
+    "ArrayFile",
+    "Codec",
+    "Decoder",
+    "Encoder",
+    "FileFormat",
+    "check_model_path",
+    "load_model",
+    "load_with_notes",
+    "pack_texts",
+    "read_notes",
+    "register",
+    "register_class",
+    "save_model",
+    "unpack_texts",
+]

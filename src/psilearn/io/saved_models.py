@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from psilearn._utils import validation
-from psilearn._utils.encoding import Decoder, Encoder
-from psilearn._utils.folder_writer import FolderWriter
-from psilearn._utils.folders import FolderFormat, ManifestFolder
-from psilearn._utils.samples import n_samples
+from psilearn._utils.array_files import ArrayFile, FileFormat
+from psilearn._utils.samples import n_columns, n_samples
 from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding
 from psilearn.estimators import IOKR, KDE, OEL
-from psilearn.io.kernel_checks import is_kernel
+from psilearn.io.encoding import Decoder, Encoder
 from psilearn.io.model_codecs import ESTIMATORS
 from psilearn.kernels import Kernel
 from psilearn.regression import KernelRegression
 
-FORMAT = FolderFormat("psilearn.model", 3, "saved model", "Fit the model and save it again.", replaceable=True)
+FORMAT = FileFormat("psilearn.model", 1, "saved model", "Fit the model and save it again.")
+KERNEL_PARTS = ("left", "right", "kernel", "kernel_", "output_kernel")  # attributes of kernels that are kernels
+OPTIONAL_PARTS = ("base", "base_")  # that may be None
+MAX_KERNELS = 1000
 
 
 def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = None, overwrite: bool = False) -> None:
-    """Save a fitted model in a folder.
+    """Save a fitted model in one file.
 
-    The folder contains one .npy file per array and ``manifest.json``, which is written last with the size and the
-    SHA-256 of each file. No file is a pickle. The loaded model predicts, ranks and embeds as the saved one does; only
+    The file is a safetensors file: arrays as tensors, and in its metadata the classes and parameters as JSON text and a
+    SHA-256 of all contents. It is not a pickle. The loaded model predicts, ranks and embeds as the saved one does; only
     ``partial_fit`` requires a new fit.
 
-    If saving is interrupted or fails, for example on a full disk, the folder is as before: without a model, or with the
-    previous one. Other processes can load the previous model until it is replaced.
+    The model is written to a temporary file in the same folder, which is renamed when it is complete: if saving is
+    interrupted or fails, for example on a full disk, the previous file stays, and other processes always load either
+    the previous or the new model.
 
     Parameters
     ----------
@@ -46,18 +46,18 @@ def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = N
         no classes of your own), and its inputs and outputs arrays, CSR matrices, objects of an installed application
         such as spectra, or lists of texts, numbers, lists and tuples. Tensors are loaded as arrays.
     path : str or Path
-        The folder: a new or empty one, or one in which saving was interrupted.
+        The file, such as "tagger.psi". Missing folders are created.
     notes : dict, default=None
         JSON data to keep with the model, which :func:`read_notes` returns.
     overwrite : bool, default=False
-        Whether a saved model in the folder is replaced. Until the new one is complete, both are on the disk.
+        Whether a saved model at this path is replaced. Other files are never replaced.
 
     Raises
     ------
     FileExistsError
-        If the folder contains anything else.
+        If the file exists.
     OSError
-        If the folder cannot be written, or another process is saving a model in it.
+        If the file cannot be written.
     TypeError
         If the model contains objects that cannot be saved without pickle.
     ValueError
@@ -67,6 +67,7 @@ def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = N
     --------
     load_model : Load a saved model.
     read_notes : Return the notes of a saved model.
+    check_model_path : Check before a long training that its model can be saved.
 
     Examples
     --------
@@ -77,60 +78,71 @@ def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = N
     >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
     >>> model = OEL(n_components=3).fit(X, np.hstack([X, X**2]))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_model(model, Path(folder, "model"))
-    ...     loaded = load_model(Path(folder, "model"))
+    ...     save_model(model, Path(folder, "curve.psi"))
+    ...     loaded = load_model(Path(folder, "curve.psi"))
     >>> bool(np.all(loaded.predict(X) == model.predict(X)))
     True
     """
-    encoded = encode_model(model, notes)
-    with claim_model_folder(path, overwrite=overwrite) as writer:
-        encoded.write(writer)
-
-
-def claim_model_folder(path: str | Path, *, overwrite: bool = False) -> FolderWriter:
-    """Check that a model can be saved in a folder, and keep other processes from saving one there.
-
-    The result is the argument of :meth:`EncodedModel.write` and a context manager: a training claims the folder of its
-    result before it starts.
-    """
-    return FORMAT.claim(validation.check_path(path, "path"), overwrite=validation.check_bool(overwrite, "overwrite"))
-
-
-@dataclass(frozen=True)
-class EncodedModel:
-    """A model as JSON data and arrays."""
-
-    data: Any
-    arrays: Mapping[str, NDArray[Any]]
-    notes: dict[str, Any]
-
-    def write(self, writer: FolderWriter) -> None:
-        """Write the model into a claimed folder."""
-        for name, array in self.arrays.items():
-            writer.save_array(name, array)
-        writer.finish({"model": self.data, "notes": self.notes})
-
-
-def encode_model(model: Any, notes: dict[str, Any] | None = None) -> EncodedModel:
-    """Encode a fitted model; raise an error as :func:`save_model` does if it cannot be saved."""
     notes = _check_notes(notes)
+    path = check_model_path(path, overwrite=overwrite)
     estimator = copy.copy(_fitted_estimator(model))
     estimator.device = None if estimator.device is None else str(estimator.device)
     encoder = Encoder()
     data = encoder.encode(estimator, type(estimator).__name__)
-    return EncodedModel(data, encoder.arrays, notes)
+    FORMAT.write(path, {"model": data, "notes": notes}, encoder.arrays)
 
 
-def load_model(path: str | Path) -> IOKR | KDE | OEL:
-    """Load a saved model.
-
-    Folders of unknown origin are safe to load: only numbers, texts, arrays and the names of registered classes are
-    read, and nothing is executed.
+def check_model_path(path: str | Path, *, overwrite: bool = False) -> Path:
+    """Check that a model can be saved, without writing anything.
 
     Parameters
     ----------
     path : str or Path
-        The folder that :func:`save_model` wrote.
+        The file.
+    overwrite : bool, default=False
+        Whether a saved model at this path may be replaced.
+
+    Returns
+    -------
+    Path
+        The path.
+
+    Raises
+    ------
+    FileExistsError
+        If the path exists, and is not a saved model that may be replaced.
+    OSError
+        If there is no permission to write.
+
+    See Also
+    --------
+    save_model : Save a model.
+
+    Examples
+    --------
+    >>> from psilearn.io import check_model_path
+    >>> check_model_path("new.psi").name
+    'new.psi'
+    """
+    path = validation.check_path(path, "path")
+    FORMAT.check_path(path, overwrite=validation.check_bool(overwrite, "overwrite"))
+    return path
+
+
+def load_model(path: str | Path, *, mapped: bool = False) -> IOKR | KDE | OEL:
+    """Load a saved model.
+
+    Files of unknown origin are safe to load: only numbers, texts, arrays and the names of registered classes are read,
+    and nothing is executed. The cost is proportional to the size of the file: see the section *Saving models* of the
+    guide.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file that :func:`save_model` wrote.
+    mapped : bool, default=False
+        Whether the arrays are mapped from the file, so that processes that load the same model share their memory. The
+        file must not be changed in place meanwhile; replacing it by :func:`save_model` is safe.
 
     Returns
     -------
@@ -140,12 +152,13 @@ def load_model(path: str | Path) -> IOKR | KDE | OEL:
     Raises
     ------
     ValueError
-        If the folder is not a saved model of this version, or is damaged; or if it needs an application that is not
-        installed.
+        If the file is not a saved model of this version, or is damaged; or if it needs an application that is not
+        installed. The message names the file.
 
     See Also
     --------
     save_model : Save a fitted model.
+    load_with_notes : Load a model and its notes at once.
 
     Examples
     --------
@@ -155,11 +168,62 @@ def load_model(path: str | Path) -> IOKR | KDE | OEL:
     >>> from psilearn import IOKR, load_model, save_model
     >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_model(IOKR(alpha=1e-3).fit(X, X), Path(folder, "model"))
-    ...     load_model(Path(folder, "model"))
+    ...     save_model(IOKR(alpha=1e-3).fit(X, X), Path(folder, "line.psi"))
+    ...     load_model(Path(folder, "line.psi"))
     IOKR(alpha=0.001)
     """
-    return FORMAT.read(validation.check_path(path, "path"), _decode_model)
+    return load_with_notes(path, mapped=mapped)[0]
+
+
+def load_with_notes(path: str | Path, *, mapped: bool = False) -> tuple[IOKR | KDE | OEL, dict[str, Any]]:
+    """Load a saved model and its notes, from one opened file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file that :func:`save_model` wrote.
+    mapped : bool, default=False
+        Whether the arrays are mapped from the file, as in :func:`load_model`.
+
+    Returns
+    -------
+    model : IOKR, KDE or OEL
+        The fitted model.
+    notes : dict
+        The notes, empty if there are none.
+
+    Raises
+    ------
+    ValueError
+        As :func:`load_model`.
+
+    See Also
+    --------
+    load_model : Load the model alone.
+    read_notes : Return the notes alone.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from psilearn import IOKR, save_model
+    >>> from psilearn.io import load_with_notes
+    >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(IOKR().fit(X, X), Path(folder, "line.psi"), notes={"data": "a line"})
+    ...     load_with_notes(Path(folder, "line.psi"))
+    (IOKR(), {'data': 'a line'})
+    """
+    path, mapped = validation.check_path(path, "path"), validation.check_bool(mapped, "mapped")
+    file = FORMAT.read(path, mapped=mapped)
+    with FORMAT.convert_errors(path):
+        notes = _notes_of(file)
+        model = Decoder(file.arrays, file.n_bytes).decode(file.content["model"])
+        problems = _find_problems(model)
+        if problems:
+            raise ValueError(f"its contents are not those of a fitted model ({', '.join(problems)})")
+    return model, notes
 
 
 def read_notes(path: str | Path) -> dict[str, Any]:
@@ -168,7 +232,7 @@ def read_notes(path: str | Path) -> dict[str, Any]:
     Parameters
     ----------
     path : str or Path
-        The folder that :func:`save_model` wrote.
+        The file that :func:`save_model` wrote.
 
     Returns
     -------
@@ -178,7 +242,7 @@ def read_notes(path: str | Path) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If the folder is not a saved model of this version, or is damaged.
+        If the file is not a saved model of this version, or its header is damaged. The arrays are not read.
 
     See Also
     --------
@@ -193,27 +257,20 @@ def read_notes(path: str | Path) -> dict[str, Any]:
     >>> from psilearn.io import read_notes
     >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_model(IOKR().fit(X, X), Path(folder, "model"), notes={"data": "a line"})
-    ...     read_notes(Path(folder, "model"))
+    ...     save_model(IOKR().fit(X, X), Path(folder, "line.psi"), notes={"data": "a line"})
+    ...     read_notes(Path(folder, "line.psi"))
     {'data': 'a line'}
     """
-    return FORMAT.read(validation.check_path(path, "path"), _notes_of, verify=False)
+    path = validation.check_path(path, "path")
+    file = FORMAT.read(path, mapped=True, verify=False)
+    with FORMAT.convert_errors(path):
+        return _notes_of(file)
 
 
-def _decode_model(folder: ManifestFolder) -> IOKR | KDE | OEL:
-    """Return the model of a folder; reject contents that are not those of a fitted model."""
-    with folder.convert_errors():
-        model = Decoder(folder.load_array).decode(folder.content["model"])
-        problems = _find_problems(model)
-    if problems:
-        raise folder.error(f"its contents are not those of a fitted model ({', '.join(problems)})")
-    return model
-
-
-def _notes_of(folder: ManifestFolder) -> dict[str, Any]:
-    notes = folder.content.get("notes")
+def _notes_of(file: ArrayFile) -> dict[str, Any]:
+    notes = file.content["notes"]
     if not isinstance(notes, dict):
-        raise folder.error("its notes are damaged")
+        raise ValueError("its notes are damaged")
     return notes
 
 
@@ -265,12 +322,12 @@ def _find_problems(model: Any) -> list[str]:
         "regression_": _is_regression(getattr(model, "regression_", None), p),
         "embedding_": _is_embedding(getattr(model, "embedding_", None), p),
         "candidates_": _is_candidates(getattr(model, "candidates_", None), p),
-        "output_kernel_": is_kernel(getattr(model, "output_kernel_", None)),
+        "output_kernel_": _is_kernel(getattr(model, "output_kernel_", None)),
         "eigenvalues_": _is_vector(getattr(model, "eigenvalues_", None)),
-        "approximation_error_": isinstance(getattr(model, "approximation_error_", None), float | int),
-        "input_approximation_error_": isinstance(getattr(model, "input_approximation_error_", None), float | int),
+        "approximation_error_": _is_number(getattr(model, "approximation_error_", None)),
+        "input_approximation_error_": _is_number(getattr(model, "input_approximation_error_", None)),
         "calibration_scores_": _is_vector(getattr(model, "calibration_scores_", np.empty(0))),
-        "n_features_in_": type(getattr(model, "n_features_in_", 0)) is int,
+        "n_features_in_": _is_width(getattr(model, "n_features_in_", None), getattr(model, "regression_", None)),
     }
     return [name for name, is_valid in parts.items() if not is_valid]
 
@@ -278,19 +335,19 @@ def _find_problems(model: Any) -> list[str]:
 def _is_regression(value: Any, p: Any) -> bool:
     return (
         isinstance(value, KernelRegression)
-        and is_kernel(value.kernel)
+        and _is_kernel(value.kernel)
         and value.triangle is None
         and value.moment is None
         and _are_samples(value.anchors, value.kernel)
         and _is_matrix(value.coefficients, n_samples(value.anchors), p)
-        and isinstance(value.approximation_error, float | int)
+        and _is_number(value.approximation_error)
     )
 
 
 def _is_embedding(value: Any, p: Any) -> bool:
     return (
         isinstance(value, Embedding)
-        and is_kernel(value.kernel)
+        and _is_kernel(value.kernel)
         and _are_samples(value.landmarks, value.kernel)
         and _is_matrix(value.basis, n_samples(value.landmarks), p)
     )
@@ -300,6 +357,7 @@ def _is_candidates(value: Any, p: Any) -> bool:
     return (
         isinstance(value, SharedCandidates)
         and _is_embedding(value.embedding, p)
+        and _are_outputs(value.outputs, value.embedding)
         and _is_vector(value.squared_norms, n_samples(value.outputs))
         and (value.g is None or _is_matrix(value.g, n_samples(value.outputs), p))
     )
@@ -311,6 +369,25 @@ def _are_samples(value: Any, kernel: Kernel) -> bool:
     return True
 
 
+def _are_outputs(value: Any, embedding: Any) -> bool:
+    kernel, landmarks = embedding.kernel, embedding.landmarks
+    if n_samples(value) and n_samples(landmarks):
+        outputs = kernel.check(value, "its candidates")
+        kernel.check_same_kind(outputs, "its candidates", landmarks, "the outputs of its embedding")
+        return np.shape(value)[1:] == np.shape(landmarks)[1:] if isinstance(value, np.ndarray) else True
+    return _are_samples(value, kernel)
+
+
+def _is_width(value: Any, regression: Any) -> bool:
+    """Return whether a number of features is that of the inputs of a regression, if they have one."""
+    width = n_columns(getattr(regression, "anchors", None))
+    return value is None or (type(value) is int and width in (None, value))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float | int) and math.isfinite(value)
+
+
 def _is_matrix(value: Any, n_rows: int, n_columns: Any) -> bool:
     is_matrix = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.shape == (n_rows, n_columns)
     return is_matrix and bool(np.isfinite(value).all())
@@ -318,4 +395,35 @@ def _is_matrix(value: Any, n_rows: int, n_columns: Any) -> bool:
 
 def _is_vector(value: Any, size: int | None = None) -> bool:
     is_vector = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim == 1
-    return is_vector and size in (None, len(value))
+    return is_vector and size in (None, len(value)) and bool(np.isfinite(value).all())
+
+
+def _is_kernel(value: Any) -> bool:
+    """Return whether a value is a kernel whose parts are kernels too, and not more than its use can handle.
+
+    A part that occurs several times counts as often as it is evaluated: with few shared parts, a small file could
+    otherwise describe a kernel of exponential size.
+    """
+    size = _count_kernels(value, {})
+    return size is not None and size <= MAX_KERNELS
+
+
+def _count_kernels(value: Any, counts: dict[int, int | None]) -> int | None:
+    """Return the number of kernels in a kernel with repetitions, or None if a part is not a kernel."""
+    if id(value) not in counts:
+        parts = _parts_of(value)
+        sizes = None if parts is None else [_count_kernels(part, counts) for part in parts]
+        is_valid = sizes is not None and None not in sizes
+        counts[id(value)] = 1 + sum(size or 0 for size in sizes or []) if is_valid else None
+    return counts[id(value)]
+
+
+def _parts_of(value: Any) -> list[Any] | None:
+    """Return the direct parts of a kernel, or None if the value is not a kernel."""
+    if not isinstance(value, Kernel):
+        return None
+    attributes = dict(vars(value))
+    parts = [attributes[name] for name in KERNEL_PARTS if name in attributes]
+    parts += [attributes[name] for name in OPTIONAL_PARTS if attributes.get(name) is not None]
+    listed = attributes.get("kernels", [])
+    return [*parts, *listed] if isinstance(listed, list | tuple) else None

@@ -22,8 +22,7 @@ from psilearn.app.serve import ServedModel, create_app
 from psilearn.app.serve.server_process import bind_socket
 from tests.app.serve.clients import post, rows_problem
 
-# The reader of files is not needed here, and takes seconds to import.
-START = "import sys, psilearn_chem.service.upload_parser as p; p.PRELOADED = []; from psilearn.app.cli import app; app(sys.argv[1:])"
+START = "import sys; from psilearn.app.cli import app; app(sys.argv[1:])"
 CLIENT = httpx.Client(verify=False)  # loading certificates takes longer than an answer
 
 
@@ -116,7 +115,7 @@ def test_a_device_is_checked_before_models_are_loaded_and_computes_the_same(fold
 
 def is_finished(folder, job):
     assert (folder / "jobs" / job / "request.json").exists()
-    return (folder / "jobs" / job / "result" / "manifest.json").exists()
+    return (folder / "jobs" / job / "result" / "state.json").exists()
 
 
 def wait_for_result(url, job):

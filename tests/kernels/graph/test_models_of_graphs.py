@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psilearn import IOKR, OEL, load_model, save_model
-from psilearn._utils.encoding import Decoder, Encoder
+from psilearn.io import Decoder, Encoder
 from psilearn.kernels import EdgeHistogram, Gaussian, Graph, Linear, WeisfeilerLehman
 
 CHAINS = [Graph("C" * n + last, [(i, i + 1, 1) for i in range(n)]) for n in range(1, 9) for last in "NO"]
@@ -48,11 +48,15 @@ def test_models_of_graphs_are_saved_without_pickle(tmp_path):
 def test_damaged_graphs_are_rejected():
     encoder = Encoder()
     data = encoder.encode(CHAINS, "outputs")
-    assert Decoder(encoder.arrays.__getitem__).decode(data) == CHAINS
+    assert Decoder(encoder.arrays, 10_000).decode(data) == CHAINS
     for name, change in (("n_nodes", 1), ("n_edges", 1), ("nodes", -100), ("edges", 50)):
         arrays = {file: array + change if file == data[name] else array for file, array in encoder.arrays.items()}
         with pytest.raises((LookupError, ValueError)):
-            Decoder(arrays.__getitem__).decode(data)
+            Decoder(arrays, 10_000).decode(data)
+    n = encoder.arrays[data["n_nodes"]].copy()
+    n[:3] += [100, -200, 100]  # graphs that share nodes could be quadratically larger than the file
+    with pytest.raises(ValueError, match="negative"):
+        Decoder({**encoder.arrays, data["n_nodes"]: n}, 10_000).decode(data)
 
 
 @pytest.mark.parametrize(("objects", "message"), [(["CCO"], r"A\[0\] must be a Graph"), ([], "A is empty")])

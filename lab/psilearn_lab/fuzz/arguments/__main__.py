@@ -116,7 +116,7 @@ def _run_children(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def _start_child(options: argparse.Namespace, start: int, folder: str, log: IO[str]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-X", "faulthandler", "-m", "fuzz.arguments", "--start", str(start)]
+    command = [sys.executable, "-X", "faulthandler", "-m", "psilearn_lab.fuzz.arguments", "--start", str(start)]
     command += ["--seed", str(options.seed), "--only", options.only, "--share", str(options.share)]
     paths = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "MPLBACKEND": "Agg"}

@@ -11,10 +11,8 @@ import numpy as np
 
 from psilearn import (
     IOKR,
-    baselines,
     computing,
     conformal,
-    datasets,
     decoding,
     embedding,
     io,
@@ -24,11 +22,12 @@ from psilearn import (
     metrics,
     plotting,
     rankings,
-    tables,
     theory,
 )
 from psilearn._backend import NUMPY
+from psilearn.app import tables
 from psilearn.kernels import Dice, Gaussian
+from psilearn_lab import baselines, datasets
 from psilearn_lab.fuzz.arguments.attempts import Call, Fresh
 from psilearn_lab.fuzz.arguments.kernel_calls import GRAPHS
 from psilearn_lab.fuzz.arguments.model_calls import STARTS_PROCESSES, fitted

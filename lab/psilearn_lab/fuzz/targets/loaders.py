@@ -14,11 +14,11 @@ import pyarrow
 from pyarrow import parquet
 from scipy import sparse
 
-from psilearn_chem import load_metabolites
 from psilearn_lab.datasets import load_mediamill, load_usps
 from psilearn_lab.datasets.catalogue import DATASETS
 from psilearn_lab.datasets.dataset import Form
 from psilearn_lab.datasets.home import RemoteFile
+from psilearn_lab.datasets.metabolites import load_metabolites
 from psilearn_lab.experiments import Context, Metric, Record, Row
 from psilearn_lab.fuzz.target import Target
 from psilearn_lab.fuzz.targets.seeds import new_seed

@@ -1,17 +1,17 @@
 """Libraries of candidates on disk: building, searching, damaged files and embeddings."""
 
-import json
+import shutil
 
 import numpy as np
 import pytest
 
 pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 
 from chem_tests.chemistry import build_library, smiles_list
 from psilearn import OEL
 from psilearn.kernels import Gaussian, GaussianTanimoto
 from psilearn_chem.molecules import CandidateLibrary, Fingerprints, MoleculeList, fingerprints
+from psilearn_chem.molecules.library_file import LIBRARY
 
 
 @pytest.fixture(scope="module")
@@ -117,34 +117,37 @@ def test_other_folders_are_not_changed(tmp_path, built):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda path: (path / "manifest.json").write_text("{"),
-        lambda path: (path / "manifest.json").write_text("[]"),
-        lambda path: (path / "manifest.json").write_text(json.dumps({"format": "other", "version": 1})),
-        lambda path: (path / "fingerprints.npy").write_bytes(b"x"),
-        lambda path: (path / "formulas.json").unlink(),
-        lambda path: (path / "formulas.json").write_text(
-            (path / "formulas.json").read_text().replace(", 0]", ", 9]", 1)
-        ),
-        lambda path: (path / "molecules.arrow").write_bytes((path / "molecules.arrow").read_bytes()[:-9]),
-        lambda path: (path / "manifest.json").unlink(),
+        lambda file: file.write_bytes(b"{"),
+        lambda file: file.write_bytes(b""),
+        lambda file: file.write_bytes(file.read_bytes()[:-9]),
+        lambda file: file.write_bytes(file.read_bytes().replace(b"morgan", b"maccs2", 1)),
+        lambda file: file.unlink(),
+        lambda file: file.rename(file.with_name("elsewhere")).with_name(file.name).symlink_to("elsewhere"),
     ],
 )
 def test_damaged_libraries_are_rejected(tmp_path, damage):
     build_library(tmp_path / "lib")
-    damage(tmp_path / "lib")
-    with pytest.raises(ValueError, match="library of candidates"):
+    damage(tmp_path / "lib" / LIBRARY)
+    with pytest.raises(ValueError, match="library of candidates") as caught:
         CandidateLibrary.open(tmp_path / "lib")
+    assert str(tmp_path) in str(caught.value)
 
 
-def test_changed_files_are_detected_by_their_hash(tmp_path):
+def test_a_changed_file_is_detected_by_its_hash(tmp_path):
     built = build_library(tmp_path / "lib")
     built.verify()
-    content = bytearray((built.path / "fingerprints.npy").read_bytes())
+    file = built.path / LIBRARY
+    content = bytearray(file.read_bytes())
     content[-1] ^= 1
-    (built.path / "fingerprints.npy").write_bytes(content)
-    with pytest.raises(ValueError, match=r"fingerprints\.npy is damaged or was replaced"):
+    file.unlink()  # a file that is changed in place also changes in the memory of those that map it
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match="SHA-256 of its data"):
         CandidateLibrary.open(built.path)
-    with pytest.raises(ValueError, match="was changed"):
+    with pytest.raises(ValueError, match="SHA-256 of its data"):
+        built.verify()
+    other = CandidateLibrary.build(MoleculeList(["CCO"], [""]), tmp_path / "other")
+    shutil.copy(other.path / LIBRARY, file)
+    with pytest.raises(ValueError, match="contains another library"):
         built.verify()
 
 
@@ -160,4 +163,5 @@ def test_molecules_are_embedded_once_per_model(tmp_path):
     np.testing.assert_array_equal(opened.g, embedded.g)
     other = OEL(Gaussian(5.0), GaussianTanimoto(packed=True), n_components=3).fit(X, built.bits[:30])
     assert built.embedded(other) is None
-    assert not list((built.path / "embeddings").glob("*/outputs.npy"))  # the library has the fingerprints
+    sizes = [file.stat().st_size for file in (built.path / "embeddings").glob("*/shard*")]
+    assert sum(sizes) < built.bits.nbytes  # without the fingerprints, which the library has

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._utils.codec_registry import Codec
-from psilearn._utils.encoding import Decoder, Encoder, register, register_class
+from psilearn.io import Codec, Decoder, Encoder, register, register_class
 from psilearn_chem.spectra.spectrum import Spectrum
 from psilearn_chem.spectrum_kernels import PrecursorMass, ProbabilityProduct
 from psilearn_chem.subformula_kernels import SubformulaKernel
@@ -31,7 +30,10 @@ def _encode_spectra(spectra: Sequence[Spectrum], encoder: Encoder, where: str) -
 
 
 def _decode_spectra(data: dict[str, Any], decoder: Decoder) -> list[Spectrum]:
-    ends = np.cumsum(decoder.array(data["n_peaks"]))
+    n_peaks = decoder.array(data["n_peaks"])
+    if n_peaks.min(initial=0) < 0:
+        raise ValueError("spectra have negative numbers of peaks")
+    ends = np.cumsum(n_peaks)
     mz, intensity = decoder.array(data["mz"]), decoder.array(data["intensity"])
     if not ends[-1] == len(mz) == len(intensity):
         raise ValueError(f"spectra with {ends[-1]} peaks have {len(mz)} m/z values and {len(intensity)} intensities")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
@@ -10,12 +11,31 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from psilearn.app.console import report_errors
-from psilearn_chem.command_parts import DeviceOption, ModelOption, compute_on, print_status
 
 if TYPE_CHECKING:
-    from psilearn._utils.folder_writer import FolderWriter
     from psilearn_chem.metabolites import MetaboliteIdentifier
     from psilearn_chem.spectra import Problem, Spectrum
+
+
+ModelOption = Annotated[Path, typer.Option("--model", help="Folder of the model, from `psilearn metabolites train`.")]
+DeviceOption = Annotated[
+    str | None, typer.Option(help="Device of torch, cpu or cuda. By default, NumPy computes on the CPU.")
+]
+
+
+@contextmanager
+def compute_on(device: str | None) -> Iterator[None]:
+    """Compute in double precision on a device of torch, or in NumPy."""
+    from psilearn import computing
+
+    with computing("float64", device):
+        yield
+
+
+def print_status(text: str) -> None:
+    """Print to the standard error, so that it does not mix with results."""
+    typer.echo(text, err=True)
+
 
 metabolites_app = typer.Typer(help="Identify molecules from tandem mass spectra.", no_args_is_help=True)
 
@@ -53,7 +73,7 @@ def train_model(
     ] = "both",
     seed: Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)] = 0,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a model in the folder, once the new one is complete.")
+        bool, typer.Option("--overwrite", help="Replace a saved model, once the new one is complete.")
     ] = False,
     device: DeviceOption = None,
 ) -> None:
@@ -63,29 +83,26 @@ def train_model(
     """
     problems: list[Problem] = []
     with report_errors(), compute_on(device):
-        from psilearn_chem.metabolites import train
-        from psilearn_chem.metabolites.polarity import select_polarity
-        from psilearn_chem.metabolites.saved_identifier import encode_identifier
+        from psilearn_chem.metabolites.identifier import MetaboliteIdentifier
+        from psilearn_chem.metabolites.queries import select_polarity
         from psilearn_chem.molecules import CandidateLibrary
         from psilearn_chem.spectra import read_spectra
 
-        with _claim_model_folder(output, overwrite) as folder:
-            library = CandidateLibrary.open(candidates)
-            read = read_spectra(spectra, errors="skip", adduct=adduct)
-            problems += read.problems
-            start = perf_counter()
-            identifier = train(
-                _merge(select_polarity(read.spectra, polarity), merge),
-                library,
-                method=method,
-                unlabeled=unlabeled,
-                calibration=calibration,
-                second_stage=second_stage,
-                seed=seed,
-                say=lambda text: print_status(f"{perf_counter() - start:6.0f} s  {text}"),
-                on_problem=problems.append,
-            )
-            encode_identifier(identifier).write(folder)
+        _check_model_path(output, overwrite)
+        library = CandidateLibrary.open(candidates)
+        read = read_spectra(spectra, errors="skip", adduct=adduct)
+        problems += read.problems
+        identifier = MetaboliteIdentifier(
+            method=method,
+            n_unlabeled=unlabeled,
+            calibration=calibration,
+            second_stage=second_stage,
+            errors="skip",
+            random_state=seed,
+            verbose=1,
+        ).fit(_merge(select_polarity(read.spectra, polarity), merge), library)
+        problems += identifier.problems_
+        identifier.save(output, overwrite=overwrite)
         print_status(f"{output}: {_describe_training(identifier)}")
         _warn_about_trivial_sets(identifier, 0.9)
     _exit_with_problems(problems, "not used for training")
@@ -131,18 +148,17 @@ def rank_candidates(
     problems: list[Problem] = []
     with report_errors(), compute_on(device):
         from psilearn.utils import show_progress, track
-        from psilearn_chem.metabolites import MetaboliteIdentifier, Query, rank_spectra
+        from psilearn_chem.metabolites import MetaboliteIdentifier, Query
         from psilearn_chem.metabolites.rank_files import RankFiles, write_rankings
         from psilearn_chem.molecules import CandidateLibrary
-        from psilearn_chem.spectra.record_counts import count_records
+        from psilearn_chem.spectra.formats import count_records
 
         files = RankFiles(output, page, tsv, mztab)
         files.check()
         library, identifier = CandidateLibrary.open(candidates), MetaboliteIdentifier.load(model)
         query = Query(by, ppm, () if any_adduct else identifier.adducts_)
         start = perf_counter()
-        results = rank_spectra(
-            identifier,
+        results = identifier.rank(
             _read_stream(spectra, adduct, merge, problems),
             library,
             k=top or None,
@@ -161,12 +177,12 @@ def rank_candidates(
     _exit_with_problems(problems, "not ranked")
 
 
-def _claim_model_folder(path: Path, overwrite: bool) -> FolderWriter:
-    """Check that a model can be saved, and lock its folder, before the training starts."""
-    from psilearn.io.saved_models import claim_model_folder
+def _check_model_path(path: Path, overwrite: bool) -> None:
+    """Check that a model can be saved, before the training starts."""
+    from psilearn.io import check_model_path
 
     try:
-        return claim_model_folder(path, overwrite=overwrite)
+        check_model_path(path, overwrite=overwrite)
     except FileExistsError as error:
         raise FileExistsError(str(error).replace("overwrite=True", "--overwrite")) from error
 

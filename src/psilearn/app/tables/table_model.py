@@ -1,21 +1,20 @@
-"""A fitted estimator with the description of its columns, saved in one folder without pickle."""
+"""A fitted estimator with the description of its columns, saved in one file without pickle."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from psilearn import IOKR, KDE, OEL
-from psilearn._utils.folder_files import compute_sha256
 from psilearn.app.tables.input_columns import InputColumns
-from psilearn.app.tables.output_forms import OutputForm, form_from_json, form_to_json
+from psilearn.app.tables.output_forms import OutputForm, form_from_json
 from psilearn.app.tables.table import Table
 from psilearn.app.tables.table_formats import read_table
 from psilearn.decoding.as_candidates import CANDIDATE_NAMES
-from psilearn.io import load_model, read_notes
-from psilearn.io.saved_models import EncodedModel, claim_model_folder, encode_model
+from psilearn.io import load_with_notes, save_model
 from psilearn.utils import convert_read_errors, require_regular_file, validation
 
 KIND = "psilearn.app.tables"
@@ -116,14 +115,14 @@ class TableModel:
         return recorded is not None and recorded == file_sha256(validation.check_path(path, "path"))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Save the model in a folder, as :func:`psilearn.save_model` does.
+        """Save the model in one file, as :func:`psilearn.save_model` does.
 
         Parameters
         ----------
         path : str or Path
-            The folder.
+            The file.
         overwrite : bool, default=False
-            Whether a saved model in the folder is replaced.
+            Whether a saved model at this path is replaced.
 
         See Also
         --------
@@ -134,45 +133,23 @@ class TableModel:
         >>> from psilearn.app.tables import TableModel
         >>> TableModel.load("model").save("copy")  # doctest: +SKIP
         """
-        encoded = self.encode()
-        with claim_model_folder(path, overwrite=overwrite) as folder:
-            encoded.write(folder)
-
-    def encode(self) -> EncodedModel:
-        """Encode the model as JSON data and arrays, to be written into a claimed folder.
-
-        Returns
-        -------
-        EncodedModel
-            The data and arrays.
-
-        See Also
-        --------
-        save : Write them.
-
-        Examples
-        --------
-        >>> from psilearn.app.tables import TableModel
-        >>> TableModel.load("model").encode().notes["kind"]  # doctest: +SKIP
-        'psilearn.app.tables'
-        """
         notes = {
             "kind": KIND,
-            "inputs": self.inputs.to_json(),
-            "outputs": form_to_json(self.outputs),
+            "inputs": self.inputs.model_dump(mode="json"),
+            "outputs": self.outputs.model_dump(mode="json"),
             "candidates": self.candidates,
             "training": dict(self.training),
         }
-        return encode_model(self.model, notes)
+        save_model(self.model, path, notes=notes, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> TableModel:
-        """Load a model; folders of unknown origin are safe to load.
+        """Load a model; files of unknown origin are safe to load.
 
         Parameters
         ----------
         path : str or Path
-            The folder.
+            The file.
 
         Returns
         -------
@@ -182,7 +159,7 @@ class TableModel:
         Raises
         ------
         ValueError
-            If the folder is not a model of tables, or is damaged.
+            If the file is not a model of tables, or is damaged.
 
         See Also
         --------
@@ -191,13 +168,45 @@ class TableModel:
         Examples
         --------
         >>> from psilearn.app.tables import TableModel
-        >>> TableModel.load("model").outputs.columns  # doctest: +SKIP
+        >>> TableModel.load("model").outputs.names  # doctest: +SKIP
         ('tags',)
         """
-        notes = read_notes(path)
+        return cls.from_notes(path, *load_with_notes(path))
+
+    @classmethod
+    def from_notes(cls, path: str | Path, model: IOKR | KDE | OEL, notes: dict[str, Any]) -> TableModel:
+        """Return a model of tables from what :func:`psilearn.io.load_with_notes` returned for a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, named in errors.
+        model : IOKR, KDE or OEL
+            The estimator.
+        notes : dict
+            The notes.
+
+        Returns
+        -------
+        TableModel
+            The model.
+
+        Raises
+        ------
+        ValueError
+            If the notes are not those of a model of tables.
+
+        See Also
+        --------
+        load : Load a model.
+
+        Examples
+        --------
+        >>> from psilearn.app.tables import TableModel
+        >>> TableModel.from_notes("model", *load_with_notes("model"))  # doctest: +SKIP
+        """
         if notes.get("kind") != KIND:
             raise ValueError(f"{path} is not a model of tables: save one with psilearn fit or psilearn search.")
-        model = load_model(path)
         try:
             return cls._from_notes(model, notes)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
@@ -207,7 +216,7 @@ class TableModel:
     @classmethod
     def _from_notes(cls, model: Any, notes: dict[str, Any]) -> TableModel:
         """Return a model whose parts correspond to each other."""
-        inputs, outputs = InputColumns.from_json(notes["inputs"]), form_from_json(notes["outputs"])
+        inputs, outputs = InputColumns.model_validate(notes["inputs"]), form_from_json(notes["outputs"])
         candidates, training = notes["candidates"], notes["training"]
         if candidates is not None and candidates not in CANDIDATE_NAMES:
             raise ValueError(f"there are no candidates {candidates!r:.80}")
@@ -223,4 +232,4 @@ def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a table file in hexadecimal digits."""
     require_regular_file(path, "a table")
     with convert_read_errors(path, "a table"), path.open("rb") as stream:
-        return compute_sha256(stream)
+        return hashlib.file_digest(stream, "sha256").hexdigest()

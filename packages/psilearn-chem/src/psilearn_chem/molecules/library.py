@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psilearn._utils.folder_writer import MANIFEST
 from psilearn.decoding import ShardedCandidates, SharedCandidates
 from psilearn.utils import explain_missing, stage, validation
-from psilearn_chem.molecules import library_folder
+from psilearn_chem.molecules import library_file
 from psilearn_chem.molecules.fingerprints import Fingerprints
-from psilearn_chem.molecules.library_checks import check_texts, fingerprints_of
-from psilearn_chem.molecules.library_folder import CHUNKS
+from psilearn_chem.molecules.library_file import CHUNKS, check_texts, fingerprints_of
 from psilearn_chem.molecules.molecule_files import MoleculeList, read_molecules
 from psilearn_chem.molecules.molecule_table import MoleculeTable
 
@@ -31,9 +29,9 @@ class CandidateLibrary(MoleculeTable):
     """Library of candidate molecules on disk, with their fingerprints.
 
     Molecules are in ascending order of mass, so that those of one formula, and those in a window of masses, are a slice
-    of rows. Fingerprints are mapped from the disk, and only the rows that are used are read. The library is a folder of
-    plain files: ``manifest.json``, ``fingerprints.npy``, ``molecules.arrow`` (SMILES and names) and ``formulas.json``
-    (the first row and the mass of each formula). Opening it executes no code.
+    of rows. All are mapped from the disk, and only the rows that are used are read. The library is a folder with the
+    safetensors file ``library.safetensors``, the list ``unreadable.csv``, and later the molecules as embedded by models.
+    Opening it executes no code.
 
     Use :meth:`build` or :meth:`open` instead of the constructor.
 
@@ -42,7 +40,7 @@ class CandidateLibrary(MoleculeTable):
     path : Path
         Folder of the library.
     manifest : dict
-        Contents of ``manifest.json``: the fingerprints, the numbers of molecules and formulas, and the SHA-256.
+        The fingerprints, the numbers of molecules and formulas, and the SHA-256.
     bits : ndarray of shape (n, b)
         Packed fingerprints as uint8, one row per molecule, mapped from the disk.
     formulas : list of str
@@ -51,6 +49,10 @@ class CandidateLibrary(MoleculeTable):
         Monoisotopic masses of the formulas in Da.
     starts : ndarray of shape (f + 1,)
         First row of each formula, and n.
+    smiles : Texts
+        SMILES of the molecules.
+    names : Texts
+        Names of the molecules.
 
     See Also
     --------
@@ -87,8 +89,8 @@ class CandidateLibrary(MoleculeTable):
         same call resumes the build. Repeated molecules, which have the same canonical SMILES, are kept once. Molecules
         that cannot be read or have isotope labels are listed in ``unreadable.csv``.
 
-        Cost: about one millisecond per molecule and process for Morgan and MACCS fingerprints. Memory: the SMILES and
-        formulas of all molecules (about 0.4 kB each), and their fingerprints in the page cache.
+        Cost: about one millisecond per molecule and process for Morgan and MACCS fingerprints. Memory: the SMILES,
+        formulas and fingerprints of all molecules, about 0.7 kB each.
 
         Parameters
         ----------
@@ -111,7 +113,7 @@ class CandidateLibrary(MoleculeTable):
         FileExistsError
             If the folder contains a library or something else.
         OSError
-            If the folder cannot be written, or another process is building a library there.
+            If the folder cannot be written.
         ValueError
             If none of the molecules can be read.
 
@@ -137,27 +139,30 @@ class CandidateLibrary(MoleculeTable):
             molecules = validation.check_path(molecules, "molecules")
         listed = molecules if isinstance(molecules, MoleculeList) else read_molecules(molecules)
         check_texts(listed)
-        with library_folder.claim_folder(path) as writer:
+        library_file.prepare_folder(path)
+        try:
             formulas: list[str] = []
             canonical_smiles: list[str] = []
             for chunk in fingerprints.iter_chunks(listed.smiles, cache=path / CHUNKS, n_jobs=n_jobs):
                 formulas += chunk.formulas
                 canonical_smiles += chunk.canonical_smiles
             with stage("sorting and writing molecules"):
-                library_folder.write_library(writer, listed, fingerprints, formulas, canonical_smiles)
+                library_file.write_library(path, listed, fingerprints, formulas, canonical_smiles)
+        finally:
+            library_file.remove_empty_folder(path)
         return cls.open(path)
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = True) -> CandidateLibrary:
-        """Open a library; its files are mapped into memory.
+        """Open a library; its file is mapped into memory.
 
         Parameters
         ----------
         path : str or Path
             Folder of the library.
         verify : bool, default=True
-            Whether to read all files once and compare their SHA-256 with those of the manifest. Otherwise only their
-            sizes, shapes and types are checked, and rows are read when they are needed.
+            Whether to read the file once and compare its SHA-256. Otherwise only its header is compared, and rows are
+            read when they are needed.
 
         Returns
         -------
@@ -167,12 +172,12 @@ class CandidateLibrary(MoleculeTable):
         Raises
         ------
         ValueError
-            If the folder is not a finished library of this version, or a file is missing or damaged.
+            If the folder is not a finished library of this version, or its file is damaged.
 
         See Also
         --------
         build : Build a new library.
-        verify : Compare the files of a library with their hash.
+        verify : Compare the file of a library with its hash.
 
         Examples
         --------
@@ -184,7 +189,7 @@ class CandidateLibrary(MoleculeTable):
         True
         """
         path, verify = validation.check_path(path, "path"), validation.check_bool(verify, "verify")
-        return cls(path, *library_folder.read_library(path, verify=verify))
+        return cls(path, *library_file.read_library(path, verify=verify))
 
     def __repr__(self) -> str:
         return f"CandidateLibrary({str(self.path)!r}: {len(self):,} molecules, {'+'.join(self.fingerprints.kinds)})"
@@ -200,12 +205,12 @@ class CandidateLibrary(MoleculeTable):
         return fingerprints_of(self.manifest)
 
     def verify(self) -> None:
-        """Read all files and compare their hashes with those of the manifest.
+        """Read the file and compare its hash.
 
         Raises
         ------
         ValueError
-            If a file was changed.
+            If the file was changed.
 
         See Also
         --------
@@ -218,7 +223,8 @@ class CandidateLibrary(MoleculeTable):
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     CandidateLibrary.build(MoleculeList(["CCO"], ["ethanol"]), folder).verify()
         """
-        library_folder.verify_library(self.path, self.hash)
+        if library_file.read_library(self.path, verify=True).manifest["sha256"] != self.hash:
+            raise ValueError(f"{self.path} was changed: it contains another library than the one that was opened.")
 
     def embedded(
         self, model: OutputKernelRegression, *, build: bool = False, on_cluster: bool = False
@@ -274,15 +280,15 @@ class CandidateLibrary(MoleculeTable):
     ) -> SharedCandidates | None:
         embedding = model.embedding_
         shards = folder.with_name(f"{folder.name}-shards")
-        if (folder / MANIFEST).is_file():
+        if (folder / "manifest.json").is_file():
             return SharedCandidates.load(folder, embedding, self.bits)
-        if (shards / MANIFEST).is_file():
+        if (shards / "manifest.json").is_file():
             return ShardedCandidates.open(shards, embedding)
         if not build:
             return None
         if on_cluster:
             return model.candidate_set(chunks_of_bits(self), shards, dtype=STORED)
-        return SharedCandidates.build(self.bits, embedding, folder, keep_outputs=False, dtype=STORED, resume=True)
+        return SharedCandidates.build(self.bits, embedding, folder, keep_outputs=False, dtype=STORED)
 
 
 def chunks_of_bits(library: CandidateLibrary) -> Any:
@@ -298,4 +304,4 @@ def chunks_of_bits(library: CandidateLibrary) -> Any:
 
 
 def _read_bits(path: Path, start: int, stop: int) -> Any:
-    return np.array(library_folder.read_library(path, verify=False).bits[start:stop])
+    return np.array(library_file.read_library(path, verify=False).bits[start:stop])

@@ -6,19 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psilearn.utils import Index, validation
-from psilearn_chem.molecules import library_folder
+from psilearn_chem.molecules import library_file
 from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_chem.molecules.formulas import Formula
-from psilearn_chem.molecules.library_checks import LibraryManifest
-
-if TYPE_CHECKING:
-    import pyarrow
+from psilearn_chem.molecules.library_file import LibraryManifest, Texts
 
 MASS_ROUNDING = 1e-9  # Da
 
@@ -33,6 +29,8 @@ class MoleculeTable:
     formulas: list[str]
     masses: NDArray[np.float64]
     starts: Index
+    smiles: Texts
+    names: Texts
 
     def __len__(self) -> int:
         return len(self.bits)
@@ -132,7 +130,7 @@ class MoleculeTable:
         ...     library.get_smiles([0, 1])
         ['C', 'CCO']
         """
-        return self._get_texts("smiles", rows)
+        return self._take_texts(self.smiles, rows)
 
     def get_names(self, rows: slice | Sequence[int]) -> list[str]:
         """Return the names of molecules.
@@ -160,7 +158,7 @@ class MoleculeTable:
         ...     library.get_names(slice(0, 2))
         ['methane', 'ethanol']
         """
-        return self._get_texts("name", rows)
+        return self._take_texts(self.names, rows)
 
     def get_formulas(self, rows: slice | Sequence[int]) -> list[str]:
         """Return the formulas of molecules.
@@ -195,13 +193,7 @@ class MoleculeTable:
     def _formula_positions(self) -> dict[str, int]:
         return {formula: i for i, formula in enumerate(self.formulas)}
 
-    @cached_property
-    def _molecules(self) -> pyarrow.Table:
-        return library_folder.read_texts(self.path, len(self))
-
-    def _get_texts(self, column: str, rows: slice | Sequence[int]) -> list[str]:
-        values = self._molecules[column]
-        if isinstance(rows, slice):
-            start, stop, _ = rows.indices(len(self))
-            return list(values.slice(start, max(0, stop - start)).to_pylist())
-        return list(values.take(np.asarray(rows, dtype=np.int64)).to_pylist())
+    def _take_texts(self, texts: Texts, rows: slice | Sequence[int]) -> list[str]:
+        index = np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows, dtype=np.intp)
+        with library_file.FORMAT.convert_errors(self.path):
+            return texts.take(np.where(index < 0, index + len(self), index))

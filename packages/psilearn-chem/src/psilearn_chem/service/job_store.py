@@ -1,4 +1,4 @@
-"""Jobs on the disk: a folder per job, whose result is a manifest folder that appears in one rename.
+"""Jobs on the disk: a folder per job, whose result is a folder that appears in one rename.
 
 Every process of the service reads the state of a job from its folder, so that any of them can answer. A job without a
 result is computed again by the next process that starts; a result survives the process that wrote it.
@@ -6,24 +6,23 @@ result is computed again by the next process that starts; a result survives the 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 import secrets
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from psilearn._utils.folder_writer import FolderWriter
-from psilearn._utils.folders import FolderError, FolderFormat, ManifestFolder
 from psilearn.utils import create_folder, write_atomically
 
-FORMAT = FolderFormat("psilearn.app.serve.result", 1, "result of a job", "Send the spectra again.")
 JOB_ID = re.compile(r"[0-9a-f]{32}")
-REQUEST, PROGRESS, CANCEL, RESULT = "request.json", "progress.json", "cancel", "result"
+REQUEST, PROGRESS, CANCEL, LOCK = "request.json", "progress.json", "cancel", "lock"
+RESULT, STATE = "result", "state.json"
 DRAFT = "draft-"
 DRAFT_SECONDS = 600  # after which an unfinished folder belongs to no process
 
@@ -78,7 +77,7 @@ class JobStore:
 
     def has_result(self, job: str) -> bool:
         """Return whether a job is finished, failed, or cancelled and no longer computed."""
-        return self._open_result(job) is not None
+        return (self.root / job / RESULT / STATE).is_file()
 
     def read_request(self, job: str) -> tuple[dict[str, Any], Path]:
         """Return the options of a job and the file of its data."""
@@ -87,9 +86,9 @@ class JobStore:
 
     def read_state(self, job: str) -> JobState:
         """Return the state of a job."""
-        result = self._open_result(job)
+        result = self.read_result(job, STATE)
         if result is not None:
-            return JobState(**result.content)
+            return JobState(**json.loads(result))
         if self.is_cancelled(job):
             return JobState("cancelled")
         try:
@@ -110,23 +109,32 @@ class JobStore:
         """Return whether a job was cancelled."""
         return (self.root / job / CANCEL).exists()
 
-    def claim(self, job: str) -> FolderWriter:
-        """Return the writer of the result; raise FolderBusyError while another process computes the job."""
-        return FORMAT.claim(self.root / job / RESULT)
+    @contextmanager
+    def claim(self, job: str) -> Iterator[None]:
+        """Keep a job for this process; raise a BlockingIOError while another process computes it, or if it is done."""
+        with (self.root / job / LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # is released when the process ends, however it ends
+            if self.has_result(job):
+                raise BlockingIOError(f"The job {job} has a result.")
+            yield
 
-    def finish(self, job: str, writer: FolderWriter, state: JobState, files: Mapping[str, bytes]) -> None:
+    def finish(self, job: str, state: JobState, files: Mapping[str, bytes]) -> None:
         """Write the result of a job in one rename, and remove its data."""
-        for name, content in files.items():
-            writer.write_bytes(name, content)
-        writer.finish(vars(state))
+        draft = self.root / job / DRAFT
+        shutil.rmtree(draft, ignore_errors=True)  # of a process that was killed
+        draft.mkdir()
+        for name, content in {**files, STATE: json.dumps(vars(state)).encode()}.items():
+            write_atomically(draft / name, content)
+        draft.rename(self.root / job / RESULT)
         _, payload = self.read_request(job)
         payload.unlink(missing_ok=True)
         (self.root / job / PROGRESS).unlink(missing_ok=True)
 
     def read_result(self, job: str, name: str) -> bytes | None:
         """Return a file of the result; None if there is no such result."""
-        result = self._open_result(job)
-        return None if result is None or name not in result.files else result.file(name).read_bytes()
+        with suppress(FileNotFoundError):
+            return (self.root / job / RESULT / name).read_bytes()
+        return None
 
     def remove(self, job: str) -> None:
         """Remove a finished job."""
@@ -137,8 +145,3 @@ class JobStore:
         finished = [job for job in self.ids() if self.has_result(job)]
         for job in finished[: max(0, len(finished) - n_kept)]:
             self.remove(job)
-
-    def _open_result(self, job: str) -> ManifestFolder | None:
-        with suppress(FileNotFoundError, FolderError):
-            return FORMAT.open(self.root / job / RESULT, verify=False)
-        return None
