@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -110,7 +110,7 @@ class Baseline(BaseEstimator, ABC):
     verbose: int = 0
 
     tuned_parameter: ClassVar[str] = ""
-    _check_tuned: ClassVar[Callable[[Any, str], object]] = staticmethod(validation.check_regularization)
+    _check_tuned: ClassVar[Any] = staticmethod(validation.check_regularization)  # of a value and its name
     _labels_only: ClassVar[bool] = False
 
     def fit(self, X: Samples, y: Samples) -> Self:
