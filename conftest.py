@@ -34,16 +34,25 @@ NEEDS_POSIX = [
     "tests/test_memory.py",
 ]
 NOT_INSTALLED = [house for house in HOUSES if not house.is_installed]
-collect_ignore = [house.tests for house in NOT_INSTALLED] + (NEEDS_POSIX if sys.platform == "win32" else [])
+IGNORED = [house.tests for house in NOT_INSTALLED] + (NEEDS_POSIX if sys.platform == "win32" else [])
 DATA_HOME = Path(os.environ.get("PSILEARN_DATA", Path.home() / "psilearn-data"))
 HAS_GPU_DRIVER = sys.platform == "win32" or Path("/dev/nvidiactl").exists()
-BACKENDS = ["numpy", pytest.param("cpu", id="torch")]
+BACKENDS = ["numpy", *([pytest.param("cpu", id="torch")] if find_spec("torch") else [])]
 BACKENDS += [pytest.param("cuda", marks=pytest.mark.cuda)] if HAS_GPU_DRIVER else []
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out what cannot run here, also if it is named on the command line."""
+    root = Path(__file__).parent
+    return any(collection_path.is_relative_to(root / path) for path in IGNORED) or None
+
+
 def pytest_report_header() -> list[str]:
-    """Name the houses that are not tested."""
-    return [f"not tested: {house.name}, which needs {', '.join(house.missing)}" for house in NOT_INSTALLED]
+    """Name what is not tested."""
+    missing = {house.name: house.missing for house in NOT_INSTALLED} | (
+        {} if find_spec("torch") else {"GPU": ["torch"]}
+    )
+    return [f"not tested: {name}, which needs {', '.join(packages)}" for name, packages in missing.items()]
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -52,7 +61,6 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "numpy":
         yield request.param
         return
-    pytest.importorskip("torch")
     with computing("float64", request.param):
         yield request.param
 

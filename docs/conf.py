@@ -33,7 +33,6 @@ exclude_patterns = [
     "_build",
     "_extensions",
     "_templates",
-    "records",
     "auto_examples/**/*.ipynb",
     "auto_examples/**/*.py",
 ]

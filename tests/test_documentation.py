@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 typer = pytest.importorskip("typer", reason="commands need the extra psilearn[app]")
-pytest.importorskip("psilearn_lab", reason="the pages on experiments need the laboratory")
+pytest.importorskip("h5py", reason="the pages on experiments need the laboratory")
 from psilearn.app.cli import app  # noqa: E402
 
 ROOT = Path(__file__).parents[1]

@@ -5,16 +5,20 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from tools.check import HOUSES
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "psilearn"
 TESTS = ROOT / "tests"
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md"), *ROOT.glob("*/*/README.md")]
 PAGES.remove(ROOT / "CHANGELOG.md")  # names what was removed
+MISSING = {
+    Path(house.source).name for house in HOUSES if not house.is_installed
+}  # "app", "psilearn_chem", "psilearn_lab"
 GENERATED = {"auto_examples/index.rst", "api/index.rst"}
 SOURCES = [
     ROOT,
@@ -85,9 +89,7 @@ def documented_names():
     """Return the dotted names of the documentation that are public and belong to a house that is installed."""
     text = "\n".join(page.read_text("utf-8") for page in PAGES)
     names = set(re.findall(r"\bpsilearn(?:_chem|_lab)?(?:\.[A-Za-z]\w*)+", text))
-    houses = {"psilearn": "numpy", "psilearn_chem": "psilearn_chem", "psilearn_lab": "psilearn_lab", "app": "typer"}
-    missing = [house for house, package in houses.items() if find_spec(package) is None]
-    return sorted(name for name in names if not set(name.split(".")[:2]) & set(missing))
+    return sorted(name for name in names if not MISSING & set(name.split(".")[:2]))
 
 
 def public_modules():
@@ -153,7 +155,8 @@ def test_importing_psilearn_loads_nothing_heavy():
     ],
 )
 def test_importing_a_subpackage_loads_only_what_it_needs(module, unwanted):
-    pytest.importorskip("typer" if module == "psilearn.app.cli" else module.partition(".")[0])
+    if missing := MISSING & set(module.split(".")):
+        pytest.skip(f"{missing} is not installed")
     loaded = loaded_modules(module)
     assert not [name for name in unwanted if name in loaded]
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_origin
 
 from tools.docstrings import iter_public_modules
 
@@ -135,9 +135,9 @@ def _summary_table(kind: str, paths: list[str]) -> Iterator[str]:
 def _kind(path: str) -> str:
     module, name = path.rsplit(".", 1)
     exported: Any = getattr(import_module(module), name)
-    if inspect.isclass(exported):
+    if inspect.isclass(exported) and get_origin(exported) is None:
         return "Exceptions" if issubclass(exported, BaseException) else "Classes"
-    return "Functions" if callable(exported) else "Data"
+    return "Functions" if inspect.isroutine(exported) else "Data"  # types such as tuple[int] are callable, too
 
 
 def _is_routine_of_psilearn(member: Any) -> bool:

@@ -9,7 +9,6 @@ from sklearn.model_selection import train_test_split
 
 from psilearn._backend import MissingDependencyError, explain_missing
 from psilearn._utils import validation
-from psilearn._utils.csr_parts import make_csr
 from psilearn._utils.estimators import declare_sparse_inputs_and_outputs, fitted_snapshot, publish, unfitted_copy
 from psilearn._utils.files import (
     OutputFile,
@@ -30,7 +29,17 @@ from psilearn._utils.reading import (
     read_npz,
     require_regular_file,
 )
-from psilearn._utils.samples import Index, Samples, concat, describe_shape, distinct, match, n_columns, n_samples, take
+from psilearn._utils.samples import (
+    Index,
+    Samples,
+    concat,
+    distinct,
+    make_csr,
+    match,
+    n_columns,
+    n_samples,
+    take,
+)
 from psilearn._utils.validation import RandomStateLike
 from psilearn._utils.worker_processes import run_parallel
 from psilearn.rankings import check_ranks
@@ -50,7 +59,6 @@ __all__ = [
     "create_folder",
     "declare_sparse_inputs_and_outputs",
     "decompressed_limit",
-    "describe_shape",
     "distinct",
     "draft_of",
     "explain_missing",

@@ -18,6 +18,8 @@ from psilearn.kernels.feature_kernel import FeatureKernel
 from psilearn.kernels.kernel import Kernel
 from psilearn.kernels.row_kernel import check_rows
 
+MAX_ANCESTORS = 20_000_000  # of all labels, themselves included: 240 MB
+
 
 @dataclass(frozen=True)
 class Hierarchy:
@@ -34,7 +36,8 @@ class Hierarchy:
     Raises
     ------
     ValueError
-        If a parent is not a label, names are not distinct, or the parents have a cycle.
+        If a parent is not a label, names are not distinct, or the parents have a cycle. Methods raise it if all labels
+        together have more than 20 million ancestors: a hierarchy that is a chain has at most about 6,000 labels.
 
     See Also
     --------
@@ -62,7 +65,7 @@ class Hierarchy:
         object.__setattr__(self, "parents", check_parents(self.parents))
         if names is not None and len(names) != len(self.parents):
             raise ValueError(f"names has {len(names)} names, but parents has {len(self.parents)} labels.")
-        self.ancestors  # noqa: B018  an error if there is a cycle
+        self._order  # noqa: B018  an error if there is a cycle
 
     @classmethod
     def from_edges(cls, edges: Iterable[tuple[str, str]], names: Sequence[str] | None = None) -> Self:
@@ -121,13 +124,20 @@ class Hierarchy:
     @cached_property
     def ancestors(self) -> Any:
         """The CSR matrix (L, L) whose row j marks the label j and all its ancestors with 1."""
-        sets: dict[int, frozenset[int]] = {}
+        sets: list[Any] = [None] * self.n_labels
+        size = 0
         for label in self._order.tolist():
-            sets[label] = frozenset([label]).union(*(sets[parent] for parent in self.parents[label]))
-        sizes = [len(sets[label]) for label in range(self.n_labels)]
-        columns = np.array([ancestor for label in range(self.n_labels) for ancestor in sorted(sets[label])], np.intp)
-        indptr = np.concatenate([[0], np.cumsum(sizes)])
-        return sparse.csr_matrix((np.ones(len(columns)), columns, indptr), shape=(self.n_labels, self.n_labels))
+            parents = [sets[parent] for parent in self.parents[label]]
+            above = parents[0] if len(parents) == 1 else np.unique(np.concatenate([[], *parents]))
+            sets[label] = np.insert(above, np.searchsorted(above, label), label).astype(np.int32)
+            size += len(sets[label])
+            if size > MAX_ANCESTORS:
+                raise ValueError(
+                    f"The {self.n_labels:,} labels of the hierarchy have more than {MAX_ANCESTORS:,} ancestors in all: "
+                    f"use a hierarchy that is less deep."
+                )
+        indptr = np.cumsum([0, *map(len, sets)])
+        return sparse.csr_matrix((np.ones(size), np.concatenate(sets), indptr), shape=(self.n_labels, self.n_labels))
 
     def close(self, Y: Samples) -> Samples:
         """Add the ancestors of all labels to label sets.
@@ -274,12 +284,13 @@ class Hierarchy:
     def _describe_cycle(self, outside: set[int]) -> str:
         """Return the labels of one cycle among those that are not ordered."""
         label = next(label for label in range(self.n_labels) if label not in outside)
-        path: list[int] = []
-        while label not in path:
-            path.append(label)
+        places: dict[int, int] = {}
+        while label not in places:
+            places[label] = len(places)
             label = next(parent for parent in self.parents[label] if parent not in outside)
+        cycle = [*list(places)[places[label] :], label]
         names = self._names()
-        return " → ".join(str(names[j]) for j in [*path[path.index(label) :], label])
+        return " → ".join(names[j] if j >= 0 else "…" for j in (cycle if len(cycle) < 20 else [*cycle[:9], -1, label]))
 
     def _names(self) -> tuple[str, ...]:
         return tuple(map(str, range(self.n_labels))) if self.names is None else self.names

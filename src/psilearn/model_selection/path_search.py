@@ -25,7 +25,7 @@ from psilearn._utils.samples import Samples
 from psilearn._utils.worker_processes import run_parallel, uses_dask
 from psilearn.conformal import PredictionSets
 from psilearn.decoding import RankedCandidates, SharedCandidates, TopK
-from psilearn.estimators.prediction import OutputKernelPredictor
+from psilearn.estimators.base import OutputKernelRegression
 from psilearn.metrics import TruthPositions
 from psilearn.model_selection import grids
 from psilearn.model_selection.choice import Choice, best_row, results_table, rows_where
@@ -50,7 +50,7 @@ class PathSearch(BaseEstimator):
 
     _estimator: Any
     best_params_: dict[str, Any]
-    best_estimator_: OutputKernelPredictor
+    best_estimator_: OutputKernelRegression
 
     def __init__(
         self,
@@ -709,7 +709,7 @@ class PathSearch(BaseEstimator):
         """Return the given candidates, or else the name of those that the search chose, if it did."""
         return self.best_params_.get("candidates") if candidates is None else candidates
 
-    def _best(self) -> OutputKernelPredictor:
+    def _best(self) -> OutputKernelRegression:
         check_is_fitted(self, "cv_results_")
         best = getattr(self, "best_estimator_", None)
         if best is None:

@@ -15,7 +15,7 @@ from psilearn.decoding import AllLabelSets, Candidates, NearLabelSets, SharedCan
 from psilearn.decoding.all_rankings import MAX_LISTED_ITEMS, has_all_rankings
 from psilearn.decoding.label_sets.listable import ListableLabelSets
 from psilearn.embedding import Embedding, KnownOutputs
-from psilearn.estimators.output_kernel_regression import check_fit_outputs, check_outputs
+from psilearn.estimators.base import check_fit_outputs, check_outputs
 from psilearn.kernels import Kernel
 from psilearn.landmarks.selection import Landmarks, as_landmarks
 from psilearn.model_selection import grids

@@ -313,7 +313,7 @@ def test_bad_arguments_are_one_line_and_leave_nothing(files, monkeypatch, argume
         (("predict", "model", "new.csv", "--keep", "tag_a"), "'tag_a' is a column of the predictions"),
         (("predict", "model", "new.csv", "--keep", "no"), "there is no column 'no' (--keep)"),
         (("predict", "model", "new.csv", "-o", "no/out.csv"), "--output: the folder"),
-        (("predict", "nothing", "new.csv"), "The folder nothing of the model does not exist; check the path."),
+        (("predict", "nothing", "new.csv"), "The model nothing does not exist; check the path."),
         (("evaluate", "model", "short.csv"), "short.csv: there is no column 'tag_a'"),
         (("evaluate", "model", "new.csv", "--html", "no/r.html"), "--html: the folder"),
         ((*FIT, "-o", "model"), "use --overwrite to replace it"),

@@ -192,13 +192,14 @@ def test_a_search_is_that_of_the_library(tmp_path):
     ],
 )
 def test_damaged_descriptions_are_rejected(tmp_path, change, message):
-    from psilearn.io import save_model
+    from psilearn.io import read_notes, save_model
 
     path = write_csv(tmp_path / "t.csv", label_columns(*make_problem()))
     model = fit_toy(path, ColumnOptions(outputs=["tag_*"]))
-    notes = json.loads(json.dumps(model.encode().notes))
+    model.save(tmp_path / "model")
+    notes = read_notes(tmp_path / "model")
     change(notes)
-    save_model(model.model, tmp_path / "model", notes=notes)
+    save_model(model.model, tmp_path / "model", notes=notes, overwrite=True)
     with pytest.raises(ValueError, match=message) as error:
         TableModel.load(tmp_path / "model")
     assert "model" in str(error.value)

@@ -22,6 +22,7 @@ MAX_FEATURES = 2**31 - 1  # columns are 32-bit numbers
 MAX_GRAPHS = 16384  # graphs whose features are computed together
 PATH_BYTES = 64  # of a pair of nodes: its distance, its places, labels, code and count
 EDGE_SALT, PATH_SALT = 1 << 32, 1 << 33  # different substructures have different codes
+MAX_DEPTH = 1000
 NODE_SALT, STEP_SALT = 1, 2  # a node and a neighbor with the same label have different hashes
 
 
@@ -50,6 +51,7 @@ class GraphKernel(FeatureKernel):
 
     def _check(self, A: Samples, name: str, allow_1d: bool) -> list[Graph]:
         super()._check(A, name, allow_1d)
+        self._width()
         return as_graphs(A, name=name)
 
     def _features(self, A: Any) -> Any:
@@ -245,7 +247,7 @@ class WeisfeilerLehman(GraphKernel):
     Parameters
     ----------
     depth : int, default=3
-        The number of iterations, at least 0.
+        The number of iterations, from 0 to 1000.
     edge_labels : bool, default=True
         Whether labels of edges are used.
     cores : bool, default=False
@@ -308,7 +310,7 @@ class WeisfeilerLehman(GraphKernel):
         )
 
     def _counts(self, graphs: GraphArrays, n_features: int) -> Iterator[Any]:
-        depth = validation.check_index(self.depth, "depth")
+        depth = self._depth()
         part, k = graphs, 0
         labels = [list(self._labels(graphs, depth))]
         parts = [graphs]
@@ -321,6 +323,16 @@ class WeisfeilerLehman(GraphKernel):
                 part.count(part.owner, mix(core, t, codes[t]), n_features)
                 for core, (part, codes) in enumerate(zip(parts, labels, strict=True))
             )
+
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> list[Graph]:
+        self._depth()
+        return super()._check(A, name, allow_1d)
+
+    def _depth(self) -> int:
+        depth = validation.check_index(self.depth, "depth")
+        if depth > MAX_DEPTH:
+            raise ValueError(f"depth must be at most {MAX_DEPTH}; got {depth}.")
+        return depth
 
     def _labels(self, graphs: GraphArrays, depth: int) -> Iterator[Codes]:
         """Yield the labels of all nodes at each depth."""

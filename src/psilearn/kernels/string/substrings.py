@@ -27,7 +27,9 @@ from psilearn.kernels.string.tokens import (
 )
 
 MAX_LENGTH = 1000  # of substrings
+MAX_SPAN = 1000
 MAX_PATTERNS = 10_000  # ways to choose the characters of a subsequence in a window
+MAX_LENGTH = 1000
 MAX_NEIGHBORS = 10_000  # patterns that one substring counts for
 MAX_TOKENS = 2**18  # of the sequences whose patterns are counted at a time
 MAX_OCCURRENCES = 2**23  # of patterns that are summed at a time
@@ -296,6 +298,8 @@ class GappySubstrings(StringKernel):
         length, span = (validation.check_count(getattr(self, name), name) for name in ("length", "max_span"))
         if span < length:
             raise ValueError(f"max_span={span} must be at least length={length}.")
+        if span > MAX_SPAN:
+            raise ValueError(f"max_span={span} must be at most {MAX_SPAN}.")
         if comb(span - 1, length - 1) > MAX_PATTERNS:
             raise ValueError(
                 f"With length={length} and max_span={span} a subsequence can be chosen in "
@@ -383,6 +387,8 @@ class MismatchSubstrings(StringKernel):
         mismatches = validation.check_index(self.mismatches, "mismatches")
         if mismatches >= length:
             raise ValueError(f"mismatches={mismatches} must be less than length={length}.")
+        if length > MAX_LENGTH:
+            raise ValueError(f"length={length} must be at most {MAX_LENGTH}.")
         neighbors = sum(comb(length, e) * (len(alphabet) - 1) ** e for e in range(mismatches + 1))
         if neighbors > MAX_NEIGHBORS:
             raise ValueError(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from psilearn._utils.csr_parts import make_csr
+from psilearn._utils.samples import make_csr
 
 GOOD = (np.array([1.0, 2.0, 3.0]), np.array([0, 2, 1], dtype=np.int32), np.array([0, 2, 2, 3], dtype=np.int32))
 
