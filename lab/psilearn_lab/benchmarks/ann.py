@@ -19,7 +19,7 @@ from psilearn.kernels import Tanimoto
 from psilearn_chem import ProbabilityProduct
 from psilearn_chem.molecules import Fingerprints
 from psilearn_lab.benchmarks.measurement import Figures, Run
-from psilearn_lab.datasets.metabolites import load_metabolites
+from psilearn_lab.datasets import load
 
 NEEDS = ("metabolites/spectra.parquet", "metabolites/candidates.parquet", "metabolites/unlabelled.parquet")
 K = 10
@@ -29,7 +29,7 @@ LANDMARKS, P = 1000, 200
 
 def embed_library(n_molecules: int, n_spectra: int, p: int) -> tuple[SharedCandidates, Any]:
     """Return embedded molecules and the predicted embeddings of spectra that were not used for the fit."""
-    data = load_metabolites()
+    data = load("metabolites")
     fingerprints = Fingerprints(("morgan",))
     rng = np.random.default_rng(0)
     known = rng.permutation(len(data.spectra))[:n_spectra]

@@ -13,7 +13,7 @@ import numpy as np
 from psilearn_chem.metabolites import MetaboliteIdentifier, Ranking
 from psilearn_chem.molecules import CandidateLibrary, MoleculeList
 from psilearn_lab.benchmarks.measurement import Clock, Figures, Run
-from psilearn_lab.datasets.metabolites import load_metabolites
+from psilearn_lab.datasets import load
 
 NEEDS = ("metabolites/spectra.parquet", "metabolites/candidates.parquet", "metabolites/unlabelled.parquet")
 MAX_MINUTES = 15
@@ -23,7 +23,7 @@ MAX_MILLISECONDS = 20
 def measure(run: Run) -> Figures:
     """Print the seconds of each step, and return the figures."""
     n, size, n_queries = run.select((None, None, 500), (80, 600, 20))
-    data = load_metabolites()
+    data = load("metabolites")
     spectra = data.spectra[:n]
     candidates = MoleculeList(
         [*(spectrum.smiles for spectrum in spectra), *data.candidates.smiles[:size]],

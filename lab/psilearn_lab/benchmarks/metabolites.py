@@ -17,7 +17,7 @@ from psilearn_chem.molecules import CandidateLibrary, MoleculeList
 from psilearn_chem.spectra import Spectrum
 from psilearn_chem.subformula_kernels import FormulaOptions
 from psilearn_lab.benchmarks.measurement import Clock, Figures, Run, growth_exponent, time_in_turns, time_stage
-from psilearn_lab.datasets.metabolites import load_metabolites
+from psilearn_lab.datasets import load
 
 NEEDS = ("metabolites/spectra.parquet", "metabolites/candidates.parquet", "metabolites/unlabelled.parquet")
 WIDTH = 0.005
@@ -46,7 +46,7 @@ def one_pair_at_a_time(A: list[Spectrum], B: list[Spectrum]) -> Array:
 
 def measure(run: Run) -> Figures:
     """Print the seconds of every step, check that the routes agree, and return the figures."""
-    data = load_metabolites()
+    data = load("metabolites")
     return {"kernel": _measure_kernel(run, data.spectra), "library": _measure_ranking(run, data)}
 
 

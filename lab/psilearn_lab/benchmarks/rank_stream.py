@@ -23,7 +23,7 @@ from psilearn_chem.molecules import CandidateLibrary, MoleculeList
 from psilearn_chem.spectra import Spectrum
 from psilearn_lab.benchmarks.child_process import run_in_child
 from psilearn_lab.benchmarks.measurement import Figures, Run
-from psilearn_lab.datasets.metabolites import load_metabolites
+from psilearn_lab.datasets import load
 
 NEEDS = ("metabolites/spectra.parquet", "metabolites/candidates.parquet", "metabolites/unlabelled.parquet")
 MAX_BYTES = 10**9
@@ -32,7 +32,7 @@ MAX_BYTES = 10**9
 def measure(run: Run) -> Figures:
     """Print seconds and memory of the command, and return the figures."""
     n_spectra, n_train, size, p = run.select((20_000, 200, 2_000, 100), (120, 60, 600, 20))
-    data = load_metabolites()
+    data = load("metabolites")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _prepare(data, folder, n_train, size, p)
