@@ -13,18 +13,14 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from scipy import sparse
 
-from psilearn import IOKR, load_model, save_model
-from psilearn._utils.reading import MAX_EXPANSION, MIN_LIMIT, convert_read_errors, read_array, read_npz
-from psilearn.decoding import SharedCandidates
-from psilearn.embedding import Embedding
-from psilearn.kernels import Gaussian, Linear, uniform
+from psilearn.kernels import Gaussian
+from psilearn.utils import MAX_EXPANSION, convert_read_errors, read_array, read_npz
 from psilearn_lab.datasets import read_mulan, read_orders_csv, read_ranks_csv, read_svmlight_multilabel, read_xc
 from psilearn_lab.datasets.form_readers import _READERS
 from psilearn_lab.experiments import Context, Record
-from tests.manifests import data_folder, edit_manifest, reseal
 
+MIN_LIMIT = 2**20  # bytes that a compressed file may expand to in any case
 LABELS = '<labels><label name="a"/></labels>'
 ARFF = "@relation r\n@attribute a {0,1}\n@attribute b numeric\n@data\n0,1\n"
 
@@ -57,7 +53,7 @@ READERS = [read_mulan, read_labels, read_xc, read_svmlight_multilabel, read_rank
 @pytest.mark.parametrize("read", READERS)
 def test_pipes_are_not_opened(tmp_path, read):
     os.mkfifo(tmp_path / "pipe")
-    with time_limit(20), pytest.raises(ValueError, match=r"pipe is a pipe"):
+    with time_limit(20), pytest.raises(ValueError, match=r"pipe .*is a pipe"):
         read(tmp_path / "pipe")
 
 
@@ -309,61 +305,6 @@ def test_records_with_deep_or_wrong_contents_are_named(tmp_path):
         (tmp_path / "toy.json").write_bytes(content)
         with pytest.raises(ValueError, match=r"toy.json is not the record"):
             Record.load(tmp_path / "toy.json")
-
-
-@pytest.mark.parametrize("numbers", [[0, 2, 1, 0], [0, 2**31 - 1, 4, 0], [0, 2, 4, -(2**31)]])
-def test_row_starts_with_which_scipy_writes_other_memory_are_rejected(tmp_path, numbers):
-    outputs, embedding = sparse.csr_matrix(np.eye(3)), Embedding(Linear(), np.eye(3), np.eye(3)[:, :2].copy())
-    SharedCandidates(outputs, embedding).save(tmp_path / "candidates")
-    save_model(IOKR(Linear(), Linear(), alpha=1e-3).fit(np.eye(3), outputs), tmp_path / "model")
-    for path, load in (
-        (tmp_path / "model", load_model),
-        (tmp_path / "candidates", lambda path: SharedCandidates.load(path, embedding)),
-    ):
-        for file in data_folder(path).glob("*.npy"):
-            if np.array_equal(array := np.load(file), outputs.indptr):
-                np.save(file, np.array(numbers, dtype=array.dtype))
-        reseal(path)
-        with pytest.raises(ValueError, match=rf"{path.name} is not a .*indptr of a CSR matrix"):
-            load(path)
-
-
-def save_composite(path):
-    kernel = uniform([Linear().normalized(), Gaussian(0.2, Linear())])
-    save_model(IOKR(kernel, Linear(), alpha=1e-3).fit(np.eye(3), np.eye(3)), path)
-
-
-@pytest.mark.parametrize("part", ["left", "right", "kernel", "base"])
-@pytest.mark.parametrize("value", [3, "Linear", {"kind": "list", "items": []}])
-def test_parts_of_kernels_must_be_kernels(tmp_path, part, value):
-    def replace_parts(node):
-        """Replace a part of each kernel of a composite kernel."""
-        if isinstance(node, dict):
-            if part in node.get("state", {}) and node["kind"].startswith("psilearn.kernels"):
-                node["state"][part] = value
-            for item in node.values():
-                replace_parts(item)
-
-    save_composite(tmp_path / "model")
-    load_model(tmp_path / "model")
-    edit_manifest(tmp_path / "model", lambda content: replace_parts(content["model"]))
-    with pytest.raises(ValueError, match=r"its contents are not those of a fitted model \(.*regression_"):
-        load_model(tmp_path / "model")
-
-
-def test_a_device_must_be_a_text(tmp_path):
-    save_composite(tmp_path / "model")
-    edit_manifest(tmp_path / "model", lambda content: content["model"]["state"].update(device=2))
-    with pytest.raises(ValueError, match=r"not those of a fitted model \(device\)"):
-        load_model(tmp_path / "model")
-
-
-def test_a_number_without_a_checksum_is_reported_with_the_folder(tmp_path):
-    save_composite(tmp_path / "model")
-    manifest = tmp_path / "model" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace("0.001", "1e999"))
-    with pytest.raises(ValueError, match=r"model is not a saved model that can be used"):
-        load_model(tmp_path / "model")
 
 
 @pytest.mark.parametrize("gamma", [1e308, 1e-308])
