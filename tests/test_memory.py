@@ -14,8 +14,7 @@ from psilearn.decoding import SharedCandidates
 from psilearn.estimators.memory_check import suggestion
 from psilearn.kernels import Dice, Gaussian, Linear
 from psilearn.memory import _fit_sizes, fit_bytes, predict_bytes, search_bytes
-from psilearn_lab.benchmarks.memory import compare
-from psilearn_lab.benchmarks.memory_shapes import Shape
+from psilearn_lab.benchmarks.memory import Shape, compare
 
 BAND = (
     0.75,

@@ -1,6 +1,6 @@
 """Count the calls between files of psilearn that one exact fit and one prediction make: a measure of indirection.
 
-``python -m psilearn_lab.benchmarks.calls`` prints the totals; ``--list`` also prints every pair of files, the most frequent first.
+``python -m psilearn_lab.benchmarks.calls`` prints the totals, with ``--list`` each pair of files.
 A call counts if the nearest psilearn function that calls, directly or through another library, stands in another file.
 """
 

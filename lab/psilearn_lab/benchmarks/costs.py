@@ -8,6 +8,7 @@ not, so they appear as a lower share.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,14 +19,51 @@ from psilearn import OEL
 from psilearn.kernels import Dice, Gaussian
 from psilearn.memory import fit_bytes, predict_bytes
 from psilearn_lab.benchmarks import bibtex, usps
-from psilearn_lab.benchmarks.cost_table import Cost, show_costs
-from psilearn_lab.benchmarks.device import synchronize, warm_up
-from psilearn_lab.benchmarks.measurement import Clock, Figures, Run, time_in_turns
+from psilearn_lab.benchmarks.measurement import Clock, Figures, Run, synchronize, time_in_turns, warm_up
 from psilearn_lab.datasets import load_bibtex, load_usps
 
 NEEDS = (*usps.NEEDS, *bibtex.NEEDS)
 KRYLOV_BLOCKS = 10  # blocks of 1.1 p vectors that the directions take on USPS
 LANDMARKS = 500
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of one step: measured seconds, and what was counted.
+
+    ``operations`` maps the name of a rate of the machine to flops of matrix products and factorizations, or to bytes of
+    copies. It is empty if they are not counted.
+    """
+
+    name: str
+    seconds: float
+    operations: Mapping[str, float]
+    n_bytes: float | None  # of memory at the peak, predicted by psilearn.memory or measured on the device
+    growth: str = ""  # the leading term of the flops
+
+    def share(self, rates: Mapping[str, float]) -> float:
+        """Return the time of the same operations at the highest rates, divided by the measured time."""
+        return sum(amount / rates[name] for name, amount in self.operations.items()) / self.seconds
+
+
+def show_costs(run: Run, title: str, costs: Sequence[Cost]) -> Figures:
+    """Print one row per step and return the figures; the ceiling is the speed of this machine in this run."""
+    figures: Figures = {}
+    for cost in costs:
+        flops = sum(amount for name, amount in cost.operations.items() if name in run.gemm)
+        figures[cost.name] = {
+            "seconds": cost.seconds,
+            "gflop": flops / 1e9 if cost.operations else None,
+            "gigabytes": None if cost.n_bytes is None else cost.n_bytes / 1e9,
+            "percent_of_ceiling": 100 * cost.share(run.rates) if cost.operations else None,
+        }
+    columns = ["step", "seconds", "GFLOP", "peak GB", "% of the highest rates"]
+    rows = [
+        [name, *("" if value is None else value for value in found.values()), cost.growth]
+        for cost, (name, found) in zip(costs, figures.items(), strict=True)
+    ]
+    run.show_table(title, [*columns, "flops grow as"], rows)
+    return figures
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,20 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV, KFold
 
 from psilearn import IOKRCV
-from psilearn._linalg import Array
 from psilearn.kernels import Gaussian, Linear
-from psilearn_lab.benchmarks.device import synchronize, warm_up
-from psilearn_lab.benchmarks.falkon import GAMMA, make_problem
-from psilearn_lab.benchmarks.measurement import Clock, Figures, Run, Turn, time_in_turns, time_stage
+from psilearn_lab.benchmarks.measurement import (
+    Array,
+    Clock,
+    Figures,
+    Run,
+    Turn,
+    synchronize,
+    time_in_turns,
+    time_stage,
+    warm_up,
+)
 
+GAMMA, N_FEATURES, N_WAVES, NOISE = 0.05, 10, 150, 0.1
 N_SPLITS = 5
 ALPHAS = tuple(float(alpha) for alpha in np.logspace(-8, -1, 15))  # λ
 MAX_SCORE_DIFFERENCE = 1e-6  # relative
@@ -40,6 +48,16 @@ class Best(NamedTuple):
 
     alpha: float
     error: float
+
+
+def make_problem(n: int, r: int) -> tuple[Array, Array]:
+    """Return inputs and noisy targets: r random smooth functions."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, N_FEATURES))
+    waves = np.cos(X @ rng.normal(0, 0.3, (N_FEATURES, N_WAVES)) + rng.uniform(0, 6, N_WAVES))
+    truth = waves @ rng.standard_normal((N_WAVES, r))
+    truth /= truth.std(axis=0)
+    return X, truth + NOISE * rng.standard_normal((n, r))
 
 
 def search_with_psilearn(X: Array, V: Array, cv: Any) -> Best:
@@ -95,7 +113,7 @@ def measure(run: Run) -> Figures:
     warm_up()
     figures: Figures = {}
     for r in run.select((100, 1000), (5, 20)):
-        X, V, _, _ = make_problem(n, r)
+        X, V = make_problem(n, r)
         figures[f"n={n}, r={r}"] = compare(run, X, V, make_searches(run, on_gpu, X, V))
     return figures
 
