@@ -17,8 +17,8 @@ from psilearn.decoding import SharedCandidates, candidate_files
 from psilearn.decoding.candidate_files import FORMAT, MANIFEST
 from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear, Pairwise, Precomputed
-from tests.sealed_files import edit
 from tests.problems import make
+from tests.sealed_files import edit
 
 RNG = np.random.default_rng(0)
 Y = RNG.standard_normal((40, 5)).round(1)

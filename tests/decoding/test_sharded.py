@@ -10,7 +10,7 @@ from psilearn import OEL
 from psilearn._backend import NUMPY
 from psilearn._utils.samples import distinct, match
 from psilearn._utils.stacked_rows import StackedRows
-from psilearn.decoding import ShardedCandidates, SharedCandidates, candidate_files
+from psilearn.decoding import ShardedCandidates, candidate_files
 from psilearn.decoding.bounded_search import merge_nearest, search_nearest_with_slacks
 from psilearn.kernels import Gaussian
 from tests.dask_data import to_dask

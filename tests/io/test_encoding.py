@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from psilearn.io import Codec, Decoder, Encoder, codecs
 from psilearn.io.codecs import ENTRY_POINTS, Registry
-from psilearn.io.encoding import MAX_DEPTH, REGISTRY
+from psilearn.io.encoding import REGISTRY
 
 RNG = np.random.default_rng(0)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
@@ -11,8 +12,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.utils.extmath import safe_sparse_dot
 
-from psilearn._linalg import Array
-from psilearn.utils import Pairs, RandomStateLike, Samples, track, validation
+from psilearn.utils import Pairs, Samples, track, validation
+from psilearn_lab.arrays import Array
 from psilearn_lab.baselines.logistic import LinearLabels
 
 PENALTY = 4.0  # ρ of the splitting: the smallest curvature of the relative entropy
@@ -22,6 +23,7 @@ NEWTON_STEPS = 6
 MAX_ITERATIONS = 40  # of L-BFGS in each round, started from the weights of the previous round
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PRLR(LinearLabels):
     """Logistic regressions onto soft labels whose matrix is pulled toward low rank.
 
@@ -99,38 +101,24 @@ class PRLR(LinearLabels):
     array([[1, 1, 0]])
     """
 
-    tuned_parameter: ClassVar[str] = "rank_penalty"
+    rank_penalty: float | Sequence[float] = field(default=(0.3, 1.0, 3.0), kw_only=False)
+    missing: float = 0.1
+    spurious: float = 0.001
+    C: float = 10.0
+    n_rounds: int = 5
 
-    def __init__(
-        self,
-        rank_penalty: float | Sequence[float] = (0.3, 1.0, 3.0),
-        *,
-        missing: float = 0.1,
-        spurious: float = 0.001,
-        C: float = 10.0,
-        n_rounds: int = 5,
-        validation_fraction: float = 0.2,
-        random_state: RandomStateLike = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.rank_penalty = rank_penalty
-        self.missing = missing
-        self.spurious = spurious
-        self.C = C
-        self.n_rounds = n_rounds
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.verbose = verbose
+    tuned_parameter: ClassVar[str] = "rank_penalty"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for value in self._tuned_values():
-            validation.check_non_negative(value, "rank_penalty")
         validation.check_regularization(self.C, "C")
         validation.check_count(self.n_rounds, "n_rounds")
         for name in ("missing", "spurious"):
             if validation.check_fraction(getattr(self, name), name) == 1:
                 raise ValueError(f"{name} must be below 1: at 1 the annotations contain no information.")
+
+    def _check_tuned(self, value: Any, name: str) -> None:
+        validation.check_non_negative(value, name)
 
     def _learn(self, X: Samples, Y: Array, settings: float, held_out: Pairs | None) -> float:
         with np.errstate(divide="ignore"):  # annotations without errors are certain: a(y) = ±∞

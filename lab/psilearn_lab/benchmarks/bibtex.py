@@ -17,7 +17,7 @@ from psilearn.kernels import Dice, Gaussian
 from psilearn.metrics import f1_score
 from psilearn.utils import Samples
 from psilearn_lab.benchmarks.measurement import Array, Clock, Figures, Run, Timing, time_in_turns
-from psilearn_lab.datasets import load_bibtex
+from psilearn_lab.datasets import load
 
 NEEDS = tuple(f"mulan/bibtex/bibtex{ending}" for ending in ("-train.arff", "-test.arff", ".xml"))
 GAMMA, ALPHA = 0.5, 1e-5
@@ -38,7 +38,7 @@ class Model(Protocol):
 
 def measure(run: Run) -> Figures:
     """Print and return seconds, ratios and F1."""
-    bibtex = load_bibtex()
+    bibtex = load("bibtex")
     train, test = bibtex.train[: run.select(None, 400)], bibtex.test[: run.select(None, 200)]
     p = run.select(200, 50)
     X, Y = normalize(bibtex.X), bibtex.Y

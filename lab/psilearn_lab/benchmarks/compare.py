@@ -48,10 +48,10 @@ def write_data(folder: Path, names: list[str], quick: bool) -> None:
     """Write the inputs and outputs of the data sets as files that any version can read."""
     from sklearn.preprocessing import normalize
 
-    from psilearn_lab import datasets
+    from psilearn_lab.datasets import load
 
     for name in {"bibtex", "usps"} & set(names):
-        data = getattr(datasets, f"load_{name}")() if hasattr(datasets, f"load_{name}") else datasets.load(name)
+        data = load(name)
         X, Y = (normalize(data.X) if name == "bibtex" else data.X), data.Y
         train, test = (rows[: 300 if quick else None] for rows in (data.train, data.test))
         alone = data.train[-600 if quick else -6000 :]

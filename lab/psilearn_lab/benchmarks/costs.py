@@ -20,7 +20,7 @@ from psilearn.kernels import Dice, Gaussian
 from psilearn.memory import fit_bytes, predict_bytes
 from psilearn_lab.benchmarks import bibtex, usps
 from psilearn_lab.benchmarks.measurement import Clock, Figures, Run, synchronize, time_in_turns, warm_up
-from psilearn_lab.datasets import load_bibtex, load_usps
+from psilearn_lab.datasets import load
 
 NEEDS = (*usps.NEEDS, *bibtex.NEEDS)
 KRYLOV_BLOCKS = 10  # blocks of 1.1 p vectors that the directions take on USPS
@@ -126,7 +126,7 @@ def measure(run: Run) -> Figures:
 
 def load_usps_problem(run: Run) -> dict[str, Any]:
     """Return the data, the model and the sizes of USPS."""
-    data, (n, m, tests, p) = load_usps(), run.select((1000, 6000, 2007, 98), (200, 2600, 200, 30))
+    data, (n, m, tests, p) = load("usps"), run.select((1000, 6000, 2007, 98), (200, 2600, 200, 30))
     X, Y, U = data.X[data.train[:n]], data.Y[data.train[:n]], data.Y[data.train[-m:]]
     model = OEL(usps.INPUT, usps.OUTPUT, alpha=usps.ALPHA, n_components=p, supervision=usps.SUPERVISION)
     sizes = Sizes(n, n + m, n + m, p, tests, n, X.shape[1], Y.shape[1])
@@ -143,7 +143,7 @@ def measure_landmarks(run: Run, problem: dict[str, Any], exact: Sizes) -> list[C
 
 def measure_bibtex(run: Run) -> list[Cost]:
     """Return the costs of OEL₀ on Bibtex, whose inputs and outputs are sparse."""
-    data = load_bibtex()
+    data = load("bibtex")
     train, test = data.train[: run.select(None, 400)], data.test[: run.select(None, 200)]
     X, Y, p = normalize(data.X), data.Y, run.select(200, 50)
     model = OEL(Gaussian(bibtex.GAMMA), Dice(), alpha=bibtex.ALPHA, n_components=p, supervision=1.0)

@@ -19,12 +19,13 @@ from sklearn.utils import Bunch
 from psilearn import OEL
 from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import GaussianTanimoto
-from psilearn_chem import load_metabolites, spectrum_kernel
+from psilearn_chem import spectrum_kernel
 from psilearn_chem.commands import rank_candidates
-from psilearn_chem.metabolites import MetaboliteIdentifier, Ranking, rank_spectra, train
+from psilearn_chem.metabolites import MetaboliteIdentifier, Ranking
 from psilearn_chem.molecules import CandidateLibrary, MoleculeList
 from psilearn_chem.spectra import Spectrum
 from psilearn_lab.benchmarks.measurement import Clock, Figures, Run, run_in_child
+from psilearn_lab.datasets import load
 
 NEEDS = ("metabolites/spectra.parquet", "metabolites/candidates.parquet", "metabolites/unlabelled.parquet")
 MAX_MINUTES = 15
@@ -35,7 +36,7 @@ MAX_BYTES = 10**9
 def measure(run: Run) -> Figures:
     """Print the seconds of each step, and return the figures."""
     n, size, n_queries = run.select((None, None, 500), (80, 600, 20))
-    data = load_metabolites()
+    data = load("metabolites")
     spectra = data.spectra[:n]
     candidates = MoleculeList(
         [*(spectrum.smiles for spectrum in spectra), *data.candidates.smiles[:size]],
@@ -47,13 +48,13 @@ def measure(run: Run) -> Figures:
             library = CandidateLibrary.build(candidates, Path(folder, "lib"), n_jobs=-1)
         start = process_time()
         with clock("train"):
-            identifier = train(spectra, library, say=run.log)
+            identifier = MetaboliteIdentifier(verbose=1).fit(spectra, library)
         training_cpu = process_time() - start
         with clock("embed"):
             library.embedded(identifier.model_, build=True)
         start = process_time()
         with clock("rank"):
-            rankings = [item for item in rank_spectra(identifier, queries, library) if isinstance(item, Ranking)]
+            rankings = [item for item in identifier.rank(queries, library) if isinstance(item, Ranking)]
         ranking_cpu = process_time() - start
     each = 1000 * clock.seconds["rank"] / len(queries)
     figures = {
@@ -77,7 +78,7 @@ def measure(run: Run) -> Figures:
 def measure_stream(run: Run) -> Figures:
     """Print seconds and memory of the command, and return the figures."""
     n_spectra, n_train, size, p = run.select((20_000, 200, 2_000, 100), (120, 60, 600, 20))
-    data = load_metabolites()
+    data = load("metabolites")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _prepare(data, folder, n_train, size, p)

@@ -13,7 +13,7 @@ from psilearn import IOKR, OEL
 from psilearn.kernels import Gaussian
 from psilearn.metrics import kernel_loss
 from psilearn_lab.benchmarks.measurement import Array, Clock, Figures, Run, Turn, compute_on, time_in_turns, time_stage
-from psilearn_lab.datasets import load_usps
+from psilearn_lab.datasets import load
 
 NEEDS = ("usps/usps.h5",)
 INPUT, OUTPUT, ALPHA, SUPERVISION = Gaussian(0.04), Gaussian(0.05), 1e-4, 0.15
@@ -46,7 +46,7 @@ def run_dense_algorithm_1(clock: Clock, X: Array, Y: Array, U: Array, X_test: Ar
 
 def measure(run: Run) -> Figures:
     """Print and return seconds, ratios and test losses."""
-    usps = load_usps()
+    usps = load("usps")
     pairs, others = usps.train[: run.select(1000, 150)], usps.train[-run.select(6000, 600) :]
     test = usps.test[: run.select(None, 200)]
     p = run.select(98, 30)
@@ -120,7 +120,7 @@ def measure_decoding(run: Run) -> Figures:
     The time of decoding is that of a prediction without k_x(tests, training inputs), which is the same for both models.
     Before every turn k_x is computed once more, so that the threads of BLAS are awake in all turns.
     """
-    data = load_usps()
+    data = load("usps")
     n, m, n_tests, p = run.select((1000, 6000, 2007, 64), (150, 600, 200, 10))
     X, Y, U = data.X[data.train[:n]], data.Y[data.train[:n]], data.Y[data.train[-m:]]
     X_test = data.X[data.test[:n_tests]]

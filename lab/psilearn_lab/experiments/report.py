@@ -11,8 +11,7 @@ from pathlib import Path
 from psilearn import __version__
 from psilearn.utils import write_atomically
 from psilearn_lab.experiments.experiment import Experiment
-from psilearn_lab.experiments.record import Record
-from psilearn_lab.experiments.result_rows import Row
+from psilearn_lab.experiments.results import Record, Row
 from psilearn_lab.experiments.runner import is_current
 from psilearn_lab.experiments.tables import (
     TRIAL_WARNING,

@@ -12,27 +12,16 @@ from psilearn import IOKR, KDE, OEL
 from psilearn.kernels import Gaussian, Kernel
 from psilearn.metrics import kernel_loss
 from psilearn.plotting import plot_completions, plot_convergence, plot_curves, select_example_per_class
+from psilearn_lab import datasets
+from psilearn_lab.arrays import Array
 from psilearn_lab.baselines import SPEN
-from psilearn_lab.datasets import load_usps
 from psilearn_lab.experiments.competitors import (
-    WITHOUT_TORCH,
     Competitor,
-    available_competitors,
     comparison_note,
     fit_competitor,
     fit_neural_oel,
-    has_torch,
 )
-from psilearn_lab.experiments.experiment import (
-    Array,
-    CaptionedFigures,
-    Config,
-    Context,
-    Experiment,
-    Outcome,
-    Part,
-    figure_of,
-)
+from psilearn_lab.experiments.experiment import CaptionedFigures, Config, Context, Experiment, Outcome, Part, figure_of
 from psilearn_lab.experiments.protocol import (
     Choice,
     Data,
@@ -48,7 +37,7 @@ from psilearn_lab.experiments.protocol import (
     fit_and_evaluate,
     make_row,
 )
-from psilearn_lab.experiments.result_rows import Metric, Row
+from psilearn_lab.experiments.results import Metric, Row
 
 LOSS = Metric("RBF loss", "lower", 3)
 PAPER = {"SPEN": 0.801, "KDE": 0.764, "IOKR": 0.751, "OEL₀": 0.734, "OEL": 0.725}
@@ -130,7 +119,7 @@ GRID_QUICK = {name: value for name, value in QUICK.items() if name in GRID_CONFI
 
 def load(config: Config) -> tuple[Data, Array]:
     """Return pairs from the first training images, lower halves of the last ones, test images, and the test digits."""
-    usps = load_usps()
+    usps = datasets.load("usps")
     pairs, others = usps.train[: config["pairs"]], usps.train[-config["alone"] :]
     test = usps.test[: config["tests"]]
     data = Data(usps.X[pairs], usps.Y[pairs], usps.X[test], usps.Y[test], usps.Y[others])
@@ -146,12 +135,11 @@ def run(context: Context) -> Outcome:
     choices = _choose(data, output_kernel, context)
     results: dict[str, Evaluation] = {}
     rows = _evaluate_methods(choices, data, score, results, context)
-    competitors = [fit_competitor(key, grid, data, context) for key, grid in available_competitors(config).items()]
-    rows += _evaluate_competitors(competitors, data, score, results, context.device)
-    if has_torch():
-        rows += _evaluate_neural(output_kernel, data, score, results, context)
+    competitors = [fit_competitor(key, grid, data, context) for key, grid in config["competitors"].items()]
+    rows += _evaluate_competitors(competitors, data, score, results)
+    rows += _evaluate_neural(output_kernel, data, score, results, context)
     figures = _draw_figures(data, digits, {choice.name: results[choice.name] for choice in choices}, context)
-    spen = _find_spen(competitors)
+    spen = next((competitor.model for competitor in competitors if isinstance(competitor.model, SPEN)), None)
     if spen and figures:
         caption = "SPEN: errors while its features are trained, loss-augmented inference, and the hinge loss."
         figures["spen-convergence"] = (plot_convergence(spen), caption)
@@ -208,22 +196,15 @@ def _evaluate_competitors(
     data: Data,
     score: Score,
     results: dict[str, Evaluation],
-    device: str | None,
 ) -> list[Row]:
-    """Test each competitor with candidates and without; without SPEN, quote it."""
+    """Test each competitor with candidates and without."""
     rows = []
     known_outputs = np.concatenate([data.Y, data.unlabeled])
     for competitor in competitors:
         for name, candidates in ((competitor.name, known_outputs), (f"{competitor.name}, free", None)):
-            results[name] = evaluate(competitor.model, data, score, candidates, device)
+            results[name] = evaluate(competitor.model, data, score, candidates)
             rows.append(competitor.make_row("USPS", results[name], LOSS, method=name, paper=PAPER.get(name)))
-    if _find_spen(competitors) is None:
-        rows.append(Row("USPS", "SPEN", LOSS, paper=PAPER["SPEN"], source="the paper"))
     return rows
-
-
-def _find_spen(competitors: list[Competitor]) -> SPEN | None:
-    return next((competitor.model for competitor in competitors if isinstance(competitor.model, SPEN)), None)
 
 
 def _evaluate_neural(
@@ -242,7 +223,6 @@ def _make_notes(
     results: Mapping[str, Evaluation], choices: list[Choice], competitors: list[Competitor], config: Config
 ) -> list[str]:
     return [
-        *([] if has_torch() else [WITHOUT_TORCH]),
         comparison_note(results, LOSS),
         "“free” is the prediction of a method itself, which is not one of the candidates. A blurred lower half has a "
         "smaller loss than a sharp one of the wrong digit; methods that must return a real lower half cannot predict "

@@ -28,12 +28,12 @@ import numpy as np
 from psilearn import OEL, load_model, save_model
 from psilearn.app.cli import app
 from psilearn.kernels import Gaussian
-from psilearn_chem import CandidateLibrary, MetaboliteIdentifier, MoleculeList, Ranking, rank_spectra, read_spectra
+from psilearn_chem import CandidateLibrary, MetaboliteIdentifier, MoleculeList, Ranking, read_spectra
 from psilearn_chem.molecules import Adduct, Fingerprints, Formula, fingerprints
 from psilearn_chem.spectra import Spectrum, write_parquet
 from psilearn_lab import experiments
 from psilearn_lab.experiments import Experiment, Metric, Outcome, Part, Row
-from psilearn_lab.experiments.part_errors import FailedError
+from psilearn_lab.experiments.experiment import FailedError
 from psilearn_lab.experiments.runner import load_records, load_results
 from psilearn_lab.fuzz.harness import ACCEPTED, CLEAR, DEFECT, Result, Tally, defect_of
 
@@ -110,7 +110,7 @@ def _train(folder: Path, output: Path) -> None:
 
 def _rankings(folder: Path, output: Path) -> Any:
     identifier, library = MetaboliteIdentifier.load(output), CandidateLibrary.open(folder / "library")
-    ranked = rank_spectra(identifier, read_spectra(folder / "spectra.parquet").spectra, library)
+    ranked = identifier.rank(read_spectra(folder / "spectra.parquet").spectra, library)
     return [(ranking.rows.tolist(), ranking.distances.tolist()) for ranking in ranked if isinstance(ranking, Ranking)]
 
 

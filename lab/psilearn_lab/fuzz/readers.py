@@ -20,27 +20,16 @@ from scipy import sparse
 from psilearn.app.tables import read_table
 from psilearn.embedding import OutputStream
 from psilearn.kernels import Linear
-from psilearn_chem import load_metabolites
 from psilearn_chem.molecules import read_molecules
 from psilearn_chem.spectra import read_spectra
-from psilearn_lab.datasets import (
-    load_mediamill,
-    load_usps,
-    read_mulan,
-    read_orders_csv,
-    read_ranks_csv,
-    read_svmlight_multilabel,
-    read_xc,
-)
-from psilearn_lab.datasets.catalogue import DATASETS
-from psilearn_lab.datasets.dataset import Form
-from psilearn_lab.datasets.home import RemoteFile
+from psilearn_lab.datasets import load
+from psilearn_lab.datasets.catalogue import DATASETS, Form, RemoteFile
 from psilearn_lab.experiments import Context, Metric, Record, Row
 from psilearn_lab.fuzz.files import Target, Tree, written
 
 SEEDS = Path(__file__).with_name("seeds")  # small valid files
 ROWS = np.arange(24.0).reshape(8, 3)
-ARFF = (b"@attribute", b"@data", b"-C", b"{0 1}", b"'", b"{", b"}", b"?", b"-1e309")
+ARFF = b"@attribute|@data|{0 1}|'|{|}|?|-1e309"
 assert matchms.importing  # imported before the process is forked
 
 
@@ -132,20 +121,20 @@ def _spectra() -> Iterator[Tree]:
     return parquet_tables(table, name="spectra.parquet")
 
 
-def _dataset(
-    name: str, kind: str, load: Callable[[], Any], seeds: Callable[[], Iterator[Tree]], **sizes: Any
-) -> Target:
+def _dataset(name: str, kind: str, seeds: Callable[[], Iterable[Tree]], tokens: bytes = b",", **sizes: Any) -> Target:
     """Return a target that loads a data set whose home is the folder of the input, without its checksums."""
 
     def prepare() -> None:
-        files = tuple(RemoteFile(file) for file in next(seeds()))
+        files = tuple(RemoteFile(file) for file in next(iter(seeds())))
         DATASETS[name] = replace(DATASETS[name], forms=(Form(kind, files),), **sizes)
 
     def read(folder: Path) -> Any:
         os.environ["PSILEARN_DATA"] = str(folder)
-        return load()
+        return load(name)
 
-    return Target(f"load-{name}", seeds, read, prepare=prepare)
+    return Target(
+        f"load-{name}", seeds, read, tokens=tuple(tokens.split(b"|")) if tokens else (), prepare=prepare, time=4e-5
+    )
 
 
 def _usps() -> Iterator[Tree]:
@@ -200,20 +189,17 @@ def _read_arrays(folder: Path) -> Any:
     return context.compute_once("loss", lambda: {"loss": np.arange(20.0), "name": np.array(["a", "bc"])})
 
 
+def _mulan() -> Iterable[Tree]:
+    yield {"rows.arff": (SEEDS / "mulan.arff").read_bytes(), "labels.xml": (SEEDS / "labels.xml").read_bytes()}
+
+
 READERS: tuple[Target, ...] = (
-    Target(
-        "mulan",
-        lambda: [{"rows.arff": (SEEDS / "mulan.arff").read_bytes(), "labels.xml": (SEEDS / "labels.xml").read_bytes()}],
-        lambda folder: read_mulan(folder / "rows.arff", folder / "labels.xml"),
-        tokens=(*ARFF, b"<label name='size'/>"),
+    _dataset(
+        "bibtex", "mulan", _mulan, ARFF + b"|<label name='size'/>", n_train=3, n_test=0, n_features=2, n_outputs=2
     ),
-    text_target("meka", "meka*.arff*", read_mulan, b"|".join(ARFF)),
-    text_target("xc", "xc.txt*", read_xc),
-    text_target("svmlight", "rows.svm*", read_svmlight_multilabel),
-    text_target("ranks-csv", "ranks.csv*", read_ranks_csv),
-    text_target("partial-ranks-csv", "partial-ranks.csv", partial(read_ranks_csv, partial=True)),
-    text_target("orders-csv", "orders.csv*", read_orders_csv, b">|=|a>b|ranking"),
-    text_target("partial-orders-csv", "partial-orders.csv", partial(read_orders_csv, partial=True), b">|=|a>b|ranking"),
+    _dataset("eurlex4k", "xc", stored("xc.txt"), n_train=3, n_test=0, n_features=4, n_outputs=3),
+    _dataset("cold", "ranks", stored("ranks.csv"), b"L1|A1|3", n_train=2, n_test=0, n_features=2, n_outputs=3),
+    _dataset("sushi", "orders", stored("orders.csv"), b">|=|a>b", n_train=3, n_test=0, n_features=1, n_outputs=3),
     text_target("spectra-mgf", "*.mgf", _read_both, b"BEGIN IONS\n|END IONS\n|=", time=4e-5),
     text_target("spectra-msp", "*.msp", _read_both, b"NAME:|Num Peaks: |;", time=4e-5),
     text_target("spectra-sirius", "*.ms", _read_both, b">compound |>ms2\n|>collision |>", time=4e-5),
@@ -248,7 +234,7 @@ READERS: tuple[Target, ...] = (
     binary_target("molecules-parquet", "molecules.parquet", _molecules, read_molecules),
     binary_target("record", "toy.json", _record, Record.load),
     Target("stored-arrays", lambda: [written(_read_arrays)], _read_arrays),
-    _dataset("usps", "hdf5", load_usps, _usps, n_train=3, n_test=2),
-    _dataset("mediamill", "npz", load_mediamill, _npz, n_train=3, n_test=2, n_features=3, n_outputs=2),
-    _dataset("metabolites", "metabolites", load_metabolites, _metabolites, n_train=2, n_outputs=2),
+    _dataset("usps", "hdf5", _usps, n_train=3, n_test=2),
+    _dataset("mediamill", "npz", _npz, n_train=3, n_test=2, n_features=3, n_outputs=2),
+    _dataset("metabolites", "metabolites", _metabolites, n_train=2, n_outputs=2),
 )

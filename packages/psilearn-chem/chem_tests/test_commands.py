@@ -1,7 +1,6 @@
 """The commands ``psilearn candidates`` and ``psilearn metabolites``."""
 
 import csv
-import os
 from dataclasses import replace
 
 import numpy as np

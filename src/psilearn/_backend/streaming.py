@@ -85,16 +85,6 @@ def halve_if_needed(rows: slice, work: Callable[[slice], Result], compute: Compu
         pending += [slice(middle, part.stop), slice(part.start, middle)]
 
 
-def unless_memory_ends(work: Callable[[], Result]) -> Result | None:
-    """Return ``work()``, or None if the memory of the device does not suffice."""
-    import torch
-
-    try:
-        return work()
-    except torch.cuda.OutOfMemoryError:
-        return None
-
-
 def _copy_ahead(blocks: Iterable[Block], compute: Compute) -> Iterator[Block]:
     """Yield the blocks with dense rows on the device, each copied while the work on the one before continues."""
     if not compute.on_gpu:

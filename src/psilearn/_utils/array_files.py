@@ -1,8 +1,8 @@
 """One file for a JSON value and arrays: a safetensors file with checksums, from which nothing is executed.
 
-The arrays are the tensors of the file. Its metadata has the name and version of the format, the JSON value as text, the
-SHA-256 of the data, and the SHA-256 of the header itself with zeros in the place of its own digits. So every byte of the
-file is covered, and the header, which contains the hash of the data, identifies the file.
+The arrays are the tensors of the file. Its metadata has the name and version of the format, the JSON value as text,
+the SHA-256 of the data, and the SHA-256 of the header itself with zeros in the place of its own digits. So every byte
+of the file is covered, and the header, which contains the hash of the data, identifies the file.
 
 A file is opened once, and the bytes that are hashed are those that are used. Every array has at least one byte per
 element, so that reading costs time and memory proportional to the size of the file.
@@ -40,8 +40,18 @@ UNSEALED = "0" * 64  # in the place of a digest that is not known yet
 DTYPES = {
     name: np.dtype(f"<{code}")
     for name, code in {
-        **{"F64": "f8", "I64": "i8", "U64": "u8", "F32": "f4", "I32": "i4", "U32": "u4"},
-        **{"F16": "f2", "I16": "i2", "U16": "u2", "I8": "i1", "U8": "u1", "BOOL": "?"},
+        "F64": "f8",
+        "I64": "i8",
+        "U64": "u8",
+        "F32": "f4",
+        "I32": "i4",
+        "U32": "u4",
+        "F16": "f2",
+        "I16": "i2",
+        "U16": "u2",
+        "I8": "i1",
+        "U8": "u1",
+        "BOOL": "?",
     }.items()
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
@@ -93,7 +103,7 @@ class FileFormat:
             start = file.write(self._header(text, arrays, UNSEALED)[0])
             data = hashlib.sha256()
             for array in arrays.values():
-                view = memoryview(array.reshape(-1).view(np.uint8))
+                view = array.reshape(-1).view(np.uint8).data
                 data.update(view)
                 file.write(view)
             header, sha256 = self._header(text, arrays, data.hexdigest())
@@ -113,7 +123,7 @@ class FileFormat:
             sha256 = header.check_sha256()
             content = parse_json(header.metadata["content"])
             data = _map(file)[len(header.text) :] if mapped else _read(file, header.data_bytes)
-            if verify and hashlib.sha256(data).hexdigest() != header.metadata[DATA_SHA256]:
+            if verify and hashlib.sha256(data.data).hexdigest() != header.metadata[DATA_SHA256]:
                 raise ValueError("it is damaged or was changed: the SHA-256 of its data is not the stored one")
             arrays = {name: entry.array(data, verify) for name, entry in header.table.items()}
             return ArrayFile(content, arrays, sha256, len(header.text) + len(data))
@@ -127,6 +137,8 @@ class FileFormat:
         """Convert any error that unexpected contents cause into a ValueError that names the file."""
         try:
             yield
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{path} does not exist: there is no {self.noun} to open.") from error
         except OSError:  # names the file
             raise
         except Exception as error:
@@ -268,7 +280,7 @@ def unpack_texts(
     starts = np.where(index > 0, ends[index - 1], 0)
     if (starts < 0).any() or (stops < starts).any() or (stops > len(content)).any():
         raise ValueError(f"the ends of texts do not ascend to their {len(content)} bytes")
-    data = content.tobytes() if rows is None else memoryview(content)
+    data = content.tobytes() if rows is None else content.data
     return [
         str(data[start:stop], "utf-8", "surrogatepass")
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
@@ -289,7 +301,9 @@ def _check_entry(entry: Any, n_bytes: int) -> _Entry:
     start, end = entry["data_offsets"]
     is_consistent = type(start) is int and type(end) is int and 0 <= start <= end and len(entry) == 3
     if not is_consistent or end - start != math.prod(shape) * dtype.itemsize:
-        raise ValueError(f"a tensor of {dtype} and shape {shape!r:.80} does not take the bytes {start!r:.30}-{end!r:.30}")
+        raise ValueError(
+            f"a tensor of {dtype} and shape {shape!r:.80} does not take the bytes {start!r:.30}-{end!r:.30}"
+        )
     return _Entry(dtype, shape, start, end)
 
 
@@ -341,7 +355,7 @@ class _Header:
 def _read(file: BufferedReader, size: int) -> NDArray[np.uint8]:
     """Read a number of bytes into one buffer."""
     buffer = np.empty(size, dtype=np.uint8)
-    if file.readinto(memoryview(buffer)) != size:
+    if file.readinto(buffer.data) != size:
         raise ValueError("it was truncated while it was read")
     return buffer
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from psilearn._utils.missing_packages import explain_missing
+from psilearn._backend import explain_missing
 
 LOCAL = "local"
 CONNECT_SECONDS = 10

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend import Compute, current_compute, iter_blocks, to_numpy
+from psilearn._backend import Compute, current_compute, explain_missing, iter_blocks, to_numpy
 from psilearn._linalg import Array, row_products
 from psilearn._utils import validation
-from psilearn._utils.missing_packages import explain_missing
 from psilearn._utils.samples import Index
 from psilearn.decoding.distances import k_smallest, tie_tolerance, to_distances
 from psilearn.decoding.shared import SharedCandidates

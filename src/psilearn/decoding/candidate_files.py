@@ -21,10 +21,9 @@ from scipy import sparse
 from psilearn._backend import Compute, iter_blocks, tensor_to_numpy, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.array_files import FileFormat
-from psilearn._utils.csr_parts import make_csr
 from psilearn._utils.files import create_folder, read_json, write_json
 from psilearn._utils.hashing import content_hash
-from psilearn._utils.samples import Samples, n_samples
+from psilearn._utils.samples import Samples, make_csr, n_samples
 from psilearn._utils.stacked_rows import StackedRows
 from psilearn.embedding import Embedding
 
@@ -168,9 +167,9 @@ def open_shard(path: Path, shard: Shard, embedding: Embedding, *, verify: bool) 
             raise ValueError(f"g and norms have dtypes {g.dtype} and {norms.dtype}")
         if not np.isfinite(norms).all():
             raise ValueError("squared_norms has values that are not finite")
-        if outputs is not None and hasattr(embedding.landmarks, "shape"):
-            if outputs.shape[1:] != embedding.landmarks.shape[1:]:
-                raise ValueError(f"its outputs have shape {outputs.shape}, unlike those of the embedding")
+        expected = getattr(embedding.landmarks, "shape", None)
+        if outputs is not None and expected is not None and outputs.shape[1:] != expected[1:]:
+            raise ValueError(f"its outputs have shape {outputs.shape}, unlike those of the embedding")
         if verify:
             _check_values(outputs, g, shard, embedding)
     return ShardContents(outputs, norms, g)

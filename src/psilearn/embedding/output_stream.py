@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn._backend import NUMPY, Compute
+from psilearn._backend import NUMPY, Compute, explain_missing
 from psilearn._distributed import ChunkedRows, as_chunks, is_dask
-from psilearn._utils.missing_packages import explain_missing
 from psilearn._utils.reading import convert_read_errors
 from psilearn._utils.samples import Samples, concat, is_empty, n_samples, take
 from psilearn.kernels import Kernel

@@ -1,8 +1,8 @@
 """Encode values as plain JSON data and arrays, and decode them, without pickle.
 
 A finite number, a text, a bool or None is its own encoding. Any other value is encoded by a registered codec as a JSON
-object that names the codec in ``kind``. Arrays are collected separately. Decoding constructs only registered classes and
-does not import or call other names in the data.
+object that names the codec in ``kind``. Arrays are collected separately. Decoding constructs only registered classes
+and does not import or call other names in the data.
 
 An object that occurs several times is encoded once, and referred to by its number. The decoder limits how much
 references may repeat and nest, so that later work on the value (a repr, a hash, a validation) is bounded as well.
@@ -20,7 +20,7 @@ from scipy import sparse
 
 from psilearn._backend import tensor_to_numpy
 from psilearn._utils.array_files import NAMES, check_shape, pack_texts, unpack_texts
-from psilearn._utils.csr_parts import make_csr
+from psilearn._utils.samples import make_csr
 from psilearn.io.codecs import ENTRY_POINTS, PLAIN, Codec, JSONObject, Registry
 
 NOT_SHARED = (*PLAIN, tuple, dict, type, np.dtype)  # values without an identity that must be kept
@@ -75,8 +75,9 @@ class Encoder:
             raise TypeError(
                 f"{where} contains an object of type {type(value).__name__}, which cannot be saved without pickle. "
                 f"Numbers, texts, arrays, CSR matrices, lists, tuples and dicts of these, kernels of psilearn.kernels "
-                f"without functions, and classes that an installed package registers as {ENTRY_POINTS} can be saved."
-                f"{self._registry.import_errors}"
+                f"without functions, scikit-learn's preprocessing, and classes that an installed package registers as "
+                f"{ENTRY_POINTS} can be saved.{self._registry.import_errors} "
+                f"For anything else, use joblib.dump(model, file), and load only files that you trust."
             )
         return {"kind": codec.kind, **codec.encode(value, self, where)}
 

@@ -20,7 +20,7 @@ from psilearn.decoding import PathDecoder
 from psilearn.decoding.path_decoder import DecodedStep
 from psilearn.kernels import Kernel
 from psilearn.metrics import Mean
-from psilearn.metrics.candidate_metrics import hits
+from psilearn.metrics.scores import hits
 from psilearn.model_selection.scoring import Metric, Scoring
 
 MAX_TABLE = 2**16  # pairs that are all compared at once, because most of them will occur

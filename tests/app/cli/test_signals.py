@@ -17,7 +17,7 @@ import typer
 from joblib import delayed
 from psilearn.app.console import report_errors
 from psilearn._utils.worker_processes import run_parallel
-from psilearn.app.cli.command_group import CommandGroup
+from psilearn.app.console import CommandGroup
 
 app = typer.Typer(cls=CommandGroup)
 

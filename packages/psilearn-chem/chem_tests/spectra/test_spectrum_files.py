@@ -1,7 +1,5 @@
 """Spectra from files: the formats, and how malformed records are reported."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -192,10 +190,3 @@ def test_unusable_parquet_tables_are_rejected(tmp_path):
     read = read_spectra(tmp_path / "c.parquet", errors="skip")
     assert len(read.spectra) == 1
     assert [p.source for p in read.problems] == ["c.parquet, row 1", "c.parquet, row 2"]
-
-
-@pytest.mark.parametrize(("name", "library"), [("a.mgf", "matchms"), ("a.msp", "matchms"), ("a.parquet", "pyarrow")])
-def test_a_missing_library_is_named_with_the_extra(tmp_path, monkeypatch, name, library):
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ImportError, match=rf"needs {library}: pip install 'psilearn\[chem\]'"):
-        read_spectra(write(tmp_path, name, MGF))

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from psilearn._utils.dask_clusters import connect
 from psilearn.app.console import report_errors
-from psilearn_chem.command_parts import DeviceOption, ModelOption, compute_on, print_status
+from psilearn_chem.commands import DeviceOption, ModelOption, compute_on, print_status
 
 if TYPE_CHECKING:
     from psilearn_chem.molecules import CandidateLibrary
@@ -40,6 +39,7 @@ def build_library(
     One library serves many models. If the build is interrupted, run the same command again to resume it.
     """
     with report_errors(resume="Finished chunks are kept; run the same command again to resume."):
+        from psilearn._utils.dask_clusters import connect
         from psilearn.utils import show_progress
         from psilearn_chem.molecules import CandidateLibrary, Fingerprints
 
@@ -68,6 +68,7 @@ def embed_library(
         report_errors(resume="Embedded molecules are kept; run the same command again to resume."),
         compute_on(device),
     ):
+        from psilearn._utils.dask_clusters import connect
         from psilearn.utils import show_progress
         from psilearn_chem.metabolites import MetaboliteIdentifier
         from psilearn_chem.molecules import CandidateLibrary

@@ -2,187 +2,206 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import Parameter, signature
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from psilearn.app.cli.table_options import (
-    FORMATS,
-    LEARNING,
-    CalibrationOption,
-    CandidatesHelp,
-    CategoricalOption,
-    DeviceOption,
-    DropOption,
-    ImputeOption,
-    KindOption,
-    LabelColumnOption,
-    LandmarksOption,
-    MethodOption,
-    ModelArgument,
-    NewTableArgument,
-    OutputLandmarksOption,
-    OutputOption,
-    OutputsOption,
-    OverwriteOption,
-    PageOption,
-    ReplaceOption,
-    ScaleOption,
-    SeedOption,
-    SeparatorOption,
-    TableArgument,
-    TestSizeOption,
-    TextOption,
-    UnlabeledOption,
-    check_candidate,
-    column_options,
-    split_candidates,
-    split_numbers,
+from psilearn.app.cli.table_reports import (
+    Training,
+    check_result_file,
+    count_rows,
+    load_model,
+    print_status,
+    print_warnings,
+    report,
+    train_and_save,
 )
-from psilearn.app.cli.table_outputs import check_result_file
-from psilearn.app.cli.table_reports import count_rows, load_model, print_status, print_warnings, report, train_and_save
 from psilearn.app.console import report_errors
 
+Number = TypeVar("Number", int, float)
 
-def fit(
-    table: TableArgument,
+FORMATS = ".csv, .tsv, .arff, .svm (each also .gz) or .parquet"
+CANDIDATES = "known (outputs of the training rows), near (also label sets that differ by one label) or all"
+
+
+def _option(help: str, *names: str, panel: str | None = "Model", **limits: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=panel, **limits)
+
+
+def _column_option(help: str, *names: str) -> Any:
+    return _option(help, *names, panel="Columns")
+
+
+def _training_option(help: str) -> Any:
+    return _option(help, panel="Training data")
+
+
+ModelArgument = Annotated[Path, typer.Argument(help="Folder of the model, from `psilearn fit` or `psilearn search`.")]
+OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Folder of the model, to create.")]
+PageOption = Annotated[Path | None, typer.Option("--html", help="HTML report to write.")]
+ReplaceOption = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a file that exists, once the new one is complete.")
+]
+
+
+def _shared_options(
+    table: Annotated[Path, typer.Argument(help=f"Table of the training rows: {FORMATS}.")],
     output: OutputOption,
-    outputs: OutputsOption = None,
-    label_column: LabelColumnOption = None,
-    separator: SeparatorOption = None,
-    kind: KindOption = None,
-    text: TextOption = None,
-    categorical: CategoricalOption = None,
-    drop: DropOption = None,
-    scale: ScaleOption = "auto",
-    impute: ImputeOption = False,
-    unlabeled: UnlabeledOption = None,
-    test_size: TestSizeOption = 0.0,
-    calibration: CalibrationOption = 0.0,
-    method: MethodOption = "oel",
-    input_kernel: Annotated[
-        str | None, typer.Option(help="Such as gaussian, gaussian:0.5, cosine.", rich_help_panel=LEARNING)
+    outputs: Annotated[
+        list[str] | None,
+        _column_option(
+            "Output columns: names with commas, a pattern such as 'tag_*', a range such as -14: (the last 14 columns), "
+            "or a file with the output columns. Can be repeated."
+        ),
     ] = None,
-    output_kernel: Annotated[
-        str | None, typer.Option(help="Such as dice, tanimoto, kemeny, gaussian.", rich_help_panel=LEARNING)
+    label_column: Annotated[str | None, _column_option("Output column of tags in one text, such as red;round.")] = None,
+    separator: Annotated[str | None, _column_option("Separator of tags. By default a semicolon.")] = None,
+    kind: Annotated[
+        str | None,
+        _column_option(
+            "Kind of the outputs: labels (0/1 columns), tags, classes, orders (b>c>a), ranks or numbers. By default it "
+            "is found from the cells."
+        ),
     ] = None,
-    alpha: Annotated[float, typer.Option(help="Ridge parameter λ.", rich_help_panel=LEARNING)] = 1e-4,
-    components: Annotated[
-        int | None, typer.Option(help="Dimension p of the embedding. By default all.", min=1, rich_help_panel=LEARNING)
+    text: Annotated[list[str] | None, _column_option("Columns of texts whose words are inputs (TF-IDF).")] = None,
+    categorical: Annotated[list[str] | None, _column_option("Columns of categories, also if they are numbers.")] = None,
+    drop: Annotated[list[str] | None, _column_option("Columns to leave out, such as row ids.")] = None,
+    scale: Annotated[
+        str,
+        _column_option(
+            "Whether columns of numbers are scaled to mean 0 and deviation 1: auto (unless most entries are 0), "
+            "standard or none."
+        ),
+    ] = "auto",
+    impute: Annotated[
+        bool,
+        _column_option(
+            "Fill missing numbers with the median of the training rows; a missing category is a category of its own.",
+            "--impute",
+        ),
+    ] = False,
+    unlabeled: Annotated[
+        Path | None, _training_option("Table of further outputs without inputs, with the output columns.")
     ] = None,
-    supervision: Annotated[
-        float | None, typer.Option(help="Weight c of the fitted values. By default 0.5.", rich_help_panel=LEARNING)
+    test_size: Annotated[float, _training_option("Share of the rows that is held out to test the model.")] = 0.0,
+    calibration: Annotated[
+        float, _training_option("Share of the training rows held out to calibrate `psilearn predict --coverage`.")
+    ] = 0.0,
+    method: Annotated[str, _option("oel, kde or iokr.")] = "oel",
+    landmarks: Annotated[
+        int | None, _option("Number of training rows that span the regression, for many rows.", min=1)
     ] = None,
-    landmarks: LandmarksOption = None,
-    output_landmarks: OutputLandmarksOption = None,
-    candidates: Annotated[
-        str | None, typer.Option(help=f"Candidates of predictions: {CandidatesHelp}.", rich_help_panel=LEARNING)
+    output_landmarks: Annotated[int | None, _option("Number of outputs that span the embedding.", min=1)] = None,
+    device: Annotated[
+        str | None, _option("Device of torch, cpu or cuda. By default, NumPy computes on the CPU.")
     ] = None,
-    seed: SeedOption = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)] = 0,
     page: PageOption = None,
-    overwrite: OverwriteOption = False,
-    device: DeviceOption = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite", help="Replace a model in the folder and the report, once the new ones are complete."
+        ),
+    ] = False,
+) -> Training:
+    """Return what ``fit`` and ``search`` have in common."""
+    from psilearn.app.tables.column_choice import ColumnOptions
+    from psilearn.app.tables.table_training import Method, SplitOptions
+
+    columns = ColumnOptions(
+        outputs or (), label_column, separator, kind, text or (), categorical or (), drop or (), scale, impute
+    )
+    splits = SplitOptions(test_size, calibration, seed)
+    estimator = Method(method, landmarks, output_landmarks, seed, device)
+    return Training(table, output, columns, splits, estimator, unlabeled, page, overwrite)
+
+
+def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace ``**shared`` in the signature of a command by the options of ``fit`` and ``search``."""
+    own = [p for p in signature(command, eval_str=True).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    shared = signature(_shared_options, eval_str=True)
+    parameters = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in (*shared.parameters.values(), *own)]
+    command.__signature__ = shared.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
+
+
+@_with_shared_options
+def fit(
+    input_kernel: Annotated[str | None, _option("Such as gaussian, gaussian:0.5, cosine.")] = None,
+    output_kernel: Annotated[str | None, _option("Such as dice, tanimoto, kemeny, gaussian.")] = None,
+    alpha: Annotated[float, _option("Ridge parameter λ.")] = 1e-4,
+    components: Annotated[int | None, _option("Dimension p of the embedding. By default all.", min=1)] = None,
+    supervision: Annotated[float | None, _option("Weight c of the fitted values. By default 0.5.")] = None,
+    candidates: Annotated[str | None, _option(f"Candidates of predictions: {CANDIDATES}.")] = None,
+    **shared: Any,
 ) -> None:
     """Train a model on a table and save it.
 
     Columns that are not outputs are inputs. `psilearn search` chooses the parameters by validation.
     """
     with report_errors(), print_warnings():
-        from psilearn.app.tables.kernel_names import make_kernel
-        from psilearn.app.tables.table_training import Method, SplitOptions, make_fit
+        from psilearn.app.tables.table_training import Fit, make_kernel
 
-        columns = column_options(outputs, label_column, separator, kind, text, categorical, drop, scale, impute)
-        learner = make_fit(
-            Method(method, landmarks, output_landmarks, seed, device),
-            None if input_kernel is None else make_kernel(input_kernel, "--input-kernel"),
-            None if output_kernel is None else make_kernel(output_kernel, "--output-kernel"),
-            alpha=alpha,
-            components=components,
-            supervision=supervision,
-            candidates=check_candidate(candidates),
-        )
-        splits = SplitOptions(test_size, calibration, seed)
-        train_and_save(table, output, columns, splits, learner, unlabeled, page, overwrite)
+        training = _shared_options(**shared)
+        names = _split_candidates(candidates) or [None]
+        if len(names) > 1:
+            raise ValueError("--candidates of fit is one name; psilearn search compares several.")
+        kernels = [
+            None if name is None else make_kernel(name, option)
+            for name, option in ((input_kernel, "--input-kernel"), (output_kernel, "--output-kernel"))
+        ]
+        train_and_save(training, Fit(training.method, *kernels, alpha, components, supervision, names[0]))
 
 
+@_with_shared_options
 def search(
-    table: TableArgument,
-    output: OutputOption,
-    outputs: OutputsOption = None,
-    label_column: LabelColumnOption = None,
-    separator: SeparatorOption = None,
-    kind: KindOption = None,
-    text: TextOption = None,
-    categorical: CategoricalOption = None,
-    drop: DropOption = None,
-    scale: ScaleOption = "auto",
-    impute: ImputeOption = False,
-    unlabeled: UnlabeledOption = None,
-    test_size: TestSizeOption = 0.0,
-    calibration: CalibrationOption = 0.0,
-    method: MethodOption = "oel",
     scoring: Annotated[
         str | None,
-        typer.Option(
-            help="Score that chooses: f1, jaccard, subset_accuracy, hamming, kendall_tau, loss, mse, … By default that "
-            "of the kind of outputs.",
-            rich_help_panel=LEARNING,
+        _option(
+            "Score that chooses: f1, jaccard, subset_accuracy, hamming, kendall_tau, loss, mse, … By default that of "
+            "the kind of outputs."
         ),
     ] = None,
     folds: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of folds. By default five random splits of 80 % and 20 %.", min=2, rich_help_panel=LEARNING
-        ),
+        int | None, _option("Number of folds. By default five random splits of 80 % and 20 %.", min=2)
     ] = None,
-    input_kernel: Annotated[
-        list[str] | None, typer.Option(help="Input kernels to compare. Can be repeated.", rich_help_panel=LEARNING)
-    ] = None,
-    output_kernel: Annotated[
-        list[str] | None, typer.Option(help="Output kernels to compare. Can be repeated.", rich_help_panel=LEARNING)
-    ] = None,
-    alpha: Annotated[str | None, typer.Option(help="Values of λ, with commas.", rich_help_panel=LEARNING)] = None,
-    components: Annotated[str | None, typer.Option(help="Values of p, with commas.", rich_help_panel=LEARNING)] = None,
-    supervision: Annotated[str | None, typer.Option(help="Values of c, with commas.", rich_help_panel=LEARNING)] = None,
-    candidates: Annotated[
-        str | None,
-        typer.Option(help=f"Candidates to compare, with commas: {CandidatesHelp}.", rich_help_panel=LEARNING),
-    ] = None,
-    landmarks: LandmarksOption = None,
-    output_landmarks: OutputLandmarksOption = None,
+    input_kernel: Annotated[list[str] | None, _option("Input kernels to compare. Can be repeated.")] = None,
+    output_kernel: Annotated[list[str] | None, _option("Output kernels to compare. Can be repeated.")] = None,
+    alpha: Annotated[str | None, _option("Values of λ, with commas.")] = None,
+    components: Annotated[str | None, _option("Values of p, with commas.")] = None,
+    supervision: Annotated[str | None, _option("Values of c, with commas.")] = None,
+    candidates: Annotated[str | None, _option(f"Candidates to compare, with commas: {CANDIDATES}.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Number of processes; -1 for one per core.")] = None,
-    seed: SeedOption = 0,
-    page: PageOption = None,
-    overwrite: OverwriteOption = False,
-    device: DeviceOption = None,
+    **shared: Any,
 ) -> None:
     """Choose the parameters of a model by validation on a table, and save the best model."""
     with report_errors(), print_warnings():
-        from psilearn.app.tables.kernel_names import make_kernels
-        from psilearn.app.tables.table_training import Method, SplitOptions, make_search
+        from psilearn.app.tables.table_training import Search, make_kernels
 
-        columns = column_options(outputs, label_column, separator, kind, text, categorical, drop, scale, impute)
-        learner = make_search(
-            Method(method, landmarks, output_landmarks, seed, device),
+        training = _shared_options(**shared)
+        learner = Search(
+            training.method,
             make_kernels(input_kernel, "--input-kernel"),
             make_kernels(output_kernel, "--output-kernel"),
-            alphas=split_numbers(alpha, float, "--alpha"),
-            components=split_numbers(components, int, "--components"),
-            supervisions=split_numbers(supervision, float, "--supervision"),
-            candidates=split_candidates(candidates),
+            alphas=_split_numbers(alpha, float, "--alpha"),
+            components=_split_numbers(components, int, "--components"),
+            supervisions=_split_numbers(supervision, float, "--supervision"),
+            candidates=_split_candidates(candidates),
             scoring=scoring,
             folds=folds,
             n_jobs=jobs,
         )
-        splits = SplitOptions(test_size, calibration, seed)
-        train_and_save(table, output, columns, splits, learner, unlabeled, page, overwrite)
+        train_and_save(training, learner)
 
 
 def predict(
     model: ModelArgument,
-    table: NewTableArgument,
+    table: Annotated[Path, typer.Argument(help=f"Table with the input columns: {FORMATS}.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="CSV or TSV file to write. By default the standard output.")
     ] = None,
@@ -224,7 +243,6 @@ def evaluate(
 ) -> None:
     """Compare the predictions of a model with the outputs of a table that it was not trained on."""
     with report_errors(), print_warnings():
-        from psilearn.app.tables.table_evaluation import evaluate as evaluate_model
         from psilearn.app.tables.table_formats import read_table
 
         if page is not None:
@@ -235,11 +253,25 @@ def evaluate(
                 f"Note: {table} is the training file: these rows were used for training, so that the metrics are too "
                 f"optimistic. Evaluate on rows that were held out."
             )
-        result = evaluate_model(loaded, read_table(table, loaded.text_columns))
-        report(loaded, result, table.name, page)
+        report(loaded, read_table(table, loaded.text_columns), table.name, page)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to an application."""
-    for command in (fit, search, predict, evaluate):
-        app.command()(command)
+def _split_numbers(text: str | None, convert: Callable[[str], Number], option: str) -> list[Number] | None:
+    """Return the numbers of a list with commas."""
+    if text is None:
+        return None
+    try:
+        return [convert(word) for word in text.split(",")]
+    except ValueError as error:
+        raise ValueError(f"{option} must be numbers with commas; got {text!r}.") from error
+
+
+def _split_candidates(text: str | None) -> list[str] | None:
+    """Return the names of candidates in a list with commas."""
+    from psilearn.decoding.as_candidates import CANDIDATE_NAMES
+
+    names = None if text is None else [name.strip() for name in text.split(",")]
+    unknown = [name for name in names or () if name not in CANDIDATE_NAMES]
+    if unknown:
+        raise ValueError(f"--candidates must be {', '.join(CANDIDATE_NAMES)}; got {unknown[0]!r}.")
+    return names

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse
+from fastapi.staticfiles import StaticFiles
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.middleware import Middleware
 
 from psilearn import __version__
 from psilearn.app.serve.http_schemas import Health, ModelsResponse
 from psilearn.app.serve.micro_batcher import MicroBatcher, QueueFullError
-from psilearn.app.serve.page_routes import make_page_router
 from psilearn.app.serve.prediction_routes import PredictionService, make_prediction_router
 from psilearn.app.serve.request_guard import Access, RequestGuard
 from psilearn.app.serve.request_log import RequestLog
-from psilearn.app.serve.request_metrics import RequestMetrics
 from psilearn.app.serve.served_models import ServedModel
 from psilearn.app.serve.service_limits import Limits
 
 MAX_ERRORS = 5  # of one request that are reported
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)  # limits of the histogram of times
+PAGE = Path(__file__).with_name("page")
 
 
 class ServiceExtension(Protocol):
@@ -108,7 +111,16 @@ def create_app(
         raise ValueError(f"Models must have different names; got {', '.join(names)}.")
     limits = limits or Limits()
     batcher = MicroBatcher(block_rows=limits.block_rows, queue_rows=limits.queue_rows)
-    metrics = RequestMetrics()
+    registry = CollectorRegistry()
+    requests = Counter("psilearn_requests", "Requests.", ("method", "path", "status"), registry=registry)
+    seconds = Histogram("psilearn_request_seconds", "Their times.", ("path",), registry=registry, buckets=SECONDS)
+    for name, count in (
+        ("predicted_rows_total", lambda: batcher.n_rows),
+        ("predicted_blocks_total", lambda: batcher.n_blocks),
+        ("waiting_rows", lambda: batcher.n_waiting),
+        ("waiting_jobs", lambda: sum(extension.n_waiting for extension in extensions)),
+    ):
+        Gauge(f"psilearn_{name}", name.replace("_", " "), registry=registry).set_function(count)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -127,24 +139,28 @@ def create_app(
         redoc_url=None,
         lifespan=lifespan,
         middleware=[
-            Middleware(RequestLog, metrics=metrics),
+            Middleware(RequestLog, requests=requests, times=seconds),
             Middleware(RequestGuard, access=Access.of(host, token, allowed_hosts), limits=limits),
         ],
     )
     _add_error_handlers(app)
-    _add_state_routes(app, models, batcher, metrics, extensions)
+    _add_state_routes(app, models, registry, extensions)
     app.include_router(make_prediction_router(PredictionService(models, limits, batcher)))
     for extension in extensions:
         app.include_router(extension.make_router())
-    app.include_router(make_page_router())
+    app.mount("/static", StaticFiles(directory=PAGE))
+
+    @app.get("/", include_in_schema=False)
+    async def show_page() -> FileResponse:
+        return FileResponse(PAGE / "index.html")
+
     return app
 
 
 def _add_state_routes(
     app: FastAPI,
     models: Sequence[ServedModel],
-    batcher: MicroBatcher,
-    metrics: RequestMetrics,
+    registry: CollectorRegistry,
     extensions: Sequence[ServiceExtension],
 ) -> None:
     """Add the routes that describe the service itself."""
@@ -159,13 +175,7 @@ def _add_state_routes(
     @app.get("/metrics", tags=["service"], response_class=PlainTextResponse)
     async def show_metrics() -> PlainTextResponse:
         """Return counters of the process that answers, in the text format of Prometheus."""
-        numbers = {
-            "predicted_rows_total": batcher.n_rows,
-            "predicted_blocks_total": batcher.n_blocks,
-            "waiting_rows": batcher.n_waiting,
-            "waiting_jobs": sum(extension.n_waiting for extension in extensions),
-        }
-        return PlainTextResponse(metrics.to_text(numbers), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(generate_latest(registry), media_type="text/plain; version=0.0.4")
 
     @app.get("/v1/models", tags=["models"], response_model=ModelsResponse)
     async def list_models() -> Any:

@@ -39,7 +39,7 @@ class PredictionOptions:
             raise ValueError(f"--coverage must be between 0 and 1; got {self.coverage}.")
         if self.coverage is not None and not hasattr(model.model, "calibration_scores_"):
             raise ValueError("--coverage needs a calibrated model: train it with --calibration 0.2, for example.")
-        reserved = {*model.outputs.columns, *((ROW, POSITION) if self.lists else ()), DISTANCE}
+        reserved = {*model.outputs.names, *((ROW, POSITION) if self.lists else ()), DISTANCE}
         repeated = [name for name in self.keep if name in reserved]
         if repeated:
             raise ValueError(f"--keep: the column {repeated[0]!r} is a column of the predictions.")

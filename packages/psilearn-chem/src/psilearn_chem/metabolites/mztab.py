@@ -15,65 +15,29 @@ import numpy as np
 
 from psilearn import __version__
 from psilearn.utils import open_text_atomically
-from psilearn_chem.metabolites.rank import Ranking
-from psilearn_chem.metabolites.spectrum_fields import retention_seconds
+from psilearn_chem.metabolites.ranking import Ranking
 from psilearn_chem.molecules import Adduct, CandidateLibrary, Formula
+from psilearn_chem.spectra.records import retention_seconds
 
 NULL = "null"
 ADDUCT = re.compile(r"\[\d*M([+-]\w+)*\]\d*[+-]")  # of the specification
-SUMMARY_COLUMNS = [
-    "SML_ID",
-    "SMF_ID_REFS",
-    "database_identifier",
-    "chemical_formula",
-    "smiles",
-    "inchi",
-    "chemical_name",
-    "uri",
-    "theoretical_neutral_mass",
-    "adduct_ions",
-    "reliability",
-    "best_id_confidence_measure",
-    "best_id_confidence_value",
-    "abundance_assay[1]",
-    "abundance_study_variable[1]",
+SUMMARY_COLUMNS = (
+    *("SML_ID", "SMF_ID_REFS", "database_identifier", "chemical_formula", "smiles", "inchi", "chemical_name", "uri"),
+    *("theoretical_neutral_mass", "adduct_ions", "reliability", "best_id_confidence_measure"),
+    *("best_id_confidence_value", "abundance_assay[1]", "abundance_study_variable[1]"),
     "abundance_variation_study_variable[1]",
-]
-FEATURE_COLUMNS = [
-    "SMF_ID",
-    "SME_ID_REFS",
-    "SME_ID_REF_ambiguity_code",
-    "adduct_ion",
-    "isotopomer",
-    "exp_mass_to_charge",
-    "charge",
-    "retention_time_in_seconds",
-    "retention_time_in_seconds_start",
-    "retention_time_in_seconds_end",
-    "abundance_assay[1]",
+)
+FEATURE_COLUMNS = (
+    *("SMF_ID", "SME_ID_REFS", "SME_ID_REF_ambiguity_code", "adduct_ion", "isotopomer", "exp_mass_to_charge", "charge"),
+    *("retention_time_in_seconds", "retention_time_in_seconds_start", "retention_time_in_seconds_end"),
+    *("abundance_assay[1]", "opt_global_spectrum_name"),
+)
+EVIDENCE_COLUMNS = (
+    *("SME_ID", "evidence_input_id", "database_identifier", "chemical_formula", "smiles", "inchi", "chemical_name"),
+    *("uri", "derivatized_form", "adduct_ion", "exp_mass_to_charge", "charge", "theoretical_mass_to_charge"),
+    *("spectra_ref", "identification_method", "ms_level", "id_confidence_measure[1]", "rank"),
     "opt_global_spectrum_name",
-]
-EVIDENCE_COLUMNS = [
-    "SME_ID",
-    "evidence_input_id",
-    "database_identifier",
-    "chemical_formula",
-    "smiles",
-    "inchi",
-    "chemical_name",
-    "uri",
-    "derivatized_form",
-    "adduct_ion",
-    "exp_mass_to_charge",
-    "charge",
-    "theoretical_mass_to_charge",
-    "spectra_ref",
-    "identification_method",
-    "ms_level",
-    "id_confidence_measure[1]",
-    "rank",
-    "opt_global_spectrum_name",
-]
+)
 MEASURE = "[, , squared distance in the output space, ]"
 METHOD = f"[, , psilearn, {__version__}]"
 MS_LEVEL = "[MS, MS:1000511, ms level, 2]"

@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from joblib import delayed
 from numpy.typing import NDArray
+from rdkit import DataStructs, rdBase
+from rdkit.Chem import Mol
+from rdkit.Chem import rdFingerprintGenerator as generators
+from rdkit.Chem.rdMolDescriptors import GetMACCSKeysFingerprint
 
 from psilearn.utils import run_parallel, track, validation
-from psilearn_chem._optional import import_rdkit
 from psilearn_chem.molecules.chunk_files import read_chunk, write_chunk
 from psilearn_chem.molecules.smiles import compute_formula, parse_smiles, to_smiles
-
-if TYPE_CHECKING:
-    from rdkit.Chem import Mol
 
 Bits = NDArray[np.uint8]
 
@@ -115,9 +115,6 @@ class Fingerprints:
     @cached_property
     def identity(self) -> str:
         """JSON text of everything that determines the bits of a molecule: kinds, sizes and the version of RDKit."""
-        import_rdkit()
-        from rdkit import rdBase
-
         return json.dumps({"kinds": self.kinds, "bits": [N_BITS[k] for k in self.kinds], "rdkit": rdBase.rdkitVersion})
 
     def __call__(
@@ -190,7 +187,6 @@ class Fingerprints:
         >>> [chunk.bits.shape for chunk in Fingerprints(["maccs"]).iter_chunks(["C"] * 4100)]
         [(4096, 21), (4, 21)]
         """
-        import_rdkit()
         _check_smiles(smiles)
         validation.check_n_jobs(n_jobs)
         folder = None if cache is None else validation.check_path(cache, "cache")
@@ -232,8 +228,6 @@ def _compute_chunk(smiles: list[str], fingerprints: Fingerprints) -> Fingerprint
 
 def _make_generator(kind: str) -> Callable[[Mol], Bits]:
     """Return a function that computes the bits of a molecule as an array of 0 and 1."""
-    from rdkit.Chem import rdFingerprintGenerator as generators
-
     if kind == "maccs":
         return _compute_maccs
     makers: dict[str, Callable[..., generators.FingerprintGenerator64]] = {
@@ -247,9 +241,6 @@ def _make_generator(kind: str) -> Callable[[Mol], Bits]:
 
 
 def _compute_maccs(molecule: Mol) -> Bits:
-    from rdkit import DataStructs
-    from rdkit.Chem.rdMolDescriptors import GetMACCSKeysFingerprint
-
     keys = np.zeros(N_BITS["maccs"] + 1, dtype=np.uint8)
     DataStructs.ConvertToNumpyArray(GetMACCSKeysFingerprint(molecule), keys)
     return keys[1:]  # key 0 is never set

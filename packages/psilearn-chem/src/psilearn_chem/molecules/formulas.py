@@ -7,8 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
 
+from rdkit import Chem
+
 from psilearn.utils import validation
-from psilearn_chem._optional import import_rdkit
 from psilearn_chem.adduct_spelling import normalize_adduct
 
 ELECTRON_MASS = 0.000548579909  # Da
@@ -36,9 +37,8 @@ _ADDUCT_GROUP = re.compile(r"([+-])([1-9]?)([A-Za-z][A-Za-z0-9]*)")
 @cache
 def _element_mass(symbol: str) -> float:
     """Return the mass of the most common isotope of an element."""
-    table = import_rdkit().GetPeriodicTable()
     try:
-        return float(table.GetMostCommonIsotopeMass(symbol))
+        return float(Chem.GetPeriodicTable().GetMostCommonIsotopeMass(symbol))
     except RuntimeError as error:
         raise ValueError(f"{symbol!r} is not an element") from error
 

@@ -17,7 +17,7 @@ from psilearn_chem.molecules.molecule_files import MoleculeList, read_molecules
 from psilearn_chem.molecules.molecule_table import MoleculeTable
 
 if TYPE_CHECKING:
-    from psilearn.estimators.output_kernel_regression import OutputKernelRegression
+    from psilearn.estimators.base import OutputKernelRegression
 
 SHARD_ROWS = 50_000  # molecules that are embedded in one task
 STORED = "float32"  # precision of embedded molecules on disk
@@ -30,8 +30,8 @@ class CandidateLibrary(MoleculeTable):
 
     Molecules are in ascending order of mass, so that those of one formula, and those in a window of masses, are a slice
     of rows. All are mapped from the disk, and only the rows that are used are read. The library is a folder with the
-    safetensors file ``library.safetensors``, the list ``unreadable.csv``, and later the molecules as embedded by models.
-    Opening it executes no code.
+    safetensors file ``library.safetensors``, the list ``unreadable.csv``, and later the molecules as embedded by
+    models. Opening it executes no code.
 
     Use :meth:`build` or :meth:`open` instead of the constructor.
 
