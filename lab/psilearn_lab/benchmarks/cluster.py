@@ -135,7 +135,7 @@ def chunked(
 
 def generated(n: int, step: int, pause: float = 0.0) -> tuple[Any, Any]:
     """Return generated inputs and outputs as Dask arrays."""
-    return tuple(chunked(generate, (part,), n, step, (N_FEATURES, N_TAGS)[part], pause) for part in (0, 1))  # type: ignore[return-value]
+    return tuple(chunked(generate, (part,), n, step, (N_FEATURES, N_TAGS)[part], pause) for part in (0, 1))
 
 
 def make_model(q: int) -> OEL:
@@ -299,7 +299,7 @@ def measure(run: Run) -> Figures:
 
 def measure_steps(run: Run) -> Figures:
     """Compare the flops of the cost model with CPU seconds, step by step."""
-    sizes = run.select(
+    sizes: dict[str, Any] = run.select(
         {"n": 50_000, "step": 5000, "q": 1000, "width": 200}, {"n": 1000, "step": 250, "q": 30, "width": 5}
     )
     figures = run_in_child("cluster", "time_steps", **sizes)
@@ -338,7 +338,7 @@ def measure_overhead(run: Run) -> Figures:
         for _ in range(run.repeats):
             turns["streaming"].append(run_in_child("cluster", "fit_streaming", folder=folder, q=q))
             for step in steps:
-                arguments = {"folder": folder, "q": q, "n": n, "step": step}
+                arguments: dict[str, Any] = {"folder": folder, "q": q, "n": n, "step": step}
                 turns[f"chunks of {step:,}"].append(run_in_child("cluster", "fit_dask", **arguments))
     medians = {name: median_of_each(results) for name, results in turns.items()}
     base = medians["streaming"]

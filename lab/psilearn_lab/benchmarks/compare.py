@@ -74,7 +74,12 @@ def bibtex(timed: Timer, folder: Path) -> None:
     model = OEL(Gaussian(0.5), Dice(), alpha=1e-5, n_components=min(200, data["X"].shape[0]), supervision=1.0)
     timed("fit", lambda: model.fit(data["X"], data["Y"]))
     timed("predict", lambda: model.predict(data["X_test"]))
-    grid = {"alphas": [1e-6, 1e-5, 1e-4], "n_components": [20, 100], "supervisions": [0.5, 1.0], "cv": 3}
+    grid: dict[str, Any] = {
+        "alphas": [1e-6, 1e-5, 1e-4],
+        "n_components": [20, 100],
+        "supervisions": [0.5, 1.0],
+        "cv": 3,
+    }
     some = slice(0, 1500)
     search = OELCV([Gaussian(0.25), Gaussian(0.5)], Dice(), scoring="f1", refit=False, **grid)
     timed("search by F1", lambda: search.fit(data["X"][some], data["Y"][some]))
@@ -92,7 +97,12 @@ def usps(timed: Timer, folder: Path) -> None:
     model = OEL(Gaussian(0.04), Gaussian(0.05), alpha=1e-4, n_components=98, supervision=0.15)
     timed("fit", lambda: model.fit(X, Y, **alone))
     timed("predict", lambda: model.predict(data["X_test"]))
-    grid = {"alphas": [1e-5, 1e-4, 1e-3], "n_components": [20, 60], "supervisions": [0.15, 1.0], "cv": 3}
+    grid: dict[str, Any] = {
+        "alphas": [1e-5, 1e-4, 1e-3],
+        "n_components": [20, 60],
+        "supervisions": [0.15, 1.0],
+        "cv": 3,
+    }
     search = OELCV([Gaussian(0.02), Gaussian(0.04)], Gaussian(0.05), scoring="mse", refit=False, **grid)
     timed("search by the squared error", lambda: search.fit(X, Y, **alone))
 

@@ -166,7 +166,7 @@ def measure_model(
     """Return the costs of a fit and of a prediction."""
     seconds = time_model(run, problem, parameters)
     supervision, landmarks = problem["model"].supervision, parameters.get("output_landmarks")
-    options = {"n_labeled": sizes.n_labeled, "rank": sizes.r, "output_landmarks": landmarks}
+    options: dict[str, Any] = {"n_labeled": sizes.n_labeled, "rank": sizes.r, "output_landmarks": landmarks}
     fit = fit_bytes(sizes.n, sizes.d, n_components=sizes.p, supervision=supervision, **options)
     predict = predict_bytes(sizes.tests, sizes.p, n_anchors=sizes.n, n_candidates=sizes.d)
     return [

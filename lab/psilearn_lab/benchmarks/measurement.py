@@ -57,9 +57,9 @@ class Clock:
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:
         """Add the seconds of the block to a stage."""
-        start = self.timer()
+        start = type(self).timer()
         yield
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + self.timer() - start
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + type(self).timer() - start
 
     def with_total(self) -> dict[str, float]:
         """Return the stages and their sum."""

@@ -165,7 +165,7 @@ def measure_search(shape: Shape) -> dict[str, Any]:
 
 def _warm_up(shape: Shape, classes: dict[str, Any], rng: np.random.Generator) -> None:
     """Fit a small problem of the same kind, which loads code and the buffers of BLAS."""
-    small = {name: 20 for name in ("input_landmarks", "output_landmarks") if name in shape.options}
+    small: dict[str, int] = {name: 20 for name in ("input_landmarks", "output_landmarks") if name in shape.options}
     if "n_components" in shape.options:
         small["n_components"] = 5
     model = make_model(shape, classes, **small)

@@ -122,7 +122,7 @@ def make_searches(run: Run, on_gpu: bool, X: Array, V: Array) -> dict[str, dict[
     """Return the searches by sub-problem and name; the first one of each sub-problem is psilearn's."""
     cv = KFold(N_SPLITS)
     name = "psilearn, NumPy" if run.device is None else f"psilearn, torch {run.device}"
-    folds = {name: partial(search_with_psilearn, X, V, cv)}
+    folds: dict[str, Callable[[], Best]] = {name: partial(search_with_psilearn, X, V, cv)}
     if importlib.util.find_spec("himalaya") is None:
         run.log("himalaya is not installed: its rows are left out.")
     else:
@@ -131,7 +131,7 @@ def make_searches(run: Run, on_gpu: bool, X: Array, V: Array) -> dict[str, dict[
         for backend in backends:
             search_with_himalaya(X[:50], V[:50, :2], cv, backend)  # loading libraries is not measured
         folds |= {f"himalaya, {backend}": partial(search_with_himalaya, X, V, cv, backend) for backend in backends}
-    left_out = {name: partial(search_with_psilearn, X, V, "loo")}
+    left_out: dict[str, Callable[[], Best]] = {name: partial(search_with_psilearn, X, V, "loo")}
     if not on_gpu:
         folds["scikit-learn, KernelRidge per λ"] = partial(search_with_scikit_learn, X, V, cv)
         left_out["scikit-learn, RidgeCV"] = partial(leave_one_out_with_scikit_learn, X, V)

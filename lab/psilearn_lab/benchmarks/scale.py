@@ -9,6 +9,7 @@ import tempfile
 import warnings
 from pathlib import Path
 from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -139,7 +140,7 @@ def search_rows(n: int, q: int, r: int) -> Figures:
     """Search on n rows; return seconds, and how much the best score differs from that of fits with its setting."""
     X, Y = make_pairs(n)
     splits = ShuffleSplit(N_SPLITS, test_size=0.2, random_state=0)
-    landmarks = {"input_landmarks": q, "output_landmarks": r}
+    landmarks: dict[str, Any] = {"input_landmarks": q, "output_landmarks": r}
     search = OELCV(
         [Gaussian(gamma) for gamma in GAMMAS],
         Tanimoto(),

@@ -418,7 +418,7 @@ def _flatten(parts: list[Any]) -> Any:
 def _are_close(part: Any, other: Any) -> bool:
     if part.dtype.kind not in "bifu" or other.dtype.kind not in "bifu":
         return np.array_equal(part, other)
-    close = {"rtol": RESULT_TOLERANCE, "atol": RESULT_TOLERANCE, "equal_nan": True}
+    close: dict[str, Any] = {"rtol": RESULT_TOLERANCE, "atol": RESULT_TOLERANCE, "equal_nan": True}
     return part.shape == other.shape and np.allclose(part.astype(float), other.astype(float), **close)
 
 

@@ -144,7 +144,9 @@ class FileAttack:
 
 def attempt(target: Target, folder: Path, tree: Tree) -> Result:
     """Read an input and use what was read, which may be rejected with a ValueError or a TypeError."""
-    names = ((folder.name,) if target.is_folder or not tree else tuple(tree)) + ((target.argument,) if target.argument else ())
+    names = ((folder.name,) if target.is_folder or not tree else tuple(tree)) + (
+        (target.argument,) if target.argument else ()
+    )
     try:
         value = target.read(folder)
     except target.errors as error:

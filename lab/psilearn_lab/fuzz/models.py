@@ -11,7 +11,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -238,13 +238,17 @@ def _model_target(name: str, new: Callable[[], Any], *fits: Callable[[], tuple[A
             model, inputs, outputs = fit()
             model = model.fit(inputs, outputs)
             model.calibrate(inputs, outputs)
-            yield written(lambda path, model=model: save_model(model, path, notes={"numbers": [1, 2.5]}), "saved.psi")
+            yield written(partial(_save_with_notes, model), "saved.psi")
 
     def use(model: Any) -> object:
         return model.predict(new()), model.predict_topk(new(), 2), model.embed(new())
 
     read = lambda folder: load_model(folder / "saved.psi")  # noqa: E731
     return _sealed_target(f"model-{name}", seeds, read, use)
+
+
+def _save_with_notes(model: Any, path: Path) -> None:
+    save_model(model, path, notes={"numbers": [1, 2.5]})
 
 
 def _sealed_target(name: str, seeds: Any, read: Any, use: Any, **options: Any) -> Target:
@@ -287,7 +291,11 @@ def _identifiers() -> Iterator[Tree]:
 
 
 def _landmarks() -> tuple[Any, Any, Any]:
-    landmarks = {"input_landmarks": Landmarks(6, "uniform", 0), "output_landmarks": 5, "dtype": "float32"}
+    landmarks: dict[str, Any] = {
+        "input_landmarks": Landmarks(6, "uniform", 0),
+        "output_landmarks": 5,
+        "dtype": "float32",
+    }
     return OEL(Laplacian(), GaussianTanimoto(packed=True), alpha=1e-2, n_components=3, **landmarks), X, PACKED
 
 

@@ -329,7 +329,8 @@ def all_label_sets(problem: Problem) -> Comparison | None:
     rng, n_labels = np.random.default_rng(problem.seed), problem.y.shape[1]
     low, high = sorted(rng.integers(0, n_labels + 1, 2).tolist())
     listed = np.array(list(product([0.0, 1.0], repeat=n_labels)))
-    given, sizes = [("all", np.ones(len(listed), bool))], listed.sum(axis=1)
+    given: list[tuple[Any, Any]] = [("all", np.ones(len(listed), bool))]
+    sizes = listed.sum(axis=1)
     given.append((AllLabelSets(min_labels=low, max_labels=high), (sizes >= low) & (sizes <= high)))
     known = problem.model.candidates_.outputs
     known = known.toarray() if sparse.issparse(known) else known

@@ -52,7 +52,13 @@ def rows(rng: Generator, sizes: list[int]) -> Objects:
         lambda part: part * 10 ** rng.uniform(-2, 2, (len(part), 1)),
         lambda part: part * factor,
     ]
-    kernels = [Linear(), Gaussian(float(10 ** rng.uniform(-2, 1))), Gaussian(), Polynomial(2, 0.3, 1.0), Laplacian(0.5)]
+    kernels: list[Any] = [
+        Linear(),
+        Gaussian(float(10 ** rng.uniform(-2, 1))),
+        Gaussian(),
+        Polynomial(2, 0.3, 1.0),
+        Laplacian(0.5),
+    ]
     kernels += [Linear().normalized(), Linear() + 0.5 * Gaussian(0.3), Polynomial(2, 0.2, 1.0) * Gaussian(0.1)]
     return kernels[rng.integers(len(kernels))], [changes[form](rng.standard_normal((size, columns))) for size in sizes]
 
@@ -223,7 +229,7 @@ def make_problem(seed: int) -> Problem:
         for part, make in zip((X, y), makers, strict=True)
     ]
     fields = (seed, X, y, unlabeled if rng.random() < 0.6 else None, X_test, y_test, candidates, *kinds)
-    parts = (*fields, input_kernel, output_kernel, kind, float(10 ** rng.uniform(-10, 3)))
+    parts: Any = (*fields, input_kernel, output_kernel, kind, float(10 ** rng.uniform(-10, 3)))
     problem = Problem(*parts, None, supervision)
     if kind == "IOKR" or rng.random() < 0.2:
         return problem

@@ -93,9 +93,13 @@ def _outputs() -> Iterator[Tree]:
     return parquet_tables(columns, lists, fixed, name="outputs.parquet")
 
 
+def _save_array(array: Any, path: Path) -> None:
+    np.save(path, array)
+
+
 def _arrays() -> Iterator[Tree]:
     for array in (ROWS, ROWS.astype(np.float32), ROWS.astype(np.int64), np.asfortranarray(ROWS)):
-        yield written(lambda path, array=array: np.save(path, array), "outputs.npy")
+        yield written(partial(_save_array, array), "outputs.npy")
 
 
 def _table() -> Iterator[Tree]:
@@ -151,8 +155,8 @@ def _usps() -> Iterator[Tree]:
 def _npz() -> Iterator[Tree]:
     rng = np.random.default_rng(0)
     X, Y = rng.random((5, 3)), sparse.csr_matrix(rng.random((5, 2)) < 0.5, dtype=np.int8)
-    parts = {"Y_data": Y.data, "Y_indices": Y.indices, "Y_indptr": Y.indptr, "Y_shape": np.array(Y.shape)}
-    common = {"X": X, "is_test": np.arange(5) > 2}
+    parts: Any = {"Y_data": Y.data, "Y_indices": Y.indices, "Y_indptr": Y.indptr, "Y_shape": np.array(Y.shape)}
+    common: Any = {"X": X, "is_test": np.arange(5) > 2}
     yield written(lambda path: np.savez_compressed(path, **common, **parts), "rows.npz")
     yield written(lambda path: np.savez(path, **common, Y=Y.toarray()), "rows.npz")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,6 +109,10 @@ def _with_value(rows: Any, value: float) -> Any:
     return rows
 
 
+def _make_sparse(make: Callable[[Any], Any], rows: Any) -> Any:
+    return make(np.atleast_2d(rows))
+
+
 def _masked(rows: Any) -> Any:
     mask = np.zeros(rows.shape, dtype=bool)
     mask.flat[mask.size - 1] = True
@@ -160,7 +165,7 @@ BROKEN_ARRAYS: dict[str, Callable[[Any], Any]] = {
     "wrong width": lambda rows: np.concatenate([np.atleast_2d(rows)] * 2, axis=1),
     "1-d": lambda rows: rows.ravel(),
     "column": lambda rows: rows.reshape(-1, 1),
-    **{f"{value} inside": lambda rows, v=value: _with_value(rows, v) for value in (np.inf, -np.inf, 1e308, -1, 0.5)},
+    **{f"{value} inside": partial(_with_value, value=value) for value in (np.inf, -np.inf, 1e308, -1, 0.5)},
     "NaN inside": lambda rows: _with_value(rows, np.nan),
     "all 1e200": lambda rows: np.full(rows.shape, 1e200),
     "objects": lambda rows: np.full(rows.shape, object(), dtype=object),
@@ -176,7 +181,7 @@ BROKEN_ARRAYS: dict[str, Callable[[Any], Any]] = {
     "list with None": lambda rows: _with_last(rows, None),
     "sparse with NaN": lambda rows: sparse.csr_matrix(np.atleast_2d(_with_value(rows, np.nan))),
     "broken CSR": _broken_csr,
-    "memoryview": lambda rows: memoryview(np.ascontiguousarray(rows)),
+    "memoryview": lambda rows: np.ascontiguousarray(rows).data,
     "float16": lambda rows: rows.astype(np.float16),
     "big-endian": lambda rows: rows.astype(rows.dtype.newbyteorder(">")),
     "column of text in a frame": lambda rows: _frame(rows, with_text=True),
@@ -193,7 +198,7 @@ SAME_ARRAYS: dict[str, Callable[[Any], Any]] = {
     "lists": lambda rows: rows.tolist(),
     "tuples": lambda rows: tuple(map(tuple, rows)) if rows.ndim == 2 else tuple(rows.tolist()),
     **{
-        name: lambda rows, make=make: make(np.atleast_2d(rows))
+        name: partial(_make_sparse, make)
         for name, make in (("CSR", sparse.csr_matrix), ("CSC", sparse.csc_matrix), ("COO", sparse.coo_matrix))
     },
     "CSR array": lambda rows: sparse.csr_array(np.atleast_2d(rows)),
