@@ -4,8 +4,7 @@ import sys
 
 import pytest
 
-from psilearn_lab.benchmarks.memory import compare
-from psilearn_lab.benchmarks.memory_shapes import Shape
+from psilearn_lab.benchmarks.memory import Shape, compare
 
 # Of predicted / measured; ``python -m psilearn_lab.benchmarks memory`` measures more shapes in a narrower band.
 BAND = (0.75, 1.3)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from chem_tests.spectra.spectrum_texts import MASSBANK, MGF, MSP, format_mzml
 from psilearn_chem.spectra import read_spectra, write_parquet
-from psilearn_lab.fuzz.spectrum_texts import MASSBANK, MGF, MSP, format_mzml
 
 pytest.importorskip("matchms", reason="reading spectra needs the extra psilearn[chem]")
 
