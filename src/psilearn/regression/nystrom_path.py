@@ -9,6 +9,7 @@ import numpy as np
 
 from psilearn._backend import Compute, current_compute, row_blocks, stream
 from psilearn._linalg import Array, GramSum, clip_negative, eigh
+from psilearn._utils import validation
 from psilearn._utils.progress import track
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
@@ -187,7 +188,7 @@ class NystromPath:
         >>> NystromPath(Linear(), Landmarks(2)).fit(np.eye(2), []).inverse(0.5)
         array([0.5, 0.5])
         """
-        return 1 / (self.spectrum_ + self.n_ * alpha)
+        return 1 / (self.spectrum_ + self.n_ * validation.check_regularization(alpha, "alpha"))
 
     def moment_weights(self, alpha: float) -> Array:
         """Return the weights of the moment of the fitted values, 1/n Σ ĥ(xᵢ)ĥ(xᵢ)ᵀ = Bᵀ diag(weights) B.

@@ -55,6 +55,8 @@ class Access:
     @classmethod
     def of(cls, host: str, token: str | None, others: Iterable[str] = ()) -> Access:
         """Return the access to a service that is bound to a host; a host that is not loopback requires a token."""
+        if not isinstance(token, str | None):
+            raise TypeError(f"token must be a text or None; got {type(token).__name__}.")
         if not is_loopback(host) and not token:
             raise ValueError(
                 f"--host {host} can be reached from other machines, so a token is required: set PSILEARN_TOKEN or "
