@@ -336,7 +336,10 @@ def _check_columns(value: Any) -> bool:
         is_selected = _are_columns(columns, n) and (len(indices[name]) == 1 or not isinstance(columns, str))
         if name not in names or part == "passthrough" or not (_is_transformer(part) and is_selected):
             return False  # a fit replaces "passthrough"
-    return all(isinstance(part, list | np.ndarray) and _are_indices(part, 0, n - 1) for part in indices.values())
+    are_lists = len(value._columns) == len(value.transformers) and all(
+        isinstance(numbers, list | np.ndarray) for numbers in indices.values()
+    )
+    return are_lists and all(_are_indices(numbers, 0, n - 1) for numbers in indices.values())
 
 
 def _are_columns(value: Any, n: int) -> bool:
@@ -381,8 +384,11 @@ def _decode_set(data: JSONObject, decoder: Decoder) -> set[str]:
 
 
 def _encode_items(value: Any, encoder: Encoder, where: str) -> JSONObject:
-    items = [value.start, value.stop, value.step] if isinstance(value, slice) else sorted(value)
-    return {"items": encoder.encode(items, where)}
+    if isinstance(value, slice):
+        return {"items": encoder.encode([value.start, value.stop, value.step], where)}
+    if not _are_texts(value):
+        raise TypeError(f"{where} contains a set of other things than texts, which cannot be saved without pickle.")
+    return {"items": encoder.encode(sorted(value), where)}
 
 
 register(Codec("set", (set, frozenset), _encode_items, _decode_set))

@@ -192,3 +192,9 @@ def test_limits_are_validated():
     with pytest.raises(ValueError, match="rows"):
         Limits(rows=0)
     assert create_app([], limits=Limits(rows=3)).title == "psilearn"
+
+
+@pytest.mark.parametrize("token", [5, b"secret", ["secret"]])
+def test_a_token_is_a_text(token):
+    with pytest.raises(TypeError, match="token must be a text"):
+        create_app([], token=token)
