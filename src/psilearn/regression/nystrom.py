@@ -24,6 +24,7 @@ from psilearn._linalg import (
     shifted_factor,
     solve_both,
 )
+from psilearn._utils import validation
 from psilearn._utils.progress import step, track
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
@@ -419,7 +420,7 @@ class NystromPath:
         >>> NystromPath(Linear(), Landmarks(2)).fit(np.eye(2), []).inverse(0.5)
         array([0.5, 0.5])
         """
-        return 1 / (self.spectrum_ + self.n_ * alpha)
+        return 1 / (self.spectrum_ + self.n_ * validation.check_regularization(alpha, "alpha"))
 
     def moment_weights(self, alpha: float) -> Array:
         """Return the weights of the moment of the fitted values, 1/n Σ ĥ(xᵢ)ĥ(xᵢ)ᵀ = Bᵀ diag(weights) B.
