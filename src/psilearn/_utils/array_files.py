@@ -97,7 +97,7 @@ class FileFormat:
         """Write a file next to the path and rename it, so that a reader sees the previous file or the whole new one."""
         create_folder(path.parent)
         arrays = {name: _as_stored(array) for name, array in arrays.items()}
-        arrays = dict(sorted(arrays.items(), key=lambda item: -item[1].itemsize))  # each is aligned
+        arrays = dict(sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])))  # aligned
         text = json.dumps(content, allow_nan=False, separators=(",", ":"))
         with open_atomically(path) as file:
             start = file.write(self._header(text, arrays, UNSEALED)[0])

@@ -47,7 +47,8 @@ class OutputFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move to a position, from which the next write continues."""
-        return os.lseek(self._descriptor, offset, whence)
+        with name_errors(self.path):
+            return os.lseek(self._descriptor, offset, whence)
 
     def close(self) -> None:
         """Close the file."""
