@@ -5,10 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 

@@ -9,9 +9,6 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 import psilearn_chem
 from chem_tests.chemistry import smiles_list, spectra_of
 from psilearn.io import save_model

@@ -5,8 +5,6 @@ import os
 import numpy as np
 import pytest
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-
 from chem_tests.chemistry import smiles_list
 from psilearn_chem.molecules import Fingerprints
 from psilearn_chem.molecules.fingerprints import read_chunk, remove_chunks, write_chunk

@@ -7,8 +7,6 @@ from psilearn_chem.spectra import Problem, iter_spectra, read_spectra
 from psilearn_chem.spectra.formats import count_records
 from psilearn_lab.fuzz.spectrum_texts import ANNOTATED_MSP, GNPS, MASSBANK, MGF, MSP, SIRIUS, format_mzml
 
-pytest.importorskip("matchms", reason="reading spectra needs the extra psilearn[chem]")
-
 
 def read(folder, name, text, **options):
     path = folder / name
