@@ -7,8 +7,6 @@ from chem_tests.spectra.spectrum_texts import ANNOTATED_MSP, GNPS, MASSBANK, MGF
 from psilearn_chem.spectra import Problem, iter_spectra, read_spectra
 from psilearn_chem.spectra.formats import count_records
 
-pytest.importorskip("matchms", reason="reading spectra needs the extra psilearn[chem]")
-
 
 def read(folder, name, text, **options):
     path = folder / name

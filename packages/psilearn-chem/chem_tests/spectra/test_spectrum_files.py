@@ -6,8 +6,6 @@ import pytest
 from chem_tests.spectra.spectrum_texts import MASSBANK, MGF, MSP, format_mzml
 from psilearn_chem.spectra import read_spectra, write_parquet
 
-pytest.importorskip("matchms", reason="reading spectra needs the extra psilearn[chem]")
-
 
 def write(folder, name, text):
     path = folder / name
@@ -66,7 +64,6 @@ def test_a_truncated_mzml_file_is_read_up_to_the_last_complete_scan(tmp_path):
 
 
 def test_spectra_survive_a_round_trip_through_parquet(tmp_path):
-    pytest.importorskip("pyarrow")
     spectra = read_spectra(write(tmp_path, "a.msp", MSP)).spectra
     write_parquet(spectra, tmp_path / "a.parquet")
     again = read_spectra(tmp_path / "a.parquet").spectra
@@ -176,7 +173,7 @@ def test_unusable_files_are_rejected(tmp_path):
 
 
 def test_unusable_parquet_tables_are_rejected(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow
     from pyarrow import parquet
 
     parquet.write_table(pyarrow.table({"mz": [[50.0, 60.0]], "heights": [[1.0, 2.0]]}), tmp_path / "a.parquet")
