@@ -184,3 +184,9 @@ def test_landmarks_are_suggested_for_outputs_of_low_rank():
     sizes = _fit_sizes(200_000, 200_000, None, None, 5, 0.5, "float64", 5, None, False)
     advice = suggestion(sizes, 8 * 2**30)
     assert "output_landmarks=" in advice and "No number" not in advice
+
+
+@pytest.mark.parametrize("rank", [-(10**9), -1, 0.5, "x", None])
+def test_the_rank_of_a_prediction_must_not_be_negative(rank):
+    with pytest.raises(ValueError, match="rank must be an integer ≥ 0"):
+        predict_bytes(10, 2, rank=rank)

@@ -8,7 +8,6 @@ from psilearn.kernels import Gaussian
 from psilearn.plotting import (
     plot_completions,
     plot_components,
-    plot_convergence,
     plot_curves,
     plot_spectrum,
     plot_validation,
@@ -63,20 +62,6 @@ def test_spectrum_lies_in_its_band():
     ax = plot_spectrum(eigenvalues)
     assert ax.get_xscale() == ax.get_yscale() == "log"
     assert f"r = {fit_decay(eigenvalues).rate:.2f}" in [text.get_text() for text in ax.get_legend().get_texts()]
-
-
-def test_convergence_of_an_energy_network():
-    pytest.importorskip("torch")
-    SPEN = pytest.importorskip("psilearn_lab.baselines").SPEN
-
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    model = SPEN(hidden=(4,), energy_hidden=2, epochs=3, energy_epochs=4, steps=5).fit(X, X**2)
-    features, inference, hinge = plot_convergence(model).axes
-    for axis, history in ((features, model.pretraining_), (hinge, model.history_)):
-        assert [len(line.get_xdata()) for line in axis.lines[:2]] == [len(history.training)] * 2
-    assert len(inference.lines[0].get_ydata()) == 6
-    with pytest.raises(TypeError, match="plot_convergence draws a fitted SPEN"):
-        plot_convergence(SPEN())
 
 
 def test_the_highlighted_curve_is_black_and_errors_are_drawn():

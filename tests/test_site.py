@@ -48,7 +48,7 @@ def listed_paths(folder):
         described = re.findall(r"^   ([A-Za-z_]\w*)$", text, re.MULTILINE)
         linked = re.findall(r"^- ``(\w+)``: :obj:", text, re.MULTILINE)
         listed += [f"{page.stem}.{name}" for name in described + linked]
-        listed += re.findall(r"^\.\. autodata:: (\S+)$", text, re.MULTILINE)
+        listed += re.findall(r"^\.\. (?:autodata|py:data):: (\S+)$", text, re.MULTILINE)
     return listed
 
 

@@ -118,7 +118,8 @@ def _summary_table(kind: str, paths: list[str]) -> Iterator[str]:
     yield from _heading(kind, "-")
     if kind == "Data":
         for path in paths:
-            yield from (f".. autodata:: {path}", "   :no-value:", "")
+            is_alias = get_origin(_find(path)) is not None  # a type, which autodata takes for a function
+            yield from (f".. py:data:: {path}", "") if is_alias else (f".. autodata:: {path}", "   :no-value:", "")
         return
     template = {"Classes": "class.rst", "Exceptions": "class.rst", "Functions": "base.rst"}[kind]
     yield from (
@@ -132,9 +133,13 @@ def _summary_table(kind: str, paths: list[str]) -> Iterator[str]:
     yield ""
 
 
-def _kind(path: str) -> str:
+def _find(path: str) -> Any:
     module, name = path.rsplit(".", 1)
-    exported: Any = getattr(import_module(module), name)
+    return getattr(import_module(module), name)
+
+
+def _kind(path: str) -> str:
+    exported = _find(path)
     if inspect.isclass(exported) and get_origin(exported) is None:
         return "Exceptions" if issubclass(exported, BaseException) else "Classes"
     return "Functions" if inspect.isroutine(exported) else "Data"  # types such as tuple[int] are callable, too

@@ -5,7 +5,8 @@ the library, the application and the chemistry package are checked, as far as th
 printed on one line; the exit status is 1 if there is any.
 
 Public are the names in ``__all__`` of a public package and, for a class, its methods and properties without a leading
-underscore, and ``__call__``. A class, function or method needs every section; a property needs a summary.
+underscore, and ``__call__``. A class, function or method needs every section; a property and a name of
+``psilearn.utils`` need a summary.
 """
 
 import inspect
@@ -22,6 +23,7 @@ from numpydoc.docscrape import get_doc_object
 from numpydoc.validate import ERROR_MSGS, validate
 
 import psilearn
+import psilearn.utils
 
 ALL_CHECKS = frozenset(ERROR_MSGS) - {"ES01"}  # a summary that says everything needs no extended summary
 PROPERTY_CHECKS = frozenset(code for code in ALL_CHECKS if code.startswith(("GL", "SS"))) - {"SS05"}
@@ -46,7 +48,7 @@ def _public_modules(module: ModuleType) -> Iterator[ModuleType]:
 
 def iter_public_objects(module: ModuleType) -> Iterator[Any]:
     """Yield the classes and functions of psilearn that a module exports, each class followed by its members."""
-    for name in getattr(module, "__all__", None) or _names_defined_in(module):
+    for name in getattr(module, "__all__", ()):
         exported = getattr(module, name)
         if inspect.isclass(exported) or inspect.isfunction(exported):
             yield exported
@@ -77,11 +79,18 @@ def check(documented: Any) -> Iterator[str]:
 
 
 def _required_checks(documented: Any) -> frozenset[str]:
-    if isinstance(documented, (property, cached_property)):
+    if isinstance(documented, (property, cached_property)) or _is_helper(documented):
         return PROPERTY_CHECKS
     if inspect.isclass(documented):
         return ALL_CHECKS if _has_named_parameters(documented) else ALL_CHECKS - {"PR01"}
     return ALL_CHECKS - {"YD01"} if _yields_nothing(documented) else ALL_CHECKS
+
+
+def _is_helper(documented: Any) -> bool:
+    """Tell whether psilearn.utils exports a name for packages that build on psilearn, where a summary is enough."""
+    definition = _function_of(documented)
+    exported = getattr(psilearn.utils, getattr(definition, "__qualname__", "").partition(".")[0], None)
+    return exported is not None and getattr(exported, "__module__", None) == definition.__module__
 
 
 def _has_named_parameters(cls: type) -> bool:
@@ -95,14 +104,6 @@ def _has_named_parameters(cls: type) -> bool:
 def _yields_nothing(function: Any) -> bool:
     """Tell whether a function is annotated as an iterator over None: a context manager without a value."""
     return str(inspect.signature(function).return_annotation).endswith("Iterator[None]")
-
-
-def _names_defined_in(module: ModuleType) -> list[str]:
-    return [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
-    ]
 
 
 def _is_method_or_property(member: Any) -> bool:

@@ -21,13 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from psilearn_lab.baselines import SPEN
-    from psilearn_lab.neural.epochs import History
-
 __all__ = [
     "plot_completions",
     "plot_components",
-    "plot_convergence",
     "plot_curves",
     "plot_spectrum",
     "plot_validation",
@@ -141,66 +137,6 @@ def plot_curves(
     ax.set_ylabel(y_label)
     ax.legend(fontsize=7, ncols=2)
     return ax
-
-
-def plot_convergence(spen: SPEN) -> Figure:
-    """Draw the training of a structured prediction energy network in three diagrams.
-
-    The first shows the training loss of the feature network (cross-entropy or squared error) and the error of held-out
-    examples (1 − F1 or squared distance) over its epochs, each divided by its first value. The second shows the mean of
-    E(x, ŷ) − Δ(ŷ, y) over the steps of loss-augmented inference. The third shows the hinge loss of the energy over its
-    epochs, divided by its first value. A dotted line marks the epoch whose weights were kept.
-
-    Parameters
-    ----------
-    spen : fitted SPEN
-        The network whose training is drawn.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure with three axes.
-
-    See Also
-    --------
-    psilearn_lab.baselines.SPEN : The network.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from psilearn_lab.baselines import SPEN
-    >>> from psilearn.plotting import plot_convergence
-    >>> X = np.random.default_rng(0).normal(size=(40, 3))
-    >>> model = SPEN(hidden=(4,), energy_hidden=2, epochs=3, energy_epochs=4, steps=5).fit(X, X**2)
-    >>> len(plot_convergence(model).axes)
-    3
-    """
-    from matplotlib.figure import Figure
-
-    if not hasattr(spen, "inference_curve_"):
-        raise TypeError(f"plot_convergence draws a fitted SPEN; got spen={spen!r:.80}.")
-    figure = Figure(figsize=(11, 3.2), dpi=130, facecolor="white", layout="constrained")
-    features, inference, hinge = figure.subplots(1, 3)
-    _draw_history(features, spen.pretraining_, spen.pretraining_.validation, "loss and error of the features")
-    _draw_history(hinge, spen.history_, spen.validation_hinge_[1:], "hinge loss")  # the first value is before training
-    inference.plot(spen.inference_curve_, color=GREEN, marker=".")
-    inference.set_xlabel("step of loss-augmented inference")
-    inference.set_ylabel("E(x, ŷ) − Δ(ŷ, y), held out")
-    return figure
-
-
-def _draw_history(ax: Axes, history: History, held_out: Sequence[float], label: str) -> None:
-    """Draw training and held-out values over epochs, each divided by its first value."""
-    from matplotlib.ticker import MaxNLocator
-
-    epochs = np.arange(1, len(history.training) + 1)
-    ax.plot(epochs, np.divide(history.training, history.training[0] or 1), color="black", label="training")
-    ax.plot(epochs, np.divide(held_out, held_out[0] or 1), color=GREEN, label="held out")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.axvline(history.best_epoch, color=GREEN, linestyle=":", label="kept")
-    ax.set_xlabel("epoch")
-    ax.set_ylabel(f"{label}, ratio to the first")
-    ax.legend()
 
 
 def plot_completions(inputs: Array, rows: Mapping[str, Array], width: int) -> Figure:

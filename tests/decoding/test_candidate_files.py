@@ -12,6 +12,7 @@ from scipy import sparse
 
 from psilearn import KDE
 from psilearn._backend import Compute
+from psilearn._utils.array_files import UNSEALED, seal
 from psilearn._utils.hashing import content_hash
 from psilearn.decoding import SharedCandidates, candidate_files
 from psilearn.decoding.candidate_files import FORMAT, MANIFEST
@@ -130,9 +131,8 @@ def reseal(path, change):
 
 def edit_manifest(path, change):
     content = json.loads((path / MANIFEST).read_text())
-    del content["sha256"]
     change(content)
-    (path / MANIFEST).write_text(json.dumps({**content, "sha256": candidate_files._checksum(content)}))
+    (path / MANIFEST).write_bytes(seal(json.dumps({**content, "sha256": UNSEALED}).encode())[0])
 
 
 def test_damaged_files_are_rejected(saved):

@@ -10,8 +10,8 @@ import pyarrow
 from pyarrow import parquet
 
 from psilearn_chem.metabolites.queries import COMMON_ADDUCTS
+from psilearn_lab.datasets import load
 from psilearn_lab.datasets.catalogue import DATASETS, RemoteFile
-from psilearn_lab.datasets.metabolites import load_metabolite_records
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def records(tmp_path, monkeypatch):
 
 def test_records_keep_their_adducts_and_energies(records):
     records()
-    data = load_metabolite_records()
+    data = load("metabolite_records")
     assert [spectrum.adduct for spectrum in data.spectra] == ["[M+H]+", "[M-H]-"]
     assert data.spectra[1].metadata["collision_energy"] == "20 eV" and data.spectra[1].name == "A2"
     assert data.fold.tolist() == [3, -1] and data.noncommercial.tolist() == [False, True]
@@ -55,7 +55,7 @@ def test_records_keep_their_adducts_and_energies(records):
 def test_other_records_are_rejected(records):
     records(inchikey14=["A" * 14, "B" * 14])
     with pytest.raises(ValueError, match="2 spectra of 2 molecules; expected 2 and 1"):
-        load_metabolite_records()
+        load("metabolite_records")
 
 
 @pytest.mark.data("metabolites/records.parquet")

@@ -49,7 +49,7 @@ def test_malformed_rows_raise(mulan, rows, words):
     ("changes", "words"),
     [
         ({"header": HEADER.replace("f1 numeric", "f1 string")}, "attribute f1 has the values 'STRING'"),
-        ({"header": HEADER.replace("f1 numeric", "f1 {red,green}")}, "all must be numbers"),
+        ({"header": HEADER.replace("f1 numeric", "f1 {red,green}")}, "they must be numbers, 0 first"),
         ({"header": HEADER.replace("{0,1}", "numeric")}, "a label has the value 2"),
         ({"xml": '<labels><label name="other"/></labels>'}, "0 of 1 labels"),
         ({"xml": "<html/>"}, "0 of 0 labels"),

@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 from chem_tests.chemistry import different_smiles, spectra_of
 from psilearn import IOKR
 from psilearn.decoding import PerExampleCandidates
@@ -18,6 +15,7 @@ from psilearn_chem import spectrum_kernel
 from psilearn_chem.metabolites.parameter_choice import SpectrumSimilarity
 from psilearn_chem.metabolites.second_stage_fit import hit
 from psilearn_chem.molecules import MoleculeList
+from psilearn_lab import datasets
 from psilearn_lab.experiments import metabolite_data
 from psilearn_lab.experiments.experiment import Context
 from psilearn_lab.experiments.metabolite_rankings import inner_splits, mixed_split, new_split, scaffold_folds
@@ -49,9 +47,8 @@ def context(monkeypatch, tmp_path):
         for spectrum, key in zip(spectra_of(smiles, seed=seed)[:n_records], keys, strict=False):
             records.append(replace(spectrum, metadata={"instrument": instrument}))
             names.append(key)
-    monkeypatch.setattr(metabolite_data, "load_metabolites", lambda: data)
     other = Bunch(spectra=records, inchikeys=np.array(names))
-    monkeypatch.setattr(metabolite_data, "load_metabolite_records", lambda: other)
+    monkeypatch.setattr(datasets, "load", {"metabolites": data, "metabolite_records": other}.__getitem__)
     config = {**EVIDENCE_CONFIG, "folds": [0]}
     return Context(config, seed=0, n_jobs=1, log=lambda _: None, scratch=tmp_path)
 
@@ -172,13 +169,11 @@ def test_parameters_of_the_first_stage_are_chosen_on_inner_splits(context):
 
 def test_other_ions_have_the_same_tables(context, monkeypatch):
     """Records of another adduct are merged; the rest of the experiment is the same."""
-    merged = metabolite_data.load_metabolites()
-    records = metabolite_data.load_metabolite_records()
+    merged, records = datasets.load("metabolites"), datasets.load("metabolite_records")
     monkeypatch.setattr(metabolite_data, "load_merged_records", lambda adduct: merged)
-    monkeypatch.setattr(metabolite_data, "load_metabolites", pytest.fail)
     negative = [replace(spectrum, adduct="[M-H]-") for spectrum in records.spectra]
     other = Bunch(spectra=[*records.spectra, *negative[:60]], inchikeys=[*records.inchikeys, *records.inchikeys[:60]])
-    monkeypatch.setattr(metabolite_data, "load_metabolite_records", lambda: other)
+    monkeypatch.setattr(datasets, "load", {"metabolite_records": other}.__getitem__)
     task = EvidenceFolds(replace(context, config={**context.config, "adduct": "[M-H]-"})).task
     assert len(task.records.place) == 60
     assert not task.has_reference.any()

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 from chem_tests.chemistry import different_smiles, spectra_of
 from psilearn import IOKR
 from psilearn.decoding import PerExampleCandidates
@@ -18,9 +15,8 @@ from psilearn.kernels import Gaussian, GaussianTanimoto, Linear
 from psilearn.metrics import kernel_loss, top_k_accuracy
 from psilearn_chem.metabolites.parameter_choice import Mixture
 from psilearn_chem.molecules import MoleculeList
-from psilearn_lab import experiments
+from psilearn_lab import datasets, experiments
 from psilearn_lab.baselines import LR
-from psilearn_lab.datasets.metabolites import load_metabolites
 from psilearn_lab.experiments import metabolite_data, metabolites
 from psilearn_lab.experiments.experiment import Context
 
@@ -55,7 +51,7 @@ def small(monkeypatch, tmp_path):
         candidates=MoleculeList([everything[i] for i in candidates], [f"k{i}" for i in candidates]),
         unlabeled=MoleculeList([everything[i] for i in alone] + ["broken("], [""] * (len(alone) + 1)),
     )
-    monkeypatch.setattr(metabolite_data, "load_metabolites", lambda: bunch)
+    monkeypatch.setattr(datasets, "load", lambda name: bunch)
     return bunch
 
 
@@ -217,7 +213,7 @@ def test_a_finished_part_leaves_no_scratch_files(small, tmp_path):
 
 @pytest.mark.data("metabolites/spectra.parquet", "metabolites/candidates.parquet", "metabolites/unlabelled.parquet")
 def test_the_data_is_as_described():
-    bunch = load_metabolites()
+    bunch = datasets.load("metabolites")
     assert np.bincount(bunch.fold).tolist() == [788, 789, 788, 789, 788] or len(bunch.fold) == 3942
     assert len(set(bunch.inchikeys)) == 3942
     assert {s.adduct for s in bunch.spectra} == {"[M+H]+"}

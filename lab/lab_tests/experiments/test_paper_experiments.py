@@ -18,7 +18,7 @@ from psilearn import IOKR, IOKRCV, OEL, OELCV
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear
 from psilearn.metrics import Mean, f1_score, kendall_tau, kernel_loss
 from psilearn_lab import datasets, experiments
-from psilearn_lab.baselines import KNN, LR
+from psilearn_lab.baselines import KNN, LR, SPEN
 from psilearn_lab.experiments import (
     label_ranking,
     multilabel,
@@ -469,3 +469,14 @@ def test_an_interrupted_cross_validation_resumes_after_the_last_fold(monkeypatch
     assert [(row.value, row.error, row.parameters) for row in resumed.rows] == [
         (row.value, row.error, row.parameters) for row in expected.rows
     ]
+
+
+def test_convergence_of_an_energy_network():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    model = SPEN(hidden=(4,), energy_hidden=2, epochs=3, energy_epochs=4, steps=5).fit(X, X**2)
+    features, inference, hinge = usps.plot_convergence(model).axes
+    for axis, history in ((features, model.pretraining_), (hinge, model.history_)):
+        assert [len(line.get_xdata()) for line in axis.lines[:2]] == [len(history.training)] * 2
+    assert len(inference.lines[0].get_ydata()) == 6
+    with pytest.raises(TypeError, match="plot_convergence draws a fitted SPEN"):
+        usps.plot_convergence(SPEN())

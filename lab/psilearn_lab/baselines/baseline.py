@@ -58,6 +58,17 @@ class Baseline(BaseEstimator, ABC):
     ``tuned_parameter``, and may override the cost ⟨s(x), y⟩ + r(y) of a candidate y, by default its squared distance to
     the predicted vector without |ŷ|², which is the same for every y.
 
+    Parameters
+    ----------
+    validation_fraction : float, default=0.2
+        The share of examples that is held out to choose the tuned parameter and the threshold.
+    device : str, torch.device or None, default=None
+        The torch device of the computations, where there is code for one; None for NumPy.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples.
+    verbose : int, default=0
+        Whether to show a progress bar.
+
     Attributes
     ----------
     binary_ : bool
@@ -99,6 +110,7 @@ class Baseline(BaseEstimator, ABC):
     verbose: int = 0
 
     tuned_parameter: ClassVar[str] = ""
+    _check_tuned: ClassVar[Any] = staticmethod(validation.check_regularization)  # of a value and its name
     _labels_only: ClassVar[bool] = False
 
     def fit(self, X: Samples, y: Samples) -> Self:
@@ -516,13 +528,8 @@ class Baseline(BaseEstimator, ABC):
         validation.check_n_jobs(getattr(self, "n_jobs", None))
         if not self._tuned_values():
             raise ValueError(f"{self.tuned_parameter} is an empty list: give at least one value.")
-        for value in self._tuned_values():
+        for value in self._tuned_values() if self.tuned_parameter else ():
             self._check_tuned(value, self.tuned_parameter)
-
-    def _check_tuned(self, value: Any, name: str) -> None:
-        """Raise an error for an invalid value of the tuned parameter: here it is a positive number, if there is one."""
-        if name:
-            validation.check_regularization(value, name)
 
     def _check_binary(self, Y: Samples) -> None:
         """Raise an error for outputs that are not rows of labels."""

@@ -31,19 +31,21 @@ class ECC(Baseline):
     C : float or sequence of float, default=(0.1, 1.0, 10.0, 100.0)
         The inverse strength C > 0 of the L2 penalty; the value of a sequence with the best F1 on held-out examples is
         chosen.
+    validation_fraction : float, default=0.2
+        The share of examples that is held out to choose ``C`` and the threshold.
+    device : str, torch.device or None, default=None
+        The torch device of the computations; None for NumPy on the CPU.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples and of the orders of labels.
+    verbose : int, default=0
+        Whether to show a progress bar.
     n_chains : int, default=10
         The number of chains.
     max_chain_labels : int or None, default=None
         The number of labels in the chains: the most frequent ones. The others have a logistic regression of the
         inputs alone, as in :class:`LR`: for thousands of labels. None is all labels.
-    validation_fraction : float, default=0.2
-        The share of examples that is held out to choose ``C`` and the threshold.
     n_jobs : int or None, default=None
         The number of chains that are learned in parallel.
-    random_state : int, RandomState or None, default=0
-        The random seed of the held-out examples and of the orders of labels.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------

@@ -34,19 +34,21 @@ class GFM(Baseline):
     C : float or sequence of float, default=(0.1, 1.0, 10.0, 100.0)
         The inverse strength C > 0 of the L2 penalty; the value of a sequence with the best F1 on held-out examples is
         chosen.
+    validation_fraction : float, default=0.2
+        The share of examples that is held out to choose ``C``.
+    device : str, torch.device or None, default=None
+        The torch device of the computations; None for NumPy on the CPU.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples.
+    verbose : int, default=0
+        Whether to show a progress bar.
     estimate : {"multinomial", "sizes"}, default="multinomial"
         How the probabilities are estimated. "multinomial" learns one multinomial regression per label, whose classes
         are yᵢ = 0 and yᵢ = 1 with |y| = s for each size s (EFP in the literature). "sizes" learns one multinomial
         regression for P(|y|=s | x) and, for each label, a logistic regression for P(yᵢ=1 | x, |y|=s) with one
         intercept per size, at the cost of :class:`LR`: for thousands of labels.
-    validation_fraction : float, default=0.2
-        The share of examples that is held out to choose ``C``.
     n_jobs : int or None, default=None
         The number of labels that are learned in parallel.
-    random_state : int, RandomState or None, default=0
-        The random seed of the held-out examples.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------

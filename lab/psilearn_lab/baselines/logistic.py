@@ -62,16 +62,18 @@ class LR(LinearLabels):
     C : float or sequence of float, default=(0.1, 1.0, 10.0, 100.0)
         The inverse strength C > 0 of the penalty; the value of a sequence with the best F1 on held-out examples is
         chosen.
-    thresholds : {"one", "per_label"}, default="one"
-        Whether all labels have the same threshold or each has its own (:func:`best_label_thresholds`).
     validation_fraction : float, default=0.2
         The share of examples that is held out to choose ``C`` and the threshold.
-    n_jobs : int or None, default=None
-        The number of labels that are learned in parallel.
+    device : str, torch.device or None, default=None
+        The torch device of the computations; None for NumPy on the CPU.
     random_state : int, RandomState or None, default=0
         The random seed of the held-out examples.
     verbose : int, default=0
         Whether to show a progress bar.
+    thresholds : {"one", "per_label"}, default="one"
+        Whether all labels have the same threshold or each has its own (:func:`best_label_thresholds`).
+    n_jobs : int or None, default=None
+        The number of labels that are learned in parallel.
 
     Attributes
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
@@ -47,6 +47,14 @@ class PRLR(LinearLabels):
     rank_penalty : float or sequence of float, default=(0.3, 1.0, 3.0)
         The weight τ ≥ 0 of the nuclear norm, in units of singular values of Q; the best value of a sequence is chosen
         on held-out examples.
+    validation_fraction : float, default=0.2
+        The share of examples that is held out to choose ``rank_penalty`` and the threshold.
+    device : str, torch.device or None, default=None
+        Accepted for all baselines; NumPy computes.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples.
+    verbose : int, default=0
+        Whether to show a progress bar.
     missing : float, default=0.1
         The share in [0, 1) of true labels that annotators omit.
     spurious : float, default=0.001
@@ -55,12 +63,6 @@ class PRLR(LinearLabels):
         The inverse strength C > 0 of the L2 penalty |w|²/(2C) of the logistic regressions.
     n_rounds : int, default=5
         The number of rounds of expectation and maximization.
-    validation_fraction : float, default=0.2
-        The share of examples that is held out to choose ``rank_penalty`` and the threshold.
-    random_state : int, RandomState or None, default=0
-        The random seed of the held-out examples.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -108,6 +110,7 @@ class PRLR(LinearLabels):
     n_rounds: int = 5
 
     tuned_parameter: ClassVar[str] = "rank_penalty"
+    _check_tuned = staticmethod(validation.check_non_negative)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -116,9 +119,6 @@ class PRLR(LinearLabels):
         for name in ("missing", "spurious"):
             if validation.check_fraction(getattr(self, name), name) == 1:
                 raise ValueError(f"{name} must be below 1: at 1 the annotations contain no information.")
-
-    def _check_tuned(self, value: Any, name: str) -> None:
-        validation.check_non_negative(value, name)
 
     def _learn(self, X: Samples, Y: Array, settings: float, held_out: Pairs | None) -> float:
         with np.errstate(divide="ignore"):  # annotations without errors are certain: a(y) = ±∞

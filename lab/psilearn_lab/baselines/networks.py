@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -57,6 +57,14 @@ class NN(Network):
     ----------
     hidden : sequence of int, default=(150, 150)
         The widths of the hidden layers; an empty sequence gives a linear model.
+    validation_fraction : float, default=0.1
+        The share of examples that is held out to find the number of epochs and the threshold.
+    device : str, torch.device or None, default=None
+        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples, of the weights, of dropout and of the batches.
+    verbose : int, default=0
+        Whether to show a progress bar.
     dropout : float, default=0.5
         The probability in [0, 1) with which a hidden unit is dropped during training.
     learning_rate : float, default=1e-3
@@ -71,14 +79,6 @@ class NN(Network):
         The number of examples per step.
     standardize : bool, default=True
         Whether the columns of X are scaled to mean 0 and standard deviation 1.
-    device : str, torch.device or None, default=None
-        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
-    validation_fraction : float, default=0.1
-        The share of examples that is held out to find the number of epochs and the threshold.
-    random_state : int, RandomState or None, default=0
-        The random seed of the held-out examples, of the weights, of dropout and of the batches.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -119,7 +119,8 @@ class NN(Network):
     """
 
     def _learn(self, X: Samples, Y: Array, settings: int | None, held_out: Pairs | None) -> int:
-        epochs, description = settings or self.epochs, "network, validated" if held_out else "network"
+        epochs = self.epochs if settings is None else settings
+        description = "network, validated" if held_out else "network"
         with fixed_seed(self.random_state, resolve_device(self.device)) as rng:
             self.network_, history = fit_perceptron(
                 X, Y, self, epochs, rng, description, self.binary_, held_out, self._validation_error
@@ -168,9 +169,14 @@ class SPEN(Network):
     ----------
     hidden : sequence of int, default=(150, 150)
         The widths of the hidden layers of F.
-    energy_hidden : int or sequence of int, default=16
-        The number of softplus units; the best value of a sequence is chosen on held-out examples, and F is trained
-        again for each value.
+    validation_fraction : float, default=0.1
+        The share of examples that is held out to find ``energy_hidden``, the numbers of epochs and the threshold.
+    device : str, torch.device or None, default=None
+        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples, of the weights, of dropout and of the batches.
+    verbose : int, default=0
+        Whether to show a progress bar.
     dropout : float, default=0.5
         The probability in [0, 1) with which a hidden unit of F is dropped during training.
     learning_rate : float, default=1e-3
@@ -185,6 +191,9 @@ class SPEN(Network):
         The number of examples per step.
     standardize : bool, default=True
         Whether the columns of X are scaled to mean 0 and standard deviation 1.
+    energy_hidden : int or sequence of int, default=16
+        The number of softplus units; the best value of a sequence is chosen on held-out examples, and F is trained
+        again for each value.
     energy_learning_rate : float, default=1e-3
         The learning rate of Adam for the energy, the second phase.
     energy_epochs : int, default=100
@@ -193,14 +202,6 @@ class SPEN(Network):
         The number of steps of inference.
     inference_rate : float, default=0.3
         The length of a step of inference, in (0, 1].
-    device : str, torch.device or None, default=None
-        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
-    validation_fraction : float, default=0.1
-        The share of examples that is held out to find ``energy_hidden``, the numbers of epochs and the threshold.
-    random_state : int, RandomState or None, default=0
-        The random seed of the held-out examples, of the weights, of dropout and of the batches.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -236,7 +237,7 @@ class SPEN(Network):
     --------
     NN : The feature network alone.
     DVN : A network that learns the quality of outputs.
-    psilearn.plotting.plot_convergence : Draw the training.
+    psilearn_lab.experiments.usps.plot_convergence : Draw the training.
 
     References
     ----------
@@ -262,6 +263,7 @@ class SPEN(Network):
     inference_rate: float = 0.3
 
     tuned_parameter: ClassVar[str] = "energy_hidden"
+    _check_tuned = staticmethod(check_width)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -270,9 +272,6 @@ class SPEN(Network):
         validation.check_count(self.steps, "steps")
         if validation.check_positive(self.inference_rate, "inference_rate") > 1:
             raise ValueError(f"inference_rate must be at most 1; got {self.inference_rate!r}.")
-
-    def _check_tuned(self, value: Any, name: str) -> None:
-        check_width(value, name)
 
     def _initial_settings(self, value: int) -> SPENSettings:
         return SPENSettings(value)
@@ -390,8 +389,14 @@ class DVN(Network):
     ----------
     hidden : sequence of int, default=(150,)
         The widths of the hidden layers of s.
-    energy_hidden : int or sequence of int, default=16
-        The number of softplus units; the best value of a sequence is chosen on held-out examples.
+    validation_fraction : float, default=0.1
+        The share of examples that is held out to find ``energy_hidden``, the number of epochs and the threshold.
+    device : str, torch.device or None, default=None
+        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples, of the weights, of dropout and of the batches.
+    verbose : int, default=0
+        Whether to show a progress bar.
     dropout : float, default=0.0
         The probability in [0, 1) with which a hidden unit is dropped during training.
     learning_rate : float, default=1e-3
@@ -406,18 +411,12 @@ class DVN(Network):
         The number of examples per step.
     standardize : bool, default=True
         Whether the columns of X are scaled to mean 0 and standard deviation 1.
+    energy_hidden : int or sequence of int, default=16
+        The number of softplus units; the best value of a sequence is chosen on held-out examples.
     steps : int, default=20
         The number of steps of inference.
     inference_rate : float, default=0.5
         The length of a step of inference.
-    device : str, torch.device or None, default=None
-        The device on which the network is trained: None for the CPU, "cuda" for a GPU.
-    validation_fraction : float, default=0.1
-        The share of examples that is held out to find ``energy_hidden``, the number of epochs and the threshold.
-    random_state : int, RandomState or None, default=0
-        The random seed of the held-out examples, of the weights, of dropout and of the batches.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -470,15 +469,13 @@ class DVN(Network):
     inference_rate: float = 0.5
 
     tuned_parameter: ClassVar[str] = "energy_hidden"
+    _check_tuned = staticmethod(check_width)
     _labels_only: ClassVar[bool] = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         validation.check_count(self.steps, "steps")
         validation.check_regularization(self.inference_rate, "inference_rate")
-
-    def _check_tuned(self, value: Any, name: str) -> None:
-        check_width(value, name)
 
     def _initial_settings(self, value: int) -> tuple[int, int | None]:
         return value, None

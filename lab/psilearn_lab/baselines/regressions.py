@@ -34,14 +34,16 @@ class KRR(Baseline):
     ----------
     input_kernel : Kernel, callable or None, default=None
         The kernel of the inputs, or a function k(a, b) of two inputs; None is a Gaussian kernel of the median width.
-    alpha : float or sequence of float, default=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-        The regularization λ > 0; the best value of a sequence is chosen on held-out examples.
     validation_fraction : float, default=0.2
         The share of examples that is held out to choose ``alpha`` and the threshold.
+    device : str, torch.device or None, default=None
+        The torch device of the computations; None for NumPy on the CPU.
     random_state : int, RandomState or None, default=0
         The random seed of the held-out examples.
     verbose : int, default=0
         Whether to show a progress bar.
+    alpha : float or sequence of float, default=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+        The regularization λ > 0; the best value of a sequence is chosen on held-out examples.
 
     Attributes
     ----------
@@ -84,7 +86,7 @@ class KRR(Baseline):
     def _check_inputs(self, X: Samples) -> Samples:
         return as_kernel(self.input_kernel, "input_kernel").check(X, "X", allow_1d=False)
 
-    def _learn(self, X: Samples, Y: Array, settings: float, held_out: Pairs | None) -> Any:
+    def _learn(self, X: Samples, Y: Array, settings: Any, held_out: Pairs | None) -> Any:
         self.coef_ = self._solve(X, Y, float(settings))
         return settings
 
@@ -121,17 +123,19 @@ class RRR(KRR):
     ----------
     input_kernel : Kernel, callable or None, default=None
         The kernel of the inputs, or a function k(a, b) of two inputs; None is a Gaussian kernel of the median width.
+    validation_fraction : float, default=0.2
+        The share of examples that is held out to choose ``n_components`` and the threshold.
+    device : str, torch.device or None, default=None
+        The torch device of the computations; None for NumPy on the CPU.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples.
+    verbose : int, default=0
+        Whether to show a progress bar.
     alpha : float, default=1e-4
         The regularization λ > 0.
     n_components : int or sequence of int, default=(5, 10, 20, 40, 80)
         The dimension p; the best value of a sequence is chosen on held-out examples. A value above the rank of the
         fitted outputs has the effect of the rank.
-    validation_fraction : float, default=0.2
-        The share of examples that is held out to choose ``n_components`` and the threshold.
-    random_state : int, RandomState or None, default=0
-        The random seed of the held-out examples.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -170,15 +174,13 @@ class RRR(KRR):
     n_components: int | Sequence[int] = (5, 10, 20, 40, 80)
 
     tuned_parameter: ClassVar[str] = "n_components"
+    _check_tuned = staticmethod(validation.check_count)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         validation.check_regularization(self.alpha, "alpha")
 
-    def _check_tuned(self, value: Any, name: str) -> None:
-        validation.check_count(value, name)
-
-    def _learn(self, X: Samples, Y: Array, settings: int, held_out: Pairs | None) -> Any:
+    def _learn(self, X: Samples, Y: Array, settings: Any, held_out: Pairs | None) -> Any:
         coef = self._solve(X, Y, float(self.alpha))
         fitted = Y - len(Y) * self.alpha * coef  # K_x (K_x + nλI)⁻¹ Y
         directions = np.linalg.svd(fitted, full_matrices=False)[2][:settings]  # (p, L)
@@ -199,6 +201,8 @@ class PLS(Baseline):
         side of the centered X is used.
     validation_fraction : float, default=0.2
         The share of examples that is held out to choose ``n_components`` and the threshold.
+    device : str, torch.device or None, default=None
+        Accepted for all baselines; scikit-learn computes on the CPU.
     random_state : int, RandomState or None, default=0
         The random seed of the held-out examples.
     verbose : int, default=0
@@ -238,11 +242,9 @@ class PLS(Baseline):
     n_components: int | Sequence[int] = field(default=(5, 10, 20, 40, 80), kw_only=False)
 
     tuned_parameter: ClassVar[str] = "n_components"
+    _check_tuned = staticmethod(validation.check_count)
 
-    def _check_tuned(self, value: Any, name: str) -> None:
-        validation.check_count(value, name)
-
-    def _learn(self, X: Samples, Y: Array, settings: int, held_out: Pairs | None) -> Any:
+    def _learn(self, X: Samples, Y: Array, settings: Any, held_out: Pairs | None) -> Any:
         rank = min(X.shape[0] - 1, X.shape[1])  # of the centered inputs, at most
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # directions of equal strength need not converge
@@ -264,18 +266,20 @@ class KNN(Baseline):
     ----------
     n_neighbors : int or sequence of int, default=(1, 3, 5, 10, 20, 40)
         The number k of neighbors; the best value of a sequence is chosen on held-out examples.
-    weights : {"uniform", "distance"}, default="uniform"
-        Whether all neighbors count equally, or each by 1/distance.
-    metric : str, default="euclidean"
-        The name of a distance of scikit-learn, such as "euclidean" or "cosine".
     validation_fraction : float, default=0.2
         The share of examples that is held out to choose ``n_neighbors`` and the threshold.
-    n_jobs : int or None, default=None
-        The number of parallel jobs of the neighbor search.
+    device : str, torch.device or None, default=None
+        Accepted for all baselines; nearest neighbors are searched by scikit-learn.
     random_state : int, RandomState or None, default=0
         The random seed of the held-out examples.
     verbose : int, default=0
         Whether to show a progress bar.
+    weights : {"uniform", "distance"}, default="uniform"
+        Whether all neighbors count equally, or each by 1/distance.
+    metric : str, default="euclidean"
+        The name of a distance of scikit-learn, such as "euclidean" or "cosine".
+    n_jobs : int or None, default=None
+        The number of parallel jobs of the neighbor search.
 
     Attributes
     ----------
@@ -314,6 +318,7 @@ class KNN(Baseline):
     n_jobs: int | None = None
 
     tuned_parameter: ClassVar[str] = "n_neighbors"
+    _check_tuned = staticmethod(validation.check_count)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -321,10 +326,7 @@ class KNN(Baseline):
             raise ValueError(f"metric must be the name of a metric or a function of two rows; got {self.metric!r:.80}.")
         validation.check_option(self.weights, ("uniform", "distance"), "weights")
 
-    def _check_tuned(self, value: Any, name: str) -> None:
-        validation.check_count(value, name)
-
-    def _learn(self, X: Samples, Y: Array, settings: int, held_out: Pairs | None) -> Any:
+    def _learn(self, X: Samples, Y: Array, settings: Any, held_out: Pairs | None) -> Any:
         k = min(settings, len(Y))
         model = KNeighborsRegressor(k, weights=self.weights, metric=self.metric, n_jobs=self.n_jobs)
         self.model_, self.n_outputs_, self.is_dense_ = model.fit(X, Y), Y.shape[1], not sparse.issparse(X)

@@ -41,9 +41,15 @@ def load(name: str) -> Bunch:
         - ``texts``, ``tags``, ``packages`` : descriptions, lists of tags and names of Debian packages; packages of the
           same source, which are near duplicates, are in the same part.
         - ``smiles`` : list of str, the molecules of QM9.
+        - ``spectra`` : list of :class:`~psilearn_chem.spectra.Spectrum` with formula and SMILES: one per molecule,
+          merged from the records that ``metadata["accessions"]`` names (metabolites), or all records, with
+          ``collision_energy``, ``instrument`` and ``instrument_family`` in ``metadata`` (metabolite_records).
+        - ``inchikeys``, ``fold``, ``licences``, ``noncommercial`` : arrays of shape (n,), the first block of the
+          InChIKey of each molecule, its fold of the cross-validation (−1 if there is none), the license of each
+          spectrum, and whether it excludes commercial use.
+        - ``candidates``, ``unlabeled`` : :class:`~psilearn_chem.molecules.MoleculeList` of molecules that contain the
+          true ones, named by the first blocks of InChIKeys, and of molecules with other formulas (metabolites).
         - ``DESCR``, ``licence``, ``source`` : description, license and origin.
-
-        For metabolites, those of :mod:`psilearn_lab.datasets.metabolites`.
 
     Raises
     ------
@@ -64,12 +70,12 @@ def load(name: str) -> Bunch:
     ((7395, 1836), (7395, 159), 4880)
     """
     dataset = DATASETS[validation.check_option(name, list(DATASETS), "name")]
-    kind = dataset.forms[0].kind
-    if kind == "metabolites":
-        from psilearn_lab.datasets import metabolites
+    if dataset.forms[0].kind == "metabolites":
+        from psilearn_lab.datasets import metabolites  # imports psilearn_chem
 
-        return getattr(metabolites, f"load_{name}")()
-    load_kind = {"debian": _load_packages, "lines": _load_smiles}.get(kind, _load_rows)
+        load_kind = metabolites.load_merged if name == "metabolites" else metabolites.load_records
+    else:
+        load_kind = {"debian": _load_packages, "lines": _load_smiles}.get(dataset.forms[0].kind, _load_rows)
     return Bunch(**load_kind(dataset), DESCR=dataset.description, licence=dataset.licence, source=dataset.source)
 
 

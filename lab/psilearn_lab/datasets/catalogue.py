@@ -22,6 +22,10 @@ def data_home() -> Path:
     Path
         The folder that the variable ``PSILEARN_DATA`` names, else ``~/psilearn_data``.
 
+    See Also
+    --------
+    load : Load a dataset from it.
+
     Examples
     --------
     >>> import os
@@ -165,13 +169,23 @@ def _read_catalogue() -> Iterator[Dataset]:
     content = tomllib.loads(Path(__file__).with_name("catalogue.toml").read_text(encoding="utf-8"))
     rankings = content.pop("rankings")
     for name, entry in content.items():
-        licence = entry.get("licence", NOT_STATED)
+        n_train, n_test = entry["rows"]
         forms = tuple(
             Form(form["kind"], tuple(_make_file(form, *file.split()) for file in form["files"]))
             for form in entry["forms"]
         )
-        described = entry.get("features"), entry["outputs"], entry["citation"], entry["source"]
-        yield Dataset(name, entry["summary"], *entry["rows"], *described, forms, licence)
+        yield Dataset(
+            name,
+            entry["summary"],
+            n_train,
+            n_test,
+            entry.get("features"),
+            entry["outputs"],
+            entry["citation"],
+            entry["source"],
+            forms,
+            entry.get("licence", NOT_STATED),
+        )
     for entry in rankings:
         for name, rows, features, items, size, sha256 in map(str.split, entry["files"]):
             form = Form("ranks", (_make_file(entry, f"{name}.csv", size, sha256),))

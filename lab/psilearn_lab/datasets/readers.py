@@ -44,8 +44,8 @@ def _read_arff(rows: Path, labels: Path, layout: int) -> Bunch:
         content = arff.load(file, return_type=layout)
         names = [name for name, _ in content["attributes"]]
         for name, values in content["attributes"]:
-            if (isinstance(values, list) and not values[0].isdigit()) or values == "STRING":
-                raise ValueError(f"attribute {name} has the values {values!r:.60}; all must be numbers")
+            if values == "STRING" or (isinstance(values, list) and values[0] != "0"):  # 0 is omitted in sparse rows
+                raise ValueError(f"attribute {name} has the values {values!r:.60}; they must be numbers, 0 first")
         matrix = _to_csr(content["data"], len(names))
     tree = ElementTree.parse(labels)
     named = {str(element.get("name")) for element in tree.iter() if element.tag.rpartition("}")[2] == "label"}

@@ -39,7 +39,6 @@ from psilearn_lab.experiments.widening import (
     Axis,
     Best,
     Block,
-    ListedAxis,
     Scores,
     Setting,
     edge_sentence,
@@ -147,10 +146,10 @@ class Tuning:
         return validate_block(self.make, self.axes, block, known, option, data.X, data.Y, log)
 
 
-def _make_axes(key: str, grid: ParameterValues, data: Data, context: Context) -> list[ListedAxis]:
+def _make_axes(key: str, grid: ParameterValues, data: Data, context: Context) -> list[Axis]:
     """Return the parameters of a grid that are numbers, with the largest values that exist."""
     return [
-        ListedAxis.from_values(name, values, _largest_value(key, name, data, context))
+        Axis.from_values(name, values, _largest_value(key, name, data, context))
         for name, values in grid.items()
         if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     ]

@@ -25,26 +25,26 @@ from psilearn_chem import (
     Spectrum,
     merge_spectra,
 )
-from psilearn_chem.metabolites.labeled_spectra import LabeledSpectra
 from psilearn_chem.metabolites.parameter_choice import Mixture, SpectrumSimilarity, list_kernels
+from psilearn_chem.metabolites.queries import LabeledSpectra
 from psilearn_chem.metabolites.reference_evidence import Conditions, FormulaRecords, Pairs
 from psilearn_chem.metabolites.second_stage import spectral_similarity
 from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_chem.spectrum_kernels import FEATURES
+from psilearn_lab import datasets
 from psilearn_lab.arrays import Array
-from psilearn_lab.datasets.metabolites import load_metabolite_records, load_metabolites
 from psilearn_lab.experiments.experiment import Context
 
 N_FOLDS = 5
 
 
 def load_merged_records(adduct: str) -> Bunch:
-    """Return one merged spectrum per molecule with records of an adduct, in the form of ``load_metabolites``.
+    """Return one merged spectrum per molecule with records of an adduct, in the form of ``datasets.load``.
 
     Molecules that are not among the candidates are left out. A molecule keeps its fold; those without one are dealt to
     the folds in the order of their InChIKeys.
     """
-    records, data = load_metabolite_records(), load_metabolites()
+    records, data = datasets.load("metabolite_records"), datasets.load("metabolites")
     known = np.isin(records.inchikeys, data.candidates.names)
     rows = np.flatnonzero(known & (np.array([spectrum.adduct for spectrum in records.spectra]) == adduct))
     inchikeys, first = np.unique(records.inchikeys[rows], return_index=True)
@@ -116,7 +116,7 @@ def load_task(context: Context) -> Task:
     """Compare all spectra and find the candidates of each; the library is built once and stored."""
     config = context.config
     is_protonated = config["adduct"] == "[M+H]+"
-    data = load_metabolites() if is_protonated else load_merged_records(config["adduct"])
+    data = datasets.load("metabolites") if is_protonated else load_merged_records(config["adduct"])
     fingerprints = Fingerprints(tuple(config["fingerprints"]))
     library = open_library(data.candidates, fingerprints, context)
     context.log("fingerprints of unlabeled molecules")
@@ -324,7 +324,7 @@ class ReferenceTask:
 def load_references(context: Context) -> ReferenceTask:
     """Read spectra and records, and compare all spectra."""
     adduct = context.config["adduct"]
-    data = load_metabolites() if adduct == PROTONATED else load_merged_records(adduct)
+    data = datasets.load("metabolites") if adduct == PROTONATED else load_merged_records(adduct)
     n = len(data.spectra[: context.config["spectra"]])
     keys, merged = data.inchikeys[:n], data.spectra[:n]
     library = open_library(data.candidates, Fingerprints(tuple(context.config["fingerprints"])), context)
@@ -332,7 +332,7 @@ def load_references(context: Context) -> ReferenceTask:
     names = {formula: library.get_names(rows) for formula, rows in found.items()}
     rows = [found[spectrum.formula] for spectrum in merged]
     truth = [names[spectrum.formula].index(key) for spectrum, key in zip(merged, keys, strict=True)]
-    by_molecule = _group_records(load_metabolite_records(), adduct)
+    by_molecule = _group_records(datasets.load("metabolite_records"), adduct)
     measured = Measurements.of(merged, [by_molecule.get(key, []) for key in keys], context.seed)
     context.log(f"kernels of {len(measured.spectra)} spectra and {len(measured.records.records)} records")
     bits = np.stack([library.bits[part.start + index] for part, index in zip(rows, truth, strict=True)])

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psilearn import IOKR, KDE, OEL
 from psilearn.kernels import Gaussian, Kernel
 from psilearn.metrics import kernel_loss
-from psilearn.plotting import plot_completions, plot_convergence, plot_curves, select_example_per_class
+from psilearn.plotting import plot_completions, plot_curves, select_example_per_class
 from psilearn_lab import datasets
 from psilearn_lab.arrays import Array
 from psilearn_lab.baselines import SPEN
@@ -39,9 +39,16 @@ from psilearn_lab.experiments.protocol import (
 )
 from psilearn_lab.experiments.results import Metric, Row
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from psilearn_lab.neural.epochs import History
+
 LOSS = Metric("RBF loss", "lower", 3)
 PAPER = {"SPEN": 0.801, "KDE": 0.764, "IOKR": 0.751, "OEL₀": 0.734, "OEL": 0.725}
 WIDTH = 16  # pixels per image line
+GREEN = "#0b7a75"
 CONFIG: dict[str, Any] = {
     "pairs": 1000,
     "alone": 6000,
@@ -144,6 +151,42 @@ def run(context: Context) -> Outcome:
         caption = "SPEN: errors while its features are trained, loss-augmented inference, and the hinge loss."
         figures["spen-convergence"] = (plot_convergence(spen), caption)
     return Outcome(rows, _make_notes(results, choices, competitors, config), figures)
+
+
+def plot_convergence(spen: SPEN) -> Figure:
+    """Draw the training of a structured prediction energy network in three diagrams.
+
+    The first shows the training loss of the feature network (cross-entropy or squared error) and the error of held-out
+    examples (1 − F1 or squared distance) over its epochs, each divided by its first value. The second shows the mean of
+    E(x, ŷ) − Δ(ŷ, y) over the steps of loss-augmented inference. The third shows the hinge loss of the energy over its
+    epochs, divided by its first value. A dotted line marks the epoch whose weights were kept.
+    """
+    from matplotlib.figure import Figure
+
+    if not hasattr(spen, "inference_curve_"):
+        raise TypeError(f"plot_convergence draws a fitted SPEN; got spen={spen!r:.80}.")
+    figure = Figure(figsize=(11, 3.2), dpi=130, facecolor="white", layout="constrained")
+    features, inference, hinge = figure.subplots(1, 3)
+    _draw_history(features, spen.pretraining_, spen.pretraining_.validation, "loss and error of the features")
+    _draw_history(hinge, spen.history_, spen.validation_hinge_[1:], "hinge loss")  # the first value is before training
+    inference.plot(spen.inference_curve_, color=GREEN, marker=".")
+    inference.set_xlabel("step of loss-augmented inference")
+    inference.set_ylabel("E(x, ŷ) − Δ(ŷ, y), held out")
+    return figure
+
+
+def _draw_history(ax: Axes, history: History, held_out: Sequence[float], label: str) -> None:
+    """Draw training and held-out values over epochs, each divided by its first value."""
+    from matplotlib.ticker import MaxNLocator
+
+    epochs = np.arange(1, len(history.training) + 1)
+    ax.plot(epochs, np.divide(history.training, history.training[0] or 1), color="black", label="training")
+    ax.plot(epochs, np.divide(held_out, held_out[0] or 1), color=GREEN, label="held out")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.axvline(history.best_epoch, color=GREEN, linestyle=":", label="kept")
+    ax.set_xlabel("epoch")
+    ax.set_ylabel(f"{label}, ratio to the first")
+    ax.legend()
 
 
 def run_grid(context: Context) -> Outcome:

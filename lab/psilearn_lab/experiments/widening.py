@@ -38,53 +38,41 @@ class Axis:
     positions: Sequence[int]
     scale: float = 1.0
     largest: float = float("inf")
+    values: Sequence[float] = ()  # ascending; beyond both ends the axis continues, spaced like the two values there
+
+    @classmethod
+    def from_values(cls, name: str, values: Sequence[float], largest: float = float("inf")) -> Axis:
+        """Return the axis of a list of values; those above the largest one are replaced by it."""
+        ascending = sorted({min(value, largest) for value in values})
+        return cls(name, range(len(ascending)), largest=largest, values=ascending)
 
     def value(self, position: int) -> Any:
         """Return the value at a position, an integer for numbers of components and neighbors."""
-        value = self.scale * BASES[self.name] ** position
-        return round(value) if self.name in COUNTS else float(f"{value:.6g}")
+        values, is_count = self.values, self.name in COUNTS
+        if not values:
+            value = self.scale * BASES[self.name] ** position
+            return round(value) if is_count else float(f"{value:.6g}")
+        if 0 <= position < len(values):
+            return values[position]
+        end, inner = (values[0], values[1]) if position < 0 else (values[-1], values[-2])
+        steps = -position if position < 0 else position - len(values) + 1
+        value = end * step_factor(end, inner) ** steps
+        return min(max(round(value), 1), self.largest) if is_count else float(f"{value:.6g}")
 
     def exists(self, position: int) -> bool:
-        """Tell whether there is a value at a position."""
-        return self.value(position) <= self.largest and (self.name not in COUNTS or position >= 0)
+        """Tell whether there is a value at a position; beyond a list, one that differs from the value before it."""
+        if not self.values:
+            return self.value(position) <= self.largest and (self.name not in COUNTS or position >= 0)
+        if 0 <= position < len(self.values):
+            return True
+        previous = position + 1 if position < 0 else position - 1
+        return bool(self.value(position) != self.value(previous) and self.value(position) <= self.largest)
 
     def neighbors(self, position: int) -> list[int]:
         """Return the position and those next to it."""
         if len(self.positions) == 1:
             return [position]
         return [p for p in (position - 1, position, position + 1) if self.exists(p)]
-
-
-@dataclass(frozen=True)
-class ListedAxis(Axis):
-    """A parameter with a list of first values, which continues beyond both ends, spaced like the two values there.
-
-    Counts end at 1 and at the largest value that exists, other numbers at 0 and at the last value up to the largest.
-    """
-
-    values: Sequence[float] = ()  # ascending
-
-    @classmethod
-    def from_values(cls, name: str, values: Sequence[float], largest: float = float("inf")) -> ListedAxis:
-        """Return the axis of a list of values; those above the largest one are replaced by it."""
-        ascending = sorted({min(value, largest) for value in values})
-        return cls(name, range(len(ascending)), largest=largest, values=ascending)
-
-    def value(self, position: int) -> Any:
-        """Return the value at a position, where 0 is the first value of the list."""
-        if 0 <= position < len(self.values):
-            return self.values[position]
-        end, inner = (self.values[0], self.values[1]) if position < 0 else (self.values[-1], self.values[-2])
-        steps = -position if position < 0 else position - len(self.values) + 1
-        value = end * step_factor(end, inner) ** steps
-        return min(max(round(value), 1), self.largest) if self.name in COUNTS else float(f"{value:.6g}")
-
-    def exists(self, position: int) -> bool:
-        """Tell whether there is a value at a position that differs from the one before it."""
-        if 0 <= position < len(self.values):
-            return True
-        previous = position + 1 if position < 0 else position - 1
-        return bool(self.value(position) != self.value(previous) and self.value(position) <= self.largest)
 
 
 @dataclass(frozen=True)

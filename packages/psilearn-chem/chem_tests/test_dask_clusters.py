@@ -8,6 +8,7 @@ from psilearn import OEL
 from psilearn.app.cli import app
 from psilearn.decoding import ShardedCandidates
 from psilearn.kernels import Tanimoto
+from psilearn_chem import candidate_commands
 from psilearn_chem.molecules import CandidateLibrary, Fingerprints, MoleculeList, library
 
 distributed = pytest.importorskip("distributed")
@@ -74,9 +75,7 @@ def test_a_library_embedded_in_shards_ranks_the_same(tmp_path, address, monkeypa
 
 
 def test_a_scheduler_that_does_not_answer_is_reported(tmp_path, monkeypatch):
-    from psilearn._utils import dask_clusters
-
-    monkeypatch.setattr(dask_clusters, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(candidate_commands, "CONNECT_SECONDS", 0.2)
     file = tmp_path / "molecules.smi"
     file.write_text("CCO a\n")
     done = CliRunner().invoke(

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-
 from chem_tests.chemistry import different_smiles, spectra_of
 from psilearn import IOKR, load_model, save_model
 from psilearn.kernels import Gaussian, Linear, Tanimoto

@@ -27,9 +27,8 @@ from psilearn._backend.device_arrays import (
     to_fortran,
     to_numpy,
 )
-from psilearn._backend.device_threads import N_STREAMS, map_in_streams
 from psilearn._backend.memory_limits import block_rows, host_available_bytes, iter_blocks, iter_slices, working_bytes
-from psilearn._backend.streaming import halve_if_needed, row_blocks, stream
+from psilearn._backend.streaming import N_STREAMS, halve_if_needed, map_in_streams, row_blocks, stream
 
 __all__ = [
     "NUMPY",

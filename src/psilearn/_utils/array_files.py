@@ -120,13 +120,13 @@ class FileFormat:
         with self.convert_errors(path), open_regular_file(path) as file:
             header = _Header.read(file)
             self._check_metadata(path, header.metadata)
-            sha256 = header.check_sha256()
+            check_seal(header.text, header.metadata[SHA256])
             content = parse_json(header.metadata["content"])
             data = _map(file)[len(header.text) :] if mapped else _read(file, header.data_bytes)
             if verify and hashlib.sha256(data.data).hexdigest() != header.metadata[DATA_SHA256]:
                 raise ValueError("it is damaged or was changed: the SHA-256 of its data is not the stored one")
             arrays = {name: entry.array(data, verify) for name, entry in header.table.items()}
-            return ArrayFile(content, arrays, sha256, len(header.text) + len(data))
+            return ArrayFile(content, arrays, header.metadata[SHA256], len(header.text) + header.data_bytes)
 
     def error(self, path: Path, reason: str) -> ValueError:
         """Return the error for a file that cannot be used."""
@@ -159,10 +159,7 @@ class FileFormat:
         if len(text) > MAX_JSON_BYTES:
             raise ValueError(f"More than {MAX_JSON_BYTES:,} bytes of JSON cannot be written.")
         text += b" " * (-(8 + len(text)) % ALIGNMENT)
-        unsealed = len(text).to_bytes(8, "little") + text
-        sha256 = hashlib.sha256(unsealed).hexdigest()
-        before, key, after = unsealed.rpartition(f'"{SHA256}":"{UNSEALED}"'.encode())
-        return before + key.replace(UNSEALED.encode(), sha256.encode()) + after, sha256
+        return seal(len(text).to_bytes(8, "little") + text)
 
     def _check_metadata(self, path: Path, metadata: dict[str, Any]) -> None:
         """Raise an error for files of another format or version, or without checksums."""
@@ -194,6 +191,21 @@ class _Entry:
         if verify and self.dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
             raise ValueError("an array of bool contains other values")
         return array
+
+
+def seal(text: bytes) -> tuple[bytes, str]:
+    """Return a text with its SHA-256 in the place of the last 64 zeros, and the SHA-256."""
+    sha256 = hashlib.sha256(text).hexdigest()
+    before, _, after = text.rpartition(UNSEALED.encode())
+    return before + sha256.encode() + after, sha256
+
+
+def check_seal(text: bytes, sha256: str) -> None:
+    """Raise an error unless a text contains this SHA-256 once, and it is that of the text with zeros in its place."""
+    if len(sha256) != len(UNSEALED) or text.count(sha256.encode()) != 1:
+        raise ValueError("it does not contain one SHA-256 of itself")
+    if hashlib.sha256(text.replace(sha256.encode(), UNSEALED.encode())).hexdigest() != sha256:
+        raise ValueError("it is damaged or was changed: the SHA-256 of its header is not the stored one")
 
 
 def check_shape(shape: Any, n_bytes: int) -> tuple[int, ...]:
@@ -340,16 +352,6 @@ class _Header:
         if 8 + length + end != size:
             raise ValueError(f"it has {size:,} bytes instead of {8 + length + end:,}: it was truncated or changed")
         return cls(first + text, metadata, table, end)
-
-    def check_sha256(self) -> str:
-        """Return the SHA-256; raise an error if it is not that of the header with zeros in its place."""
-        digest = self.metadata[SHA256].encode()
-        if len(digest) != len(UNSEALED) or self.text.count(digest) != 1:
-            raise ValueError("its header does not contain one SHA-256")
-        sha256 = hashlib.sha256(self.text.replace(digest, UNSEALED.encode())).hexdigest()
-        if sha256.encode() != digest:
-            raise ValueError("it is damaged or was changed: the SHA-256 of its header is not the stored one")
-        return sha256
 
 
 def _read(file: BufferedReader, size: int) -> NDArray[np.uint8]:

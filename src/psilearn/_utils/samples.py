@@ -21,6 +21,7 @@ from psilearn._utils.row_groups import canonical_csr, group_rows
 Samples = Any
 Index = NDArray[np.intp]
 
+NOT_COLLECTIONS = (str, bytes, dict, set, frozenset)  # of outputs, although they have a length
 KEY_BYTES = 32  # longer rows are compared by their digests
 CHUNK_BYTES = 2**20  # size of the rows that are converted to keys at a time
 MIN_GROUPED_ROWS = 64  # fewer rows are compared faster by a dictionary of keys
@@ -33,7 +34,8 @@ def n_samples(A: Samples) -> int:
 
 def is_empty(A: Samples) -> bool:
     """Return whether an object is an empty collection."""
-    sized = isinstance(getattr(A, "shape", None), tuple) or hasattr(type(A), "__len__")
+    is_array = isinstance(getattr(A, "shape", None), tuple)
+    sized = is_array or (hasattr(type(A), "__len__") and not isinstance(A, NOT_COLLECTIONS))
     return sized and getattr(A, "ndim", 1) > 0 and n_samples(A) == 0
 
 
@@ -43,7 +45,7 @@ def check_collection(A: Samples, name: str) -> int:
         size = n_samples(A)
     except (TypeError, IndexError, ValueError):
         size = -1
-    is_other = isinstance(A, str | bytes | dict | set | frozenset) and not hasattr(A, "shape")
+    is_other = isinstance(A, NOT_COLLECTIONS) and not hasattr(A, "shape")
     if size < 0 or is_other or isinstance(A, memoryview):
         raise TypeError(f"{name} must be an array or a sequence of objects; got {type(A).__name__}.")
     return size

@@ -6,7 +6,6 @@ what is complete. The manifest has the size and the SHA-256 of each shard.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
@@ -20,8 +19,8 @@ from scipy import sparse
 
 from psilearn._backend import Compute, iter_blocks, tensor_to_numpy, to_numpy
 from psilearn._linalg import Array
-from psilearn._utils.array_files import FileFormat
-from psilearn._utils.files import create_folder, read_json, write_json
+from psilearn._utils.array_files import SHA256, UNSEALED, FileFormat, check_seal, seal
+from psilearn._utils.files import MAX_JSON_BYTES, create_folder, open_regular_file, parse_json, write_atomically
 from psilearn._utils.hashing import content_hash
 from psilearn._utils.samples import Samples, make_csr, n_samples
 from psilearn._utils.stacked_rows import StackedRows
@@ -123,7 +122,7 @@ def finish(path: Path, embedding: Embedding, shards: Sequence[Shard]) -> None:
         "embedding_sha256": embedding.fingerprint,
         "shards": [shard._asdict() for shard in shards],
     }
-    write_json(path / MANIFEST, {**content, "sha256": _checksum(content)}, indent=1)
+    write_atomically(path / MANIFEST, seal(json.dumps({**content, SHA256: UNSEALED}, indent=1).encode())[0])
 
 
 def read_shards(path: Path, embedding: Embedding) -> list[Shard]:
@@ -135,14 +134,13 @@ def read_shards(path: Path, embedding: Embedding) -> list[Shard]:
             raise FORMAT.error(path, "its build was interrupted; run it again with the same candidates to resume it")
         raise FORMAT.error(path, f"it has no {MANIFEST}")
     with FORMAT.convert_errors(path):
-        content = read_json(path / MANIFEST)
+        text, content = _read_manifest(path)
         if content.get("format") != FORMAT.name or content.get("version") != FORMAT.version:
             raise ValueError(
                 f"{MANIFEST} is that of {content.get('format')!r:.80}, version {content.get('version')!r:.80}; this "
                 f"psilearn reads {FORMAT.name}, version {FORMAT.version}"
             )
-        if content.pop("sha256", None) != _checksum(content):
-            raise ValueError(f"{MANIFEST} is damaged or was changed: its SHA-256 is not the stored one")
+        check_seal(text, content[SHA256])
         shards = [Shard(**entry) for entry in content["shards"]]
         if not shards or [shard.name for shard in shards] != [SHARD_NAME.format(i) for i in range(len(shards))]:
             raise ValueError("its shards are not numbered from 0")
@@ -215,11 +213,13 @@ def _arrays_of(outputs: Samples | None) -> tuple[str, dict[str, Any]]:
 
 def _is_manifest(path: Path) -> bool:
     try:
-        return bool(read_json(path / MANIFEST)["format"] == FORMAT.name)
+        return bool(_read_manifest(path)[1]["format"] == FORMAT.name)
     except Exception:  # the file of something else
         return False
 
 
-def _checksum(content: dict[str, Any]) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+def _read_manifest(path: Path) -> tuple[bytes, dict[str, Any]]:
+    """Return the text of a manifest and its content."""
+    with open_regular_file(path / MANIFEST) as file:
+        text = file.read(MAX_JSON_BYTES)
+    return text, parse_json(text.decode("ascii"))

@@ -17,8 +17,7 @@ from psilearn.embedding.embedding import MAX_EMBEDDED_ROWS
 from psilearn.embedding.output_stream import MAX_BATCH_ROWS
 from psilearn.kernels import Kernel
 from psilearn.kernels.gram_matrix import gram_bytes
-from psilearn.landmarks.pivots import MAX_PROPOSALS
-from psilearn.landmarks.selection import Landmarks, pool_size
+from psilearn.landmarks.selection import MAX_PROPOSALS, Landmarks, pool_size
 from psilearn.regression.kernel_regression import MAX_REGRESSION_ROWS
 
 KEY_BYTES = 250  # of each distinct output while they are searched for: a digest, its place in a dictionary, an index

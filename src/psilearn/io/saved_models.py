@@ -181,9 +181,7 @@ def load_model(path: str | Path, *, mapped: bool = False) -> IOKR | KDE | OEL | 
     return load_with_notes(path, mapped=mapped)[0]
 
 
-def load_with_notes(
-    path: str | Path, *, mapped: bool = False
-) -> tuple[IOKR | KDE | OEL | Pipeline, dict[str, Any]]:
+def load_with_notes(path: str | Path, *, mapped: bool = False) -> tuple[IOKR | KDE | OEL | Pipeline, dict[str, Any]]:
     """Load a saved model and its notes, from one opened file.
 
     Parameters

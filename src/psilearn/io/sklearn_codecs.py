@@ -104,11 +104,9 @@ def _simplify(value: Any, where: str) -> Any:
 
 
 def _encode_attribute(value: Any, encoder: Encoder, where: str) -> Any:
-    """Encode an attribute; types and the memory order of matrices here, the rest by the core."""
+    """Encode an attribute; types here, the rest by the core."""
     if isinstance(value, type):
         return {"kind": "sklearn.type", "name": value.__name__ if value in TYPES.values() else np.dtype(value).name}
-    if isinstance(value, np.ndarray) and value.flags.f_contiguous and not value.flags.c_contiguous:
-        return {"kind": "sklearn.transposed", "array": encoder.encode(value.T, where)}  # products round by the order
     return encoder.encode(value, where)
 
 
@@ -338,7 +336,10 @@ def _check_columns(value: Any) -> bool:
         is_selected = _are_columns(columns, n) and (len(indices[name]) == 1 or not isinstance(columns, str))
         if name not in names or part == "passthrough" or not (_is_transformer(part) and is_selected):
             return False  # a fit replaces "passthrough"
-    return all(isinstance(part, list | np.ndarray) and _are_indices(part, 0, n - 1) for part in indices.values())
+    are_lists = len(value._columns) == len(value.transformers) and all(
+        isinstance(numbers, list | np.ndarray) for numbers in indices.values()
+    )
+    return are_lists and all(_are_indices(numbers, 0, n - 1) for numbers in indices.values())
 
 
 def _are_columns(value: Any, n: int) -> bool:
@@ -375,13 +376,6 @@ CHECKS: list[tuple[type | tuple[type, ...], Callable[[Any], bool]]] = [
 ]
 
 
-def _decode_transposed(data: JSONObject, decoder: Decoder) -> Any:
-    array = decoder.decode(data["array"])
-    if not isinstance(array, np.ndarray):
-        raise ValueError(f"{array!r:.80} is not an array")
-    return array.T
-
-
 def _decode_set(data: JSONObject, decoder: Decoder) -> set[str]:
     items = decoder.decode(data["items"])
     if not _are_texts(items):  # whole numbers could have the same hash
@@ -390,14 +384,16 @@ def _decode_set(data: JSONObject, decoder: Decoder) -> set[str]:
 
 
 def _encode_items(value: Any, encoder: Encoder, where: str) -> JSONObject:
-    items = [value.start, value.stop, value.step] if isinstance(value, slice) else sorted(value)
-    return {"items": encoder.encode(items, where)}
+    if isinstance(value, slice):
+        return {"items": encoder.encode([value.start, value.stop, value.step], where)}
+    if not _are_texts(value):
+        raise TypeError(f"{where} contains a set of other things than texts, which cannot be saved without pickle.")
+    return {"items": encoder.encode(sorted(value), where)}
 
 
 register(Codec("set", (set, frozenset), _encode_items, _decode_set))
 register(Codec("slice", (slice,), _encode_items, lambda data, decoder: slice(*decoder.decode(data["items"]))))
 register(Codec("sklearn.type", (), _encode_attribute, lambda data, _: TYPES[data["name"]]))
-register(Codec("sklearn.transposed", (), _encode_attribute, _decode_transposed))
 for _cls in FITTED:
     _package = ".".join(part for part in _cls.__module__.split(".") if not part.startswith("_"))
     register(Codec(f"{_package}.{_cls.__name__}", (_cls,), _encode, partial(_decode, _cls)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from psilearn._linalg import (
     shifted_factor,
     solve_both,
 )
+from psilearn._utils import validation
 from psilearn._utils.progress import step, track
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
@@ -214,12 +216,9 @@ def _sums(
     features = features.to_device(compute)
     per_row = (block_copies(compute) * q + 2 * width) * compute.itemsize + compute.transfer_bytes(X)
     blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
-
-    def factor_and_lengths(X: Samples) -> tuple[Any, Array]:
-        return features.factor_and_lengths(X, compute, is_checked)  # (q, b), k(x, x)
-
+    features_of = partial(features.factor_and_lengths, compute=compute, is_checked=is_checked)  # (q, b), k(x, x)
     parts = row_blocks(X, track(blocks, "regression", len(blocks)))
-    for rows, (phi, lengths) in stream(parts, factor_and_lengths, compute, kernel.supports_torch):
+    for rows, (phi, lengths) in stream(parts, features_of, compute, kernel.supports_torch):
         with step("Gram matrix of the features"):
             gram.add(phi)
         targets = V.factor(rows) if isinstance(V, ComputedTargets) else compute.asarray(V[rows], compute.dtype)
@@ -421,7 +420,7 @@ class NystromPath:
         >>> NystromPath(Linear(), Landmarks(2)).fit(np.eye(2), []).inverse(0.5)
         array([0.5, 0.5])
         """
-        return 1 / (self.spectrum_ + self.n_ * alpha)
+        return 1 / (self.spectrum_ + self.n_ * validation.check_regularization(alpha, "alpha"))
 
     def moment_weights(self, alpha: float) -> Array:
         """Return the weights of the moment of the fitted values, 1/n Σ ĥ(xᵢ)ĥ(xᵢ)ᵀ = Bᵀ diag(weights) B.

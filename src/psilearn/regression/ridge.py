@@ -354,7 +354,7 @@ class RidgePath:
         >>> RidgePath(Linear()).fit(np.eye(2)).inverse(0.5)
         array([0.5, 0.5])
         """
-        return 1 / (self.spectrum_ + len(self.spectrum_) * alpha)
+        return 1 / (self.spectrum_ + len(self.spectrum_) * validation.check_regularization(alpha, "alpha"))
 
     def solve(self, V: Array, alpha: float) -> Array:
         """Return (K_x + nλI)⁻¹ V.

@@ -1,10 +1,6 @@
 """``psilearn demo --serve``: the models that the page uses."""
 
 import numpy as np
-import pytest
-
-pytest.importorskip("fastapi", reason="the service needs the extra psilearn[serve]")
-
 from typer.testing import CliRunner
 
 from psilearn.app import demo

@@ -46,9 +46,13 @@ HUGE = int("9" * 310)
 
 @pytest.mark.parametrize(
     "value",
-    [{}, {"indices": [1]}, {"indices": [HUGE], "values": [1]}, {"indices": [0], "values": [HUGE]}, [HUGE] * 3, HUGE]
-    + [{"indices": 3, "values": 3}, {"indices": [True], "values": [1]}, {"indices": [0, 0], "values": [1, 1]}]
-    + [{"node_labels": 3}, {"node_labels": [HUGE]}, {"x": {"y": []}}, [[]], None, True, [None] * 3, [-HUGE, 0, 0]],
+    [
+        *({}, [HUGE] * 3, HUGE, [[]], None, True, [None] * 3, [-HUGE, 0, 0], {"x": {"y": []}}, {"node_labels": 3}),
+        *({"indices": [1]}, {"indices": [HUGE], "values": [1]}, {"indices": [0], "values": [HUGE]}),
+        *({"indices": 3, "values": 3}, {"indices": [True], "values": [1]}, {"indices": [0, 0], "values": [1, 1]}),
+        {"node_labels": [HUGE]},
+    ],
+    ids=lambda value: str(value)[:30],
 )
 def test_values_of_other_types_and_sizes_are_not_accepted(value, app):
     content = {"inputs": [value]}

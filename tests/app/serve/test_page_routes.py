@@ -7,9 +7,6 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-
-pytest.importorskip("fastapi", reason="the service needs the extra psilearn[serve]")
-
 from typer.testing import CliRunner
 
 from psilearn import IOKR, KDE, OEL

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("fastapi", reason="the service needs the extra psilearn[serve]")
-
 from psilearn import IOKR, save_model
 from psilearn.app.cli import app as command_line
 from psilearn.app.serve import Limits, ServedModel, create_app

@@ -5,8 +5,6 @@ import threading
 import time
 
 import pytest
-
-pytest.importorskip("uvicorn", reason="the service needs the extra psilearn[serve]")
 import uvicorn
 
 from psilearn.app.serve import Limits

@@ -3,9 +3,6 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 from chem_tests.chemistry import build_library, smiles_list, spectra_of
 from psilearn_chem.metabolites import MetaboliteIdentifier
 

@@ -5,21 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from chem_tests.chemistry import smiles_list, spectra_of
-from psilearn import IOKR, KDE, OEL
-from psilearn._backend import computing
+from psilearn import IOKR, KDE, OEL, computing
 from psilearn.io import read_notes, save_model
 from psilearn.io.saved_models import FORMAT
 from psilearn_chem.metabolites import MetaboliteIdentifier, Query, Ranking
 from psilearn_chem.metabolites.identifier import check_model
-from psilearn_chem.metabolites.labeled_spectra import find_labeled
+from psilearn_chem.metabolites.queries import find_labeled
 from psilearn_chem.spectra import Problem
 from tests.sealed_files import edit
 

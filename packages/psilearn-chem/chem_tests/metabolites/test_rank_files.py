@@ -9,9 +9,6 @@ from html import unescape
 import numpy as np
 import pytest
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 from psilearn_chem.metabolites import Query, rank_report
 from psilearn_chem.metabolites.mztab import format_mztab
 from psilearn_chem.metabolites.rank_files import RankFiles, format_table, write_rankings

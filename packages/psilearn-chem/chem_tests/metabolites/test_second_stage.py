@@ -9,9 +9,6 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 import psilearn_chem
 from chem_tests.chemistry import smiles_list, spectra_of
 from psilearn.io import save_model
@@ -20,7 +17,7 @@ from psilearn_chem import merge_spectra, spectrum_kernel
 from psilearn_chem.metabolites import MetaboliteIdentifier, second_stage
 from psilearn_chem.metabolites.candidate_model import FEATURES, FRAGMENT_FEATURES, MoleculePrior
 from psilearn_chem.metabolites.identifier import notes_of
-from psilearn_chem.metabolites.labeled_spectra import find_labeled
+from psilearn_chem.metabolites.queries import find_labeled
 from psilearn_chem.metabolites.rank_files import format_table
 from psilearn_chem.metabolites.rank_report import find_support
 from psilearn_chem.metabolites.reference_evidence import N_RELATIONS

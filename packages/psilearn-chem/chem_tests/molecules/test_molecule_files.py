@@ -1,9 +1,6 @@
 """Lists of molecules from files."""
 
 import pytest
-
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-
 from rdkit import Chem
 
 from psilearn_chem.molecules import MoleculeList, read_molecules

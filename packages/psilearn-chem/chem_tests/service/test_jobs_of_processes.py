@@ -11,8 +11,6 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-pytest.importorskip("uvicorn", reason="the service needs the extra psilearn[serve]")
-
 from psilearn import save_model
 from tests.app.serve.clients import rows_problem
 

@@ -10,9 +10,6 @@ from urllib.parse import parse_qs, urlparse
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-
-pytest.importorskip("fastapi", reason="the service needs the extra psilearn[serve]")
-
 from typer.testing import CliRunner
 
 from psilearn import IOKR, KDE, OEL

@@ -85,7 +85,7 @@ def test_spectra_survive_a_round_trip_through_parquet(tmp_path):
 BAD_MGF = {
     "a letter for a number": ("85.03 50", "85.03 x", "parsing"),
     "negative m/z": ("85.03 50", "-85.03 50", "m/z > 0"),
-    "nan": ("85.03 50", "nan 50", "out of order"),
+    "nan": ("85.03 50", "nan 50", "must be finite numbers"),
     "no peak": ("85.03 50\n60.02 100\n", "", "no peak"),
     "one peak": ("85.03 50\n", "", "1 of its 1 peaks left"),
     "all of height zero": ("85.03 50\n60.02 100\n", "85.03 0\n60.02 0\n", "one of them > 0"),

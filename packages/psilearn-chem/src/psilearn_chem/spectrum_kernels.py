@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,10 +16,6 @@ from psilearn.kernels import Gaussian, Kernel, uniform
 from psilearn.kernels.inner_products import each_thread, n_threads
 from psilearn.utils import Index, Samples, n_samples, take, validation
 from psilearn_chem.spectra.spectrum import Spectrum
-
-if TYPE_CHECKING:
-    from psilearn._backend import Compute
-
 
 Block = NDArray[np.float64]
 
@@ -79,12 +75,13 @@ class SpectrumKernel(Kernel):
                 )
             if self._needs_precursor and spectrum.precursor_mz is None:
                 raise ValueError(
-                    f"{kind} needs the precursor of each spectrum, but {name}[{i}] ({spectrum.name!r}) has no precursor_mz."
+                    f"{kind} needs the precursor of each spectrum, but {name}[{i}] ({spectrum.name!r}) has no "
+                    f"precursor_mz."
                 )
             if self._needs_formula and spectrum.formula is None:
                 raise ValueError(
-                    f"{kind} needs the molecular formula of each spectrum, but {name}[{i}] ({spectrum.name!r}) has none: "
-                    f"dataclasses.replace(spectrum, formula=...) states one."
+                    f"{kind} needs the molecular formula of each spectrum, but {name}[{i}] ({spectrum.name!r}) has "
+                    f"none: dataclasses.replace(spectrum, formula=...) states one."
                 )
         return A
 
@@ -166,12 +163,12 @@ class ProbabilityProduct(SpectrumKernel):
         self.unit = unit
         self.power = power
 
-    def _block(self, A: Any, B: Any, compute: Compute) -> Array:
+    def _block(self, A: Any, B: Any, compute: Any) -> Array:
         self._check_parameters()
         key = ("products", *self._parameters, compute.dtype)
         return recall_block(A, B, key, partial(self._compute_block, A, B, compute))
 
-    def _compute_block(self, A: Any, B: Any, compute: Compute) -> Array:
+    def _compute_block(self, A: Any, B: Any, compute: Any) -> Array:
         others = self._peaks(B)
         K = np.zeros((n_samples(A), n_samples(B)), compute.dtype)
         step = max(1, min(-(-len(K) // n_threads()), MAX_CELLS // max(1, K.shape[1])))
@@ -268,7 +265,7 @@ class PrecursorMass(SpectrumKernel):
     def __init__(self, width: float = 50.0) -> None:
         self.width = width
 
-    def _block(self, A: Any, B: Any, compute: Compute) -> Array:
+    def _block(self, A: Any, B: Any, compute: Any) -> Array:
         return np.exp(-0.5 * (self._masses(A)[:, None] - self._masses(B)) ** 2, dtype=compute.dtype)
 
     def _diag(self, A: Any) -> Array:

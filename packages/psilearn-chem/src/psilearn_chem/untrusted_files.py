@@ -11,7 +11,6 @@ from psilearn.utils import MAX_EXPANSION, convert_read_errors, decompressed_limi
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
-    from pyarrow.parquet import ParquetFile
 
 AS_WINDOWS = "psilearn.cp1252"  # name of the handler of bytes that are not UTF-8
 BATCH_ROWS = 1024  # rows of a table that are in memory at once
@@ -52,7 +51,9 @@ def iter_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[R
     with convert_read_errors(path, "a Parquet file"), parquet.ParquetFile(path) as plain:
         leaves = map(plain.schema.column, range(len(plain.schema)))
         texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
-        n_left = decompressed_limit(path) - VALUE_BYTES * _count_values(plain)
+        groups = [plain.metadata.row_group(i) for i in range(plain.metadata.num_row_groups)]
+        n_values = sum(group.column(i).num_values for group in groups for i in range(group.num_columns))
+        n_left = decompressed_limit(path) - VALUE_BYTES * n_values
         _check_left(n_left)
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=columns):
@@ -73,11 +74,6 @@ def column_names(path: Path) -> list[str]:
 def _check_left(n_left: int) -> None:
     if n_left < 0:
         raise ValueError(f"its contents are over {MAX_EXPANSION} times as large as the file")
-
-
-def _count_values(file: ParquetFile) -> int:
-    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-    return sum(group.column(i).num_values for group in groups for i in range(group.num_columns))
 
 
 def _count_characters(batch: RecordBatch) -> int:

@@ -1,4 +1,4 @@
-"""The commands ``psilearn fit``, ``search``, ``predict`` and ``evaluate``, on the models of :mod:`psilearn.app.tables`."""
+"""The commands ``fit``, ``search``, ``predict`` and ``evaluate``, on the models of :mod:`psilearn.app.tables`."""
 
 from __future__ import annotations
 
@@ -6,21 +6,15 @@ from collections.abc import Callable
 from inspect import Parameter, signature
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from psilearn.app.cli.table_reports import (
-    Training,
-    check_result_file,
-    count_rows,
-    load_model,
-    print_status,
-    print_warnings,
-    report,
-    train_and_save,
-)
+from psilearn.app.cli import table_reports as reports
 from psilearn.app.console import report_errors
+
+if TYPE_CHECKING:
+    from psilearn.app.tables.table_training import Method
 
 Number = TypeVar("Number", int, float)
 
@@ -28,110 +22,81 @@ FORMATS = ".csv, .tsv, .arff, .svm (each also .gz) or .parquet"
 CANDIDATES = "known (outputs of the training rows), near (also label sets that differ by one label) or all"
 
 
-def _option(help: str, *names: str, panel: str | None = "Model", **limits: Any) -> Any:
+DATA, COLUMNS, MODEL = "Training data", "Columns", "Model"  # headings of the help
+
+
+def _option(help: str, *names: str, panel: str | None = MODEL, **limits: Any) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=panel, **limits)
 
 
-def _column_option(help: str, *names: str) -> Any:
-    return _option(help, *names, panel="Columns")
-
-
-def _training_option(help: str) -> Any:
-    return _option(help, panel="Training data")
+def _shared(name: str, kind: Any, default: Any, panel: str | None, help: str, *names: str, **limits: Any) -> Parameter:
+    annotation = Annotated[kind, _option(help, *names, panel=panel, **limits)]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 ModelArgument = Annotated[Path, typer.Argument(help="Folder of the model, from `psilearn fit` or `psilearn search`.")]
+TableArgument = Annotated[Path, typer.Argument(help=f"Table of the training rows: {FORMATS}.")]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Folder of the model, to create.")]
-PageOption = Annotated[Path | None, typer.Option("--html", help="HTML report to write.")]
+PageOption = Annotated[Path | None, typer.Option("--html", help="HTML reports.report to write.")]
 ReplaceOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace a file that exists, once the new one is complete.")
 ]
 
-
-def _shared_options(
-    table: Annotated[Path, typer.Argument(help=f"Table of the training rows: {FORMATS}.")],
-    output: OutputOption,
-    outputs: Annotated[
-        list[str] | None,
-        _column_option(
-            "Output columns: names with commas, a pattern such as 'tag_*', a range such as -14: (the last 14 columns), "
-            "or a file with the output columns. Can be repeated."
-        ),
-    ] = None,
-    label_column: Annotated[str | None, _column_option("Output column of tags in one text, such as red;round.")] = None,
-    separator: Annotated[str | None, _column_option("Separator of tags. By default a semicolon.")] = None,
-    kind: Annotated[
-        str | None,
-        _column_option(
-            "Kind of the outputs: labels (0/1 columns), tags, classes, orders (b>c>a), ranks or numbers. By default it "
-            "is found from the cells."
-        ),
-    ] = None,
-    text: Annotated[list[str] | None, _column_option("Columns of texts whose words are inputs (TF-IDF).")] = None,
-    categorical: Annotated[list[str] | None, _column_option("Columns of categories, also if they are numbers.")] = None,
-    drop: Annotated[list[str] | None, _column_option("Columns to leave out, such as row ids.")] = None,
-    scale: Annotated[
-        str,
-        _column_option(
-            "Whether columns of numbers are scaled to mean 0 and deviation 1: auto (unless most entries are 0), "
-            "standard or none."
-        ),
-    ] = "auto",
-    impute: Annotated[
-        bool,
-        _column_option(
-            "Fill missing numbers with the median of the training rows; a missing category is a category of its own.",
-            "--impute",
-        ),
-    ] = False,
-    unlabeled: Annotated[
-        Path | None, _training_option("Table of further outputs without inputs, with the output columns.")
-    ] = None,
-    test_size: Annotated[float, _training_option("Share of the rows that is held out to test the model.")] = 0.0,
-    calibration: Annotated[
-        float, _training_option("Share of the training rows held out to calibrate `psilearn predict --coverage`.")
-    ] = 0.0,
-    method: Annotated[str, _option("oel, kde or iokr.")] = "oel",
-    landmarks: Annotated[
-        int | None, _option("Number of training rows that span the regression, for many rows.", min=1)
-    ] = None,
-    output_landmarks: Annotated[int | None, _option("Number of outputs that span the embedding.", min=1)] = None,
-    device: Annotated[
-        str | None, _option("Device of torch, cpu or cuda. By default, NumPy computes on the CPU.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)] = 0,
-    page: PageOption = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option(
-            "--overwrite", help="Replace a model in the folder and the report, once the new ones are complete."
-        ),
-    ] = False,
-) -> Training:
-    """Return what ``fit`` and ``search`` have in common."""
-    from psilearn.app.tables.column_choice import ColumnOptions
-    from psilearn.app.tables.table_training import Method, SplitOptions
-
-    columns = ColumnOptions(
-        outputs or (), label_column, separator, kind, text or (), categorical or (), drop or (), scale, impute
-    )
-    splits = SplitOptions(test_size, calibration, seed)
-    estimator = Method(method, landmarks, output_landmarks, seed, device)
-    return Training(table, output, columns, splits, estimator, unlabeled, page, overwrite)
+NAMES = (
+    "Output columns: names with commas, a pattern such as 'tag_*', a range such as -14: (the last 14 columns), or a "
+    "file with the output columns. Can be repeated."
+)
+KIND = (
+    "Kind of the outputs: labels (0/1 columns), tags, classes, orders (b>c>a), ranks or numbers. By default it is "
+    "found from the cells."
+)
+SCALE = "Scale columns of numbers to mean 0 and deviation 1: auto (unless most entries are 0), standard or none."
+IMPUTE = "Fill missing numbers with the median of the training rows; a missing category is a category of its own."
+REPLACE = "Replace a model in the folder and the reports.report, once the new ones are complete."
+UNLABELED = "Table of further outputs without inputs, with the output columns."
+CALIBRATION = "Share of the training rows that is held out to calibrate `psilearn predict --coverage`."
+SHARED = (  # the options of fit and search, with the names of the fields of Training
+    _shared("outputs", list[str], (), COLUMNS, NAMES),
+    _shared("label_column", str | None, None, COLUMNS, "Output column of tags in one text, such as red;round."),
+    _shared("separator", str | None, None, COLUMNS, "Separator of tags. By default a semicolon."),
+    _shared("kind", str | None, None, COLUMNS, KIND),
+    _shared("text", list[str], (), COLUMNS, "Columns of texts whose words are inputs (TF-IDF)."),
+    _shared("categorical", list[str], (), COLUMNS, "Columns of categories, also if they are numbers."),
+    _shared("drop", list[str], (), COLUMNS, "Columns to leave out, such as row ids."),
+    _shared("scale", str, "auto", COLUMNS, SCALE),
+    _shared("impute", bool, False, COLUMNS, IMPUTE, "--impute"),
+    _shared("unlabeled", Path | None, None, DATA, UNLABELED),
+    _shared("test_size", float, 0.0, DATA, "Share of the rows that is held out to test the model."),
+    _shared("calibration", float, 0.0, DATA, CALIBRATION),
+    _shared("method", str, "oel", MODEL, "oel, kde or iokr."),
+    _shared("landmarks", int | None, None, MODEL, "Number of training rows that span the regression.", min=1),
+    _shared("output_landmarks", int | None, None, MODEL, "Number of outputs that span the embedding.", min=1),
+    _shared("device", str | None, None, MODEL, "Device of torch, cpu or cuda. By default, NumPy computes on the CPU."),
+    _shared("seed", int, 0, None, "Random seed.", min=0, max=2**32 - 1),
+    _shared("page", Path | None, None, None, "HTML reports.report to write.", "--html"),
+    _shared("overwrite", bool, False, None, REPLACE, "--overwrite"),
+)
 
 
 def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
     """Replace ``**shared`` in the signature of a command by the options of ``fit`` and ``search``."""
-    own = [p for p in signature(command, eval_str=True).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-    shared = signature(_shared_options, eval_str=True)
-    parameters = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in (*shared.parameters.values(), *own)]
-    command.__signature__ = shared.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    own = signature(command, eval_str=True)
+    kept = [p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    command.__signature__ = own.replace(parameters=[*kept, *SHARED])  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in (*kept, *SHARED)}
     return command
+
+
+def _make_method(options: dict[str, Any]) -> Method:
+    from psilearn.app.tables.table_training import Method
+
+    return Method(options["method"], *(options[name] for name in ("landmarks", "output_landmarks", "seed", "device")))
 
 
 @_with_shared_options
 def fit(
+    table: TableArgument,
+    output: OutputOption,
     input_kernel: Annotated[str | None, _option("Such as gaussian, gaussian:0.5, cosine.")] = None,
     output_kernel: Annotated[str | None, _option("Such as dice, tanimoto, kemeny, gaussian.")] = None,
     alpha: Annotated[float, _option("Ridge parameter λ.")] = 1e-4,
@@ -144,22 +109,28 @@ def fit(
 
     Columns that are not outputs are inputs. `psilearn search` chooses the parameters by validation.
     """
-    with report_errors(), print_warnings():
+    with report_errors(), reports.print_warnings():
         from psilearn.app.tables.table_training import Fit, make_kernel
 
-        training = _shared_options(**shared)
-        names = _split_candidates(candidates) or [None]
+        names = _split_candidates(candidates) or ()
         if len(names) > 1:
             raise ValueError("--candidates of fit is one name; psilearn search compares several.")
-        kernels = [
-            None if name is None else make_kernel(name, option)
-            for name, option in ((input_kernel, "--input-kernel"), (output_kernel, "--output-kernel"))
-        ]
-        train_and_save(training, Fit(training.method, *kernels, alpha, components, supervision, names[0]))
+        learner = Fit(
+            _make_method(shared),
+            None if input_kernel is None else make_kernel(input_kernel, "--input-kernel"),
+            None if output_kernel is None else make_kernel(output_kernel, "--output-kernel"),
+            alpha,
+            components,
+            supervision,
+            *names,
+        )
+        reports.train_and_save(table, output, shared, learner)
 
 
 @_with_shared_options
 def search(
+    table: TableArgument,
+    output: OutputOption,
     scoring: Annotated[
         str | None,
         _option(
@@ -180,12 +151,11 @@ def search(
     **shared: Any,
 ) -> None:
     """Choose the parameters of a model by validation on a table, and save the best model."""
-    with report_errors(), print_warnings():
+    with report_errors(), reports.print_warnings():
         from psilearn.app.tables.table_training import Search, make_kernels
 
-        training = _shared_options(**shared)
         learner = Search(
-            training.method,
+            _make_method(shared),
             make_kernels(input_kernel, "--input-kernel"),
             make_kernels(output_kernel, "--output-kernel"),
             alphas=_split_numbers(alpha, float, "--alpha"),
@@ -196,7 +166,7 @@ def search(
             folds=folds,
             n_jobs=jobs,
         )
-        train_and_save(training, learner)
+        reports.train_and_save(table, output, shared, learner)
 
 
 def predict(
@@ -219,20 +189,20 @@ def predict(
     overwrite: ReplaceOption = False,
 ) -> None:
     """Predict the outputs of the rows of a table, in the form of the training table."""
-    with report_errors(), print_warnings():
+    with report_errors(), reports.print_warnings():
         from psilearn.app.tables.prediction_files import PredictionOptions, predict_file
 
         if output is not None:
-            check_result_file(output, "--output", [table], model, overwrite)
+            reports.check_result_file(output, "--output", [table], model, overwrite)
         kept = [name for entry in keep or () for name in entry.split(",")]
         options = PredictionOptions(top, coverage, kept, distances)
         start = perf_counter()
-        n_rows, n_unknown = predict_file(load_model(model), table, output, options)
+        n_rows, n_unknown = predict_file(reports.load_model(model), table, output, options)
         if n_unknown:
             cells = "1 cell has" if n_unknown == 1 else f"{n_unknown:,} cells have"
-            print_status(f"Note: {cells} a category that the training rows did not have.")
+            reports.print_status(f"Note: {cells} a category that the training rows did not have.")
         if output is not None:
-            print_status(f"{output}: {count_rows(n_rows)} predicted in {perf_counter() - start:.1f} s.")
+            reports.print_status(f"{output}: {reports.count_rows(n_rows)} predicted in {perf_counter() - start:.1f} s.")
 
 
 def evaluate(
@@ -242,18 +212,18 @@ def evaluate(
     overwrite: ReplaceOption = False,
 ) -> None:
     """Compare the predictions of a model with the outputs of a table that it was not trained on."""
-    with report_errors(), print_warnings():
+    with report_errors(), reports.print_warnings():
         from psilearn.app.tables.table_formats import read_table
 
         if page is not None:
-            check_result_file(page, "--html", [table], model, overwrite)
-        loaded = load_model(model)
+            reports.check_result_file(page, "--html", [table], model, overwrite)
+        loaded = reports.load_model(model)
         if loaded.was_trained_on(table):
-            print_status(
+            reports.print_status(
                 f"Note: {table} is the training file: these rows were used for training, so that the metrics are too "
                 f"optimistic. Evaluate on rows that were held out."
             )
-        report(loaded, read_table(table, loaded.text_columns), table.name, page)
+        reports.report(loaded, read_table(table, loaded.text_columns), table.name, page)
 
 
 def _split_numbers(text: str | None, convert: Callable[[str], Number], option: str) -> list[Number] | None:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from psilearn.app.console import check_output_file
 
 if TYPE_CHECKING:
-    from psilearn.app.tables.column_choice import ColumnOptions
     from psilearn.app.tables.table import Table
     from psilearn.app.tables.table_model import TableModel
-    from psilearn.app.tables.table_training import Learner, Method, SplitOptions
+    from psilearn.app.tables.table_training import Learner
 
 OPTIONS = {
     "alpha": "--alpha",
@@ -46,35 +45,24 @@ _PHRASES = (  # patterns of messages, and how the command line words them
 )
 
 
-@dataclass(frozen=True)
-class Training:
-    """The options that ``fit`` and ``search`` have in common."""
-
-    table: Path
-    output: Path
-    columns: ColumnOptions
-    splits: SplitOptions
-    method: Method
-    unlabeled: Path | None
-    page: Path | None
-    overwrite: bool
-
-
-def train_and_save(options: Training, learner: Learner) -> None:
+def train_and_save(path: Path, output: Path, options: Mapping[str, Any], learner: Learner) -> None:
     """Check the outputs first, train, save, and report on the rows that were held out."""
-    from psilearn.app.tables.table_training import train
+    from psilearn.app.tables.column_choice import ColumnOptions
+    from psilearn.app.tables.table_training import SplitOptions, train
 
-    path, output, unlabeled, page = options.table, options.output, options.unlabeled, options.page
+    columns = ColumnOptions(**{field.name: options[field.name] for field in fields(ColumnOptions)})
+    splits = SplitOptions(options["test_size"], options["calibration"], options["seed"])
+    unlabeled, page = options["unlabeled"], options["page"]
     if page is not None:
-        tables = [path, *(Path(entry) for entry in options.columns.outputs), *([unlabeled] if unlabeled else [])]
-        check_result_file(page, "--html", tables, output, options.overwrite)
-        if not options.splits.test_size:
+        tables = [path, *map(Path, columns.outputs or ()), *([unlabeled] if unlabeled else [])]
+        check_result_file(page, "--html", tables, output, options["overwrite"])
+        if not splits.test_size:
             raise ValueError("--html reports on rows that are held out: give --test-size 0.2, for example.")
-    _check_model_path(output, options.overwrite)
+    _check_model_path(output, options["overwrite"])
     start = perf_counter()
     with options_in_errors():
-        model, test = train(path, options.columns, options.splits, learner, unlabeled)
-    model.save(output, overwrite=options.overwrite)
+        model, test = train(path, columns, splits, learner, unlabeled)
+    model.save(output, overwrite=options["overwrite"])
     _describe_training(model, output, perf_counter() - start)
     if len(test):
         report(model, test, f"held-out rows of {path.name}", page)

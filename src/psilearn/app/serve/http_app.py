@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +13,9 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
 from starlette.middleware import Middleware
 
 from psilearn import __version__
@@ -114,13 +117,7 @@ def create_app(
     registry = CollectorRegistry()
     requests = Counter("psilearn_requests", "Requests.", ("method", "path", "status"), registry=registry)
     seconds = Histogram("psilearn_request_seconds", "Their times.", ("path",), registry=registry, buckets=SECONDS)
-    for name, count in (
-        ("predicted_rows_total", lambda: batcher.n_rows),
-        ("predicted_blocks_total", lambda: batcher.n_blocks),
-        ("waiting_rows", lambda: batcher.n_waiting),
-        ("waiting_jobs", lambda: sum(extension.n_waiting for extension in extensions)),
-    ):
-        Gauge(f"psilearn_{name}", name.replace("_", " "), registry=registry).set_function(count)
+    registry.register(_Counts(batcher, extensions))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -155,6 +152,22 @@ def create_app(
         return FileResponse(PAGE / "index.html")
 
     return app
+
+
+@dataclass(frozen=True, eq=False)
+class _Counts(Collector):
+    """Numbers of predictions and jobs for Prometheus."""
+
+    batcher: MicroBatcher
+    extensions: Sequence[ServiceExtension]
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the present numbers."""
+        yield CounterMetricFamily("psilearn_predicted_rows", "Predicted inputs.", self.batcher.n_rows)
+        yield CounterMetricFamily("psilearn_predicted_blocks", "Blocks of predictions.", self.batcher.n_blocks)
+        yield GaugeMetricFamily("psilearn_waiting_rows", "Inputs that wait.", self.batcher.n_waiting)
+        n_jobs = sum(extension.n_waiting for extension in self.extensions)
+        yield GaugeMetricFamily("psilearn_waiting_jobs", "Jobs that wait.", n_jobs)
 
 
 def _add_state_routes(
@@ -195,20 +208,15 @@ def _add_error_handlers(app: FastAPI) -> None:
         status = 400 if any(item["type"] == "json_invalid" for item in found) else 422
         return JSONResponse({"detail": details[:MAX_ERRORS]}, status)
 
-    @app.exception_handler(QueueFullError)
-    async def explain_full_queue(_: Request, __: QueueFullError) -> JSONResponse:
-        return JSONResponse({"detail": "Too many requests wait; try again later."}, 429, {"Retry-After": "1"})
+    def answer_with(status: int, detail: str = "", seconds: int = 0) -> Any:
+        async def explain(_: Request, error: Exception) -> JSONResponse:
+            headers = {"Retry-After": str(seconds)} if seconds else None
+            return JSONResponse({"detail": detail or str(error)[:1000]}, status, headers)
 
-    @app.exception_handler(TimeoutError)
-    async def explain_timeout(_: Request, __: TimeoutError) -> JSONResponse:
-        return JSONResponse({"detail": "The prediction took too long."}, 503, {"Retry-After": "5"})
+        return explain
 
-    @app.exception_handler(MemoryError)
-    async def explain_memory(_: Request, __: MemoryError) -> JSONResponse:
-        return JSONResponse({"detail": "The request needs more memory than there is."}, 413)
-
-    async def explain_input(_: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"detail": str(error)[:1000]}, 422)
-
-    app.add_exception_handler(ValueError, explain_input)
-    app.add_exception_handler(TypeError, explain_input)
+    app.add_exception_handler(QueueFullError, answer_with(429, "Too many requests wait; try again later.", 1))
+    app.add_exception_handler(TimeoutError, answer_with(503, "The prediction took too long.", 5))
+    app.add_exception_handler(MemoryError, answer_with(413, "The request needs more memory than there is."))
+    app.add_exception_handler(ValueError, answer_with(422))
+    app.add_exception_handler(TypeError, answer_with(422))

@@ -68,7 +68,10 @@ def to_json_items(collection: Samples) -> list[Any]:
         rows = collection.tocsr()
         parts = [slice(start, end) for start, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)]
         return [{"indices": rows.indices[part].tolist(), "values": rows.data[part].tolist()} for part in parts]
-    return [_from_graph(item) if isinstance(item, Graph) else to_json_value(item) for item in collection]
+    if isinstance(collection, np.ndarray):
+        return collection.tolist()
+    graphs = [{"node_labels": g.node_labels, "edges": g.edges} if isinstance(g, Graph) else g for g in collection]
+    return [to_json_value(item) for item in graphs]
 
 
 def to_json_numbers(numbers: Any) -> list[float | None]:
@@ -185,10 +188,6 @@ def _to_graph(value: Any, place: str, limits: Limits) -> Graph:
         return Graph(_restore(nodes, [()], place, limits), _restore(edges, [((),)], place, limits))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{place}: {error}") from error
-
-
-def _from_graph(graph: Graph) -> dict[str, Any]:
-    return {"node_labels": to_json_value(graph.node_labels), "edges": to_json_value(graph.edges)}
 
 
 def _to_object(value: Any, place: str, like: Any, limits: Limits) -> Any:

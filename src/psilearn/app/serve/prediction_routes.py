@@ -10,17 +10,7 @@ from typing import Any
 
 from fastapi import APIRouter, HTTPException, Response
 
-from psilearn.app.serve.http_schemas import (
-    ERRORS,
-    EmbedResponse,
-    InputsRequest,
-    PredictRequest,
-    PredictResponse,
-    SetsRequest,
-    SetsResponse,
-    TopKRequest,
-    TopKResponse,
-)
+from psilearn.app.serve import http_schemas as schemas
 from psilearn.app.serve.json_values import check_size
 from psilearn.app.serve.micro_batcher import MicroBatcher
 from psilearn.app.serve.served_models import Operation, ServedModel
@@ -39,7 +29,7 @@ class PredictionService:
         self._numbers = itertools.count(1)
 
     async def answer(
-        self, request: InputsRequest, name: str, results: str, number: float = 0, limit: int = 0, **fields: Any
+        self, request: schemas.InputsRequest, name: str, results: str, number: float = 0, limit: int = 0, **fields: Any
     ) -> Response:
         """Return the model, further fields, and one result per input.
 
@@ -90,27 +80,27 @@ class PredictionService:
 
 def make_prediction_router(service: PredictionService) -> APIRouter:
     """Return the routes; results are sent as they are, because they are JSON already."""
-    router = APIRouter(prefix="/v1", responses=ERRORS, tags=["models"])
+    router = APIRouter(prefix="/v1", responses=schemas.ERRORS, tags=["models"])
 
-    @router.post("/predict", response_model=PredictResponse)
-    async def predict(request: PredictRequest) -> Any:
+    @router.post("/predict", response_model=schemas.PredictResponse)
+    async def predict(request: schemas.PredictRequest) -> Any:
         """Predict the nearest candidate of each input."""
         return await service.answer(request, "predict", "outputs")
 
-    @router.post("/topk", response_model=TopKResponse)
-    async def predict_topk(request: TopKRequest) -> Any:
+    @router.post("/topk", response_model=schemas.TopKResponse)
+    async def predict_topk(request: schemas.TopKRequest) -> Any:
         """Find the k nearest candidates of each input with squared distances."""
         return await service.answer(request, "topk", "results", request.k)
 
-    @router.post("/sets", response_model=SetsResponse)
-    async def predict_sets(request: SetsRequest) -> Any:
+    @router.post("/sets", response_model=schemas.SetsResponse)
+    async def predict_sets(request: schemas.SetsRequest) -> Any:
         """Predict conformal sets: each contains the true output with the requested probability."""
         return await service.answer(
             request, "sets", "results", request.coverage, request.limit, coverage=request.coverage
         )
 
-    @router.post("/embed", response_model=EmbedResponse)
-    async def embed(request: InputsRequest) -> Any:
+    @router.post("/embed", response_model=schemas.EmbedResponse)
+    async def embed(request: schemas.InputsRequest) -> Any:
         """Compute the predicted embedding z(x) of each input."""
         return await service.answer(request, "embed", "embeddings")
 

@@ -77,7 +77,7 @@ class Access:
         origin = headers.get(b"origin")
         if origin is not None and origin.decode("latin-1").lower() not in (f"http://{host}", f"https://{host}"):
             raise Rejection(403, "Requests of other web sites are not accepted.")
-        if self.token is not None and not is_open(scope["path"]):
+        if self.token is not None and scope["path"] not in OPEN_PATHS and not scope["path"].startswith(OPEN_FOLDER):
             given = headers.get(b"authorization", b"")
             if not secrets.compare_digest(given, b"Bearer " + self.token.encode()):
                 raise Rejection(401, "A token is required: Authorization: Bearer …")
@@ -89,11 +89,6 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"  # any other name may be that of another address
-
-
-def is_open(path: str) -> bool:
-    """Return whether a path needs no token."""
-    return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)
 
 
 def _host_name(host: str) -> str:

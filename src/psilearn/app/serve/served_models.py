@@ -10,15 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from psilearn import computing
-from psilearn.app.serve.json_values import (
-    CollectionKind,
-    check_size,
-    kind_of,
-    table_of_rows,
-    to_collection,
-    to_json_items,
-    to_json_numbers,
-)
+from psilearn.app.serve import json_values
 from psilearn.app.serve.service_limits import Limits
 from psilearn.app.tables import TableModel
 from psilearn.io import load_with_notes
@@ -26,6 +18,7 @@ from psilearn.utils import Samples, n_samples
 
 TABLE_KIND = "psilearn.app.tables"  # in the notes of table models
 MAX_NAME = 100  # characters
+MAX_NEAR = 100  # label sets near a candidate that are compared in its place, at most
 OBJECT_WORK, LETTERS = 20, 10  # cost of a comparison of objects, and letters that cost as much as one of rows
 
 
@@ -108,14 +101,14 @@ class ServedModel:
         return self.model.regression_.anchors
 
     @property
-    def input_kind(self) -> CollectionKind:
+    def input_kind(self) -> json_values.CollectionKind:
         """The kind of its inputs."""
-        return kind_of(self.inputs) if self.table is None else "table rows"
+        return json_values.kind_of(self.inputs) if self.table is None else "table rows"
 
     @property
-    def output_kind(self) -> CollectionKind:
+    def output_kind(self) -> json_values.CollectionKind:
         """The kind of its outputs."""
-        return kind_of(self.model.candidates_.outputs) if self.table is None else "table rows"
+        return json_values.kind_of(self.model.candidates_.outputs) if self.table is None else "table rows"
 
     @property
     def is_calibrated(self) -> bool:
@@ -178,9 +171,9 @@ class Operation:
         """Return one JSON text per input."""
         model, table = self.served.model, self.served.table
         if table is None:
-            X = to_collection(values, self.served.inputs, "inputs", self.limits)
+            X = json_values.to_collection(values, self.served.inputs, "inputs", self.limits)
         else:
-            X = table.inputs.transform(table_of_rows(values, table, "inputs", self.limits))
+            X = table.inputs.transform(json_values.table_of_rows(values, table, "inputs", self.limits))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the size of a set says the same
             results = self._predict(model, X)
@@ -188,7 +181,7 @@ class Operation:
         for result in results:
             texts.append(json.dumps(result, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode())
             n_bytes += len(texts[-1])
-            check_size(n_bytes, self.limits.answer_bytes, "bytes of the answer")
+            json_values.check_size(n_bytes, self.limits.answer_bytes, "bytes of the answer")
         return texts
 
     def count_work(self, inputs: Sequence[Any]) -> tuple[int, int]:
@@ -196,25 +189,26 @@ class Operation:
         outputs = self.served.model.candidates_.outputs
         n_known, width = n_samples(outputs), _width_of(outputs) or 1
         n_candidates = n_known if self.listed is None else len(self.listed)
-        per_candidate = (width if self.candidates in ("near", "all") else 1) * (width if self.name == "sets" else 1)
+        per_candidate = width if self.name == "sets" else 1
+        per_candidate *= min(width, MAX_NEAR) if self.candidates in ("near", "all") else 1
         per_input = n_candidates * per_candidate + n_samples(self.served.inputs) * _weigh(inputs, self.served.inputs)
         return per_input, 0 if self.listed is None else n_known * len(self.listed) * _weigh(self.listed, outputs)
 
     def _predict(self, model: Any, X: Samples) -> Iterator[Any]:
         """Yield one JSON value per input; outputs become JSON one input after the other."""
         if self.name == "embed":
-            yield from (to_json_numbers(row) for row in model.embed(X))
+            yield from (json_values.to_json_numbers(row) for row in model.embed(X))
         elif self.name == "predict":
             yield from self._encode(model.predict(X, self._get_candidates()))
         elif self.name == "topk":
             top = model.predict_topk(X, int(self.number), self._get_candidates())
             for outputs, distances in zip(top.outputs, top.distances, strict=True):
-                kept = to_json_numbers(distances[: n_samples(outputs)])
+                kept = json_values.to_json_numbers(distances[: n_samples(outputs)])
                 yield {"outputs": self._encode(outputs), "distances": kept}
         else:
             sets = model.predict_set(X, float(self.number), self._get_candidates())
             for size, outputs, distances in zip(sets.sizes, sets.outputs, sets.distances, strict=True):
-                kept = to_json_numbers(distances[: self.limit])
+                kept = json_values.to_json_numbers(distances[: self.limit])
                 yield {"size": int(size), "outputs": self._encode(outputs[: self.limit]), "distances": kept}
 
     def _get_candidates(self) -> Any:
@@ -223,13 +217,13 @@ class Operation:
         if self.listed is None:
             return table.candidates if self.candidates is None and table is not None else self.candidates
         if table is None:
-            return to_collection(self.listed, model.candidates_.outputs, "candidates", self.limits)
-        return table.outputs.encode(table_of_rows(self.listed, table, "candidates", self.limits))
+            return json_values.to_collection(self.listed, model.candidates_.outputs, "candidates", self.limits)
+        return table.outputs.encode(json_values.table_of_rows(self.listed, table, "candidates", self.limits))
 
     def _encode(self, outputs: Samples) -> list[Any]:
         """Return outputs as JSON values: those of table models as rows, in the form of the training table."""
         if self.served.table is None:
-            return to_json_items(outputs)
+            return json_values.to_json_items(outputs)
         columns = self.served.table.outputs.decode(outputs)
         return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 

@@ -12,27 +12,8 @@ from xml.parsers import expat
 
 import numpy as np
 
-from psilearn.app.tables.input_columns import (
-    MAX_CATEGORIES,
-    SCALES,
-    CategoryColumn,
-    InputColumns,
-    NumberColumns,
-    TextColumn,
-    to_dense,
-)
-from psilearn.app.tables.output_forms import (
-    KINDS,
-    ClassColumns,
-    LabelColumns,
-    NumberOutputs,
-    OrderColumn,
-    OutputForm,
-    RankColumns,
-    TagColumn,
-    get_output_numbers,
-    is_truth_column,
-)
+from psilearn.app.tables import input_columns
+from psilearn.app.tables import output_forms as forms
 from psilearn.app.tables.table import (
     DECIMAL_COMMA,
     MISSING,
@@ -73,10 +54,10 @@ class ColumnOptions:
         """Raise a ValueError for options that exclude each other."""
         if self.outputs and self.label_column:
             raise ValueError("--outputs and --label-column both name outputs: use one of them.")
-        if self.kind is not None and self.kind not in KINDS:
-            raise ValueError(f"--kind must be one of {', '.join(KINDS)}; got {self.kind!r}.")
-        if self.scale not in SCALES:
-            raise ValueError(f"--scale must be one of {', '.join(SCALES)}; got {self.scale!r}.")
+        if self.kind is not None and self.kind not in forms.KINDS:
+            raise ValueError(f"--kind must be one of {', '.join(forms.KINDS)}; got {self.kind!r}.")
+        if self.scale not in input_columns.SCALES:
+            raise ValueError(f"--scale must be one of {', '.join(input_columns.SCALES)}; got {self.scale!r}.")
         if self.separator == "":
             raise ValueError("--separator must not be empty.")
 
@@ -108,7 +89,7 @@ def read_training_table(path: Path, options: ColumnOptions) -> tuple[Table, Colu
     return table, Columns(tuple(outputs), tuple(text), tuple(categorical), inputs)
 
 
-def fit_inputs(table: Table, columns: Columns, options: ColumnOptions) -> InputColumns:
+def fit_inputs(table: Table, columns: Columns, options: ColumnOptions) -> input_columns.InputColumns:
     """Learn from training rows how columns become inputs."""
     others = [name for name in columns.inputs if name in table.texts and name not in columns.text]
     unnamed = [name for name in others if name not in columns.categorical]
@@ -117,32 +98,32 @@ def fit_inputs(table: Table, columns: Columns, options: ColumnOptions) -> InputC
         _check_few_categories(table, name)
     _warn_about_constants(table, columns.inputs)
     numbers = [name for name in columns.inputs if name not in table.texts]
-    return InputColumns(
-        numbers=NumberColumns.fit(table, numbers, options.scale, options.impute),
-        categories=tuple(CategoryColumn.fit(table, name, options.impute) for name in others),
-        texts=tuple(TextColumn.fit(table, name) for name in columns.text),
+    return input_columns.InputColumns(
+        numbers=input_columns.NumberColumns.fit(table, numbers, options.scale, options.impute),
+        categories=tuple(input_columns.CategoryColumn.fit(table, name, options.impute) for name in others),
+        texts=tuple(input_columns.TextColumn.fit(table, name) for name in columns.text),
     )
 
 
-def fit_outputs(table: Table, columns: Columns, options: ColumnOptions) -> OutputForm:
+def fit_outputs(table: Table, columns: Columns, options: ColumnOptions) -> forms.OutputForm:
     """Learn the form of the outputs from training rows; without ``--kind`` it depends on their cells."""
     names = columns.outputs
     kind = options.kind or _find_kind(table, names, options)
     if kind in ("tags", "orders") and len(names) > 1:
         raise ValueError(f"{table.path}: {kind} are one column; --outputs names {len(names)}.")
     if kind == "tags":
-        return TagColumn.fit(table, names[0], options.separator or table.separator or DEFAULT_SEPARATOR)
+        return forms.TagColumn.fit(table, names[0], options.separator or table.separator or DEFAULT_SEPARATOR)
     if kind == "orders":
-        return OrderColumn.fit(table, names[0])
+        return forms.OrderColumn.fit(table, names[0])
     if kind == "ranks":
-        return RankColumns(names=names)
+        return forms.RankColumns(names=names)
     if kind == "classes":
-        return ClassColumns.fit(table, names)
+        return forms.ClassColumns.fit(table, names)
     if kind == "labels":
-        return LabelColumns.fit(table, names)
+        return forms.LabelColumns.fit(table, names)
     if options.kind is None:
         _warn_about_classes(table, names)
-    return NumberOutputs.fit(table, names, options.scale)
+    return forms.NumberOutputs.fit(table, names, options.scale)
 
 
 def _find_kind(table: Table, names: Sequence[str], options: ColumnOptions) -> str:
@@ -150,7 +131,7 @@ def _find_kind(table: Table, names: Sequence[str], options: ColumnOptions) -> st
     is_text = [name in table.texts for name in names]
     if options.label_column or options.separator or (table.separator and tuple(names) == table.outputs):
         return "tags"
-    if all(is_truth_column(table, name) for name in names):
+    if all(forms.is_truth_column(table, name) for name in names):
         return "labels"
     if len(names) == 1 and is_text[0] and all(">" in cell for cell in table.texts[names[0]]):
         return "orders"
@@ -181,7 +162,7 @@ def _warn_about_classes(table: Table, names: Sequence[str]) -> None:
 
 
 def _are_permutations(table: Table, names: Sequence[str]) -> bool:
-    dense = to_dense(table.get_numbers(names, allow_missing=True))
+    dense = input_columns.to_dense(table.get_numbers(names, allow_missing=True))
     return bool((np.sort(dense, axis=1) == np.arange(1, dense.shape[1] + 1)).all())
 
 
@@ -240,7 +221,7 @@ def _check_disjoint(roles: dict[str, list[str]]) -> None:
 def _check_few_categories(table: Table, name: str) -> None:
     """Raise an error for a column of texts that are too many to be categories."""
     n_different = len(set(table.texts[name]))
-    if n_different > min(MAX_CATEGORIES, max(2, len(table) // 2)):
+    if n_different > min(input_columns.MAX_CATEGORIES, max(2, len(table) // 2)):
         raise ValueError(
             f"{table.path}: the column {name!r} has {n_different} different texts, such as "
             f"{table.texts[name][0][:40]!r}. Say what it is: --text {name} for words, --categorical {name} for "
@@ -269,7 +250,7 @@ def _read_label_names(xml: Path) -> list[str]:
 
 def _check_almost_labels(table: Table, names: Sequence[str]) -> None:
     """Raise an error if nearly all cells of each output column are 0 or 1, but some are not."""
-    matrix = to_dense(get_output_numbers(table, names))
+    matrix = input_columns.to_dense(forms.get_output_numbers(table, names))
     is_label = (matrix == 0) | (matrix == 1)
     if is_label.all() or not (is_label.mean(axis=0) >= LABEL_SHARE).all():
         return
@@ -311,5 +292,5 @@ def _warn_about_constants(table: Table, names: Sequence[str]) -> None:
 def _is_constant(table: Table, name: str) -> bool:
     if name in table.texts:
         return len(set(table.texts[name])) == 1
-    values = to_dense(table.numbers[:, [table.number_names.index(name)]])
+    values = input_columns.to_dense(table.numbers[:, [table.number_names.index(name)]])
     return bool((values == values[0]).all())

@@ -75,77 +75,64 @@ def write_page(model: TableModel, evaluation: Evaluation, test_name: str, path: 
 
 def _draw_figures(evaluation: Evaluation, search: Any, kind: str) -> dict[str, Any]:
     """Return the figures by their name; "curves" are those of a search by parameter."""
-    figures: dict[str, Any] = {"distances": _to_svg(_draw_distances(evaluation, by_correctness=kind != "numbers"))}
+    figures: dict[str, Any] = {"distances": _to_svg(_draw_distances, evaluation, kind != "numbers"), "curves": {}}
     if evaluation.outputs:
-        figures["outputs"] = _to_svg(_draw_outputs(evaluation), 1 + 0.18 * len(evaluation.outputs[:MAX_BARS]))
-    figures["curves"] = {}
+        height = 1 + 0.18 * len(evaluation.outputs[:MAX_BARS])
+        figures["outputs"] = _to_svg(_draw_outputs, evaluation, height=height)
     curves = search.get("curves") if isinstance(search, dict) else None
     for symbol in curves if isinstance(curves, dict) else ():
         with suppress(TypeError, ValueError, LookupError):  # a record that was changed by hand
             if len(search["curves"][symbol]) > 1:
-                figures["curves"][symbol] = _to_svg(_draw_curve(search, symbol))
+                figures["curves"][symbol] = _to_svg(_draw_curve, search, symbol)
     return figures
 
 
-def _draw_outputs(evaluation: Evaluation) -> Callable[[Axes], None]:
-    """Return a function that draws bars of the quality of the most frequent outputs."""
+def _draw_outputs(ax: Axes, evaluation: Evaluation) -> None:
+    """Draw bars of the quality of the most frequent outputs."""
     rows = evaluation.outputs[:MAX_BARS]
-
-    def draw(ax: Axes) -> None:
-        ax.barh(range(len(rows)), [row.value for row in rows], color=GREEN)
-        names = [f"{row.name} ({row.count})" for row in rows]
-        short = [name if len(name) <= 40 else f"{name[:30]}…{name[-8:]}" for name in names]
-        ax.set_yticks(range(len(rows)), short, fontsize=7, parse_math=False)
-        ax.invert_yaxis()
-        ax.set_xlim(min(0.0, *(row.value for row in rows)), 1)
-        ax.set_xlabel(evaluation.output_metric)
-
-    return draw
+    ax.barh(range(len(rows)), [row.value for row in rows], color=GREEN)
+    names = [f"{row.name} ({row.count})" for row in rows]
+    short = [name if len(name) <= 40 else f"{name[:30]}…{name[-8:]}" for name in names]
+    ax.set_yticks(range(len(rows)), short, fontsize=7, parse_math=False)
+    ax.invert_yaxis()
+    ax.set_xlim(min(0.0, *(row.value for row in rows)), 1)
+    ax.set_xlabel(evaluation.output_metric)
 
 
-def _draw_distances(evaluation: Evaluation, *, by_correctness: bool) -> Callable[[Axes], None]:
-    """Return a function that draws the histogram of the distances of predictions, by correctness if asked for."""
+def _draw_distances(ax: Axes, evaluation: Evaluation, by_correctness: bool) -> None:
+    """Draw the histogram of the distances of predictions, where correct and wrong ones may have different colors."""
     from matplotlib.ticker import MaxNLocator
 
-    edges = np.histogram_bin_edges(evaluation.distances, bins=30).tolist()
-    correct = evaluation.is_correct
-
-    def draw(ax: Axes) -> None:
-        if by_correctness:
-            parts = [evaluation.distances[correct], evaluation.distances[~correct]]
-            ax.hist(parts, bins=edges, stacked=True, color=[GREEN, GRAY], label=["exactly correct", "other"])
-            ax.legend()
-        else:
-            ax.hist(evaluation.distances, bins=edges, color=GREEN)
-        ax.set_xlabel("squared distance of the prediction")
-        ax.set_ylabel("rows")
-        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-
-    return draw
+    edges, correct = np.histogram_bin_edges(evaluation.distances, bins=30).tolist(), evaluation.is_correct
+    if by_correctness:
+        parts = [evaluation.distances[correct], evaluation.distances[~correct]]
+        ax.hist(parts, bins=edges, stacked=True, color=[GREEN, GRAY], label=["exactly correct", "other"])
+        ax.legend()
+    else:
+        ax.hist(evaluation.distances, bins=edges, color=GREEN)
+    ax.set_xlabel("squared distance of the prediction")
+    ax.set_ylabel("rows")
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _draw_curve(search: Mapping[str, Any], symbol: str) -> Callable[[Axes], None]:
-    """Return a function that draws the best validation score for each value of a parameter."""
+def _draw_curve(ax: Axes, search: Mapping[str, Any], symbol: str) -> None:
+    """Draw the best validation score for each value of a parameter."""
     values, scores, errors = (list(map(float, part)) for part in zip(*search["curves"][symbol], strict=True))
-
-    def draw(ax: Axes) -> None:
-        ax.errorbar(values, scores, yerr=np.nan_to_num(errors), color=GREEN, marker="o", capsize=3)
-        if symbol in LOG_SCALED:
-            ax.set_xscale("log")
-        ax.set_xlabel(symbol)
-        ax.set_ylabel(str(search["scoring"]))
-
-    return draw
+    ax.errorbar(values, scores, yerr=np.nan_to_num(errors), color=GREEN, marker="o", capsize=3)
+    if symbol in LOG_SCALED:
+        ax.set_xscale("log")
+    ax.set_xlabel(symbol)
+    ax.set_ylabel(str(search["scoring"]))
 
 
-def _to_svg(draw: Callable[[Axes], None], height: float = 3.2) -> Markup:
+def _to_svg(draw: Callable[..., None], *parts: Any, height: float = 3.2) -> Markup:
     """Return a figure as an SVG element."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context({"svg.hashsalt": "psilearn"}):
         figure = Figure(figsize=(6, height), layout="constrained")
-        draw(figure.add_subplot())
+        draw(figure.add_subplot(), *parts)
         stream = io.StringIO()
         figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
     text = stream.getvalue()

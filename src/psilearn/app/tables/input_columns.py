@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -16,6 +16,16 @@ MAX_WORDS = 50_000  # of a column of texts: the most frequent ones
 MAX_CATEGORIES = 100  # of a column that was not named as categorical
 SCALES = ("auto", "standard", "none")
 SPARSE_SHARE = 0.5  # numbers with at least this share of zeros are not scaled by default
+
+
+def _check_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Raise a ValueError if names are missing or repeated."""
+    if len(set(names)) < max(1, len(names)):
+        raise ValueError("names or values are missing or repeated")
+    return names
+
+
+Names = Annotated[tuple[str, ...], AfterValidator(_check_names)]
 
 
 class Description(BaseModel):
@@ -38,8 +48,7 @@ class NumberColumns(Description):
         matrix = table.get_numbers(names, allow_missing=impute)
         fills = _medians(table, matrix, names) if impute and not sparse.issparse(matrix) else ()
         matrix = _fill(matrix, fills)
-        is_scaled = scale != "none" and (scale != "auto" or zero_share(matrix) < SPARSE_SHARE)
-        centers, scales = find_scale(matrix) if is_scaled else ((0.0,) * len(names), (1.0,) * len(names))
+        centers, scales = find_scale(matrix, scale)
         return cls(names=tuple(names), centers=centers, scales=scales, fills=fills)
 
     def transform(self, table: Table) -> Any:
@@ -59,7 +68,7 @@ class CategoryColumn(Description):
     """A column of categories, which become 0/1 columns; a category that was not seen in training is a row of zeros."""
 
     name: str
-    categories: tuple[str, ...]
+    categories: Names
     has_missing: bool  # whether an empty cell is a category
 
     @classmethod
@@ -86,19 +95,12 @@ class CategoryColumn(Description):
         known = set(self.categories)
         return sum(cell not in known for cell in table.get_texts(self.name))
 
-    @model_validator(mode="after")
-    def check(self) -> Self:
-        """Raise a ValueError if categories are repeated."""
-        if len(set(self.categories)) < max(1, len(self.categories)):
-            raise ValueError(f"the categories of {self.name!r:.80} are repeated or missing")
-        return self
-
 
 class TextColumn(Description):
     """A column of texts, which become TF-IDF weights of their words; rows have length 1, or 0 without a known word."""
 
     name: str
-    words: tuple[str, ...]
+    words: Names
     weights: tuple[float, ...]  # the inverse document frequency of each word
 
     @classmethod
@@ -121,8 +123,8 @@ class TextColumn(Description):
     @model_validator(mode="after")
     def check(self) -> Self:
         """Raise a ValueError if the fields do not correspond to each other."""
-        if len(set(self.words)) < max(1, len(self.words)) or len(self.words) != len(self.weights):
-            raise ValueError(f"the words of {self.name!r:.80} are repeated, missing or without weights")
+        if len(self.words) != len(self.weights):
+            raise ValueError(f"the words of {self.name!r:.80} are without weights")
         return self
 
 
@@ -183,15 +185,12 @@ def to_dense(matrix: Any) -> Any:
     return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
 
 
-def zero_share(matrix: Any) -> float:
-    """Return the share of zeros among the numbers of a matrix."""
-    n_numbers = matrix.shape[0] * matrix.shape[1]
+def find_scale(matrix: Any, scale: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the means and standard deviations of columns, 1 for a constant one; 0 and 1 if they are not scaled."""
     n_others = matrix.count_nonzero() if sparse.issparse(matrix) else np.count_nonzero(matrix)
-    return 1.0 - float(n_others) / max(1, n_numbers)
-
-
-def find_scale(matrix: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the means and standard deviations of columns; 1 as the deviation of a constant column."""
+    n_numbers = max(1, matrix.shape[0] * matrix.shape[1])
+    if scale == "none" or (scale == "auto" and 1 - n_others / n_numbers >= SPARSE_SHARE):
+        return (0.0,) * matrix.shape[1], (1.0,) * matrix.shape[1]
     dense = to_dense(matrix)
     centers, deviations = dense.mean(axis=0), dense.std(axis=0)
     is_constant = deviations <= 1e-12 * np.maximum(1e-300, np.abs(centers))

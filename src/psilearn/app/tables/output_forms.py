@@ -5,20 +5,13 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, TypeAdapter, model_validator
 from scipy import sparse
 
-from psilearn.app.tables.input_columns import (
-    SPARSE_SHARE,
-    Description,
-    apply_scale,
-    find_scale,
-    to_dense,
-    zero_share,
-)
+from psilearn.app.tables.input_columns import Description, Names, apply_scale, find_scale, to_dense
 from psilearn.app.tables.table import Table, format_number, is_number, row_error
 from psilearn.kernels import Dice, Gaussian, Kemeny, Kernel
 from psilearn.rankings import from_orders, to_orders
@@ -30,8 +23,9 @@ TRUTH_WORDS = (("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("f", "
 class Form(Description):
     """The form of the outputs: which columns they are, and how they become the outputs of an estimator."""
 
+    default_kernel: ClassVar[type[Kernel]] = Dice  # of the usual metric: F1, or the number of equal classes
     kind: str
-    names: tuple[str, ...]
+    names: Names
 
     @property
     def width(self) -> int:
@@ -55,19 +49,9 @@ class Form(Description):
     def decode(self, Y: Any) -> dict[str, list[str]]:
         """Return predictions as columns of cells."""
 
-    def default_kernel(self) -> Kernel:
-        """Return the output kernel of the usual metric: F1, or the number of equal classes."""
-        return Dice()
-
     @abstractmethod
     def describe(self) -> str:
         """Return a few words about the outputs."""
-
-    @model_validator(mode="after")
-    def check(self) -> Self:
-        """Raise a ValueError if names are missing or repeated, or further fields do not correspond to them."""
-        _check_names(self.names)
-        return self
 
 
 class LabelColumns(Form):
@@ -124,7 +108,7 @@ class TagColumn(Form):
 
     kind: Literal["tags"] = "tags"
     separator: Annotated[str, Field(min_length=1)]
-    tags: tuple[str, ...]
+    tags: Names
 
     @classmethod
     def fit(cls, table: Table, name: str, separator: str) -> TagColumn:
@@ -169,18 +153,13 @@ class TagColumn(Form):
         """Return a few words about the outputs."""
         return f"{len(self.tags)} tags in the column {self.names[0]!r}"
 
-    @model_validator(mode="after")
-    def check_tags(self) -> Self:
-        """Raise a ValueError if tags are missing or repeated."""
-        _check_names(self.tags)
-        return self
-
 
 class OrderColumn(Form):
     """One column of orders such as ``b>c>a``, the preferred item first."""
 
+    default_kernel: ClassVar[type[Kernel]] = Kemeny  # of Kendall's τ
     kind: Literal["orders"] = "orders"
-    items: tuple[str, ...]
+    items: Names
 
     @classmethod
     def fit(cls, table: Table, name: str) -> OrderColumn:
@@ -205,24 +184,15 @@ class OrderColumn(Form):
         """Return one column of orders."""
         return {self.names[0]: to_orders(Y, self.items).tolist()}
 
-    def default_kernel(self) -> Kernel:
-        """Return the kernel of Kendall's τ."""
-        return Kemeny()
-
     def describe(self) -> str:
         """Return a few words about the outputs."""
         return f"rankings of {len(self.items)} items in the column {self.names[0]!r}"
-
-    @model_validator(mode="after")
-    def check_items(self) -> Self:
-        """Raise a ValueError if items are missing or repeated."""
-        _check_names(self.items)
-        return self
 
 
 class RankColumns(Form):
     """One column of ranks per item, 1 for the preferred item."""
 
+    default_kernel: ClassVar[type[Kernel]] = Kemeny  # of Kendall's τ
     kind: Literal["ranks"] = "ranks"
 
     def encode(self, table: Table) -> Any:
@@ -240,10 +210,6 @@ class RankColumns(Form):
         columns = np.asarray(Y).astype(np.int64).T.tolist()
         return {name: list(map(str, column)) for name, column in zip(self.names, columns, strict=True)}
 
-    def default_kernel(self) -> Kernel:
-        """Return the kernel of Kendall's τ."""
-        return Kemeny()
-
     def describe(self) -> str:
         """Return a few words about the outputs."""
         return f"ranks of {len(self.names)} items"
@@ -253,7 +219,7 @@ class ClassColumns(Form):
     """Columns of classes, one of several words each, which become 0/1 columns side by side."""
 
     kind: Literal["classes"] = "classes"
-    classes: tuple[tuple[str, ...], ...]  # of each column
+    classes: tuple[Names, ...]  # of each column
 
     @classmethod
     def fit(cls, table: Table, names: Sequence[str]) -> ClassColumns:
@@ -309,9 +275,7 @@ class ClassColumns(Form):
 
     @model_validator(mode="after")
     def check_classes(self) -> Self:
-        """Raise a ValueError if classes are missing or repeated."""
-        for classes in self.classes:
-            _check_names(classes)
+        """Raise a ValueError if a column has no classes."""
         if len(self.names) != len(self.classes):
             raise ValueError("each column needs its classes")
         return self
@@ -320,6 +284,7 @@ class ClassColumns(Form):
 class NumberOutputs(Form):
     """Columns of numbers, which an estimator sees as (y − center)/scale."""
 
+    default_kernel: ClassVar[type[Kernel]] = Gaussian  # with the median width
     kind: Literal["numbers"] = "numbers"
     centers: tuple[float, ...]
     scales: tuple[Annotated[float, Field(gt=0)], ...]
@@ -328,8 +293,7 @@ class NumberOutputs(Form):
     def fit(cls, table: Table, names: Sequence[str], scale: str) -> NumberOutputs:
         """Learn means and standard deviations."""
         matrix = to_dense(get_output_numbers(table, names))
-        is_scaled = scale != "none" and (scale != "auto" or zero_share(matrix) < SPARSE_SHARE)
-        centers, scales = find_scale(matrix) if is_scaled else ((0.0,) * len(names), (1.0,) * len(names))
+        centers, scales = find_scale(matrix, scale)
         return cls(names=tuple(names), centers=centers, scales=scales)
 
     def encode(self, table: Table) -> Any:
@@ -344,10 +308,6 @@ class NumberOutputs(Form):
     def unscale(self, Y: Any) -> Any:
         """Return outputs in the units of the table."""
         return to_dense(Y) * np.array(self.scales) + np.array(self.centers)
-
-    def default_kernel(self) -> Kernel:
-        """Return a Gaussian kernel with the median width."""
-        return Gaussian()
 
     def describe(self) -> str:
         """Return a few words about the outputs."""
@@ -417,12 +377,6 @@ def _ranks_of_orders(table: Table, name: str, items: Sequence[str] | None) -> tu
                 reason = str(error).replace("orders in row 0: ", "").partition(" Partial rankings")[0]
                 raise row_error(table, row, f"the order {name!r}: {reason}") from error
         raise
-
-
-def _check_names(names: Sequence[str]) -> None:
-    """Raise a ValueError if names are missing or repeated."""
-    if not names or len(set(names)) < len(names):
-        raise ValueError("the names of outputs are missing or repeated")
 
 
 def _sort_key(word: str) -> tuple[bool, float, str]:

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
-from itertools import islice
+from itertools import chain, dropwhile, islice
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,20 +24,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from psilearn import utils
 from psilearn.app.tables.input_columns import to_dense
 from psilearn.app.tables.table import MISSING, Table, is_number, join_rows
-from psilearn.utils import (
-    MAX_EXPANSION,
-    convert_read_errors,
-    decompressed_limit,
-    explain_missing,
-    require_regular_file,
-    validation,
-)
 
 BATCH_ROWS = 65_536  # of a Parquet file
 CHUNK_CELLS = 200_000  # cells of a text file that are in memory as texts at once: about 25 MB
-BLOCK_BYTES = 1 << 22  # of a svmlight file
+BLOCK_ROWS = 10_000  # of a svmlight file
 MAX_CELL = 131_072  # characters
 MAX_COLUMNS = 100_000
 MAX_LINE = 1 << 22  # bytes
@@ -93,7 +87,7 @@ def read_table(path: str | Path, text_columns: Collection[str] = ()) -> Table:
     array([[1., 2.],
            [3., 4.]])
     """
-    path = validation.check_path(path, "path")
+    path = utils.validation.check_path(path, "path")
     is_names = isinstance(text_columns, Collection) and all(isinstance(name, str) for name in text_columns)
     if isinstance(text_columns, str) or not is_names:
         raise TypeError(f"text_columns must be a collection of names of columns; got {text_columns!r:.80}.")
@@ -132,22 +126,23 @@ def is_table_file(path: Path) -> bool:
 
 
 def _line_error(path: Path, line: int, message: str) -> ValueError:
+    """Return an error that names the file and the line."""
     return ValueError(f"{path}, line {line}: {message}")
 
 
 def _read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 text with their ends, decompressed if necessary."""
-    require_regular_file(path, "a text file")
-    with convert_read_errors(path, "a text file"), path.open("rb") as file:
+    utils.require_regular_file(path, "a text file")
+    with utils.convert_read_errors(path, "a text file"), path.open("rb") as file:
         is_gzip = file.read(2) == b"\x1f\x8b"
         file.seek(0)
         stream = gzip.GzipFile(fileobj=file) if is_gzip else file
-        number, left = 0, decompressed_limit(path)
+        number, left = 0, utils.decompressed_limit(path)
         while raw := stream.readline(MAX_LINE + 1):
             number, left = number + 1, left - len(raw)
             if left < 0:
-                message = f"the contents are over {MAX_EXPANSION} times as large as the file: decompress it if you"
-                raise _line_error(path, number, f"{message} trust it.")
+                message = f"the contents are over {utils.MAX_EXPANSION} times as large as the file"
+                raise _line_error(path, number, f"{message}: decompress it if you trust it.")
             if len(raw) > MAX_LINE:
                 raise _line_error(path, number, f"the line is longer than {MAX_LINE:,} bytes.")
             if b"\0" in raw:
@@ -200,8 +195,7 @@ def _iter_records(path: Path) -> Iterator[_Record]:
     delimiter = "\t" if is_tsv else next((delimiter for delimiter in ",;\t" if delimiter in first), ",")
     if first.count(delimiter) >= MAX_COLUMNS:
         raise _line_error(path, 1, f"there are more than {MAX_COLUMNS:,} columns.")
-    all_lines = (line for part in ((first,), lines) for line in part)
-    reader = csv.reader(all_lines, delimiter=delimiter, skipinitialspace=True, strict=True)
+    reader = csv.reader(chain((first,), lines), delimiter=delimiter, skipinitialspace=True, strict=True)
     width = None
     while True:
         line = reader.line_num + 1
@@ -281,10 +275,10 @@ def _table_of_columns(path: Path, columns: dict[str, Any], places: NDArray[np.in
 
 
 def _iter_parquet(path: Path, text_columns: Collection[str]) -> Iterator[Table]:
-    with explain_missing("Reading a .parquet file needs pyarrow: pip install 'psilearn[app]'."):
+    with utils.explain_missing("Reading a .parquet file needs pyarrow: pip install 'psilearn[app]'."):
         from pyarrow import parquet, types
-    require_regular_file(path, "a Parquet file")
-    with convert_read_errors(path, "a Parquet file"), path.open("rb") as stream:
+    utils.require_regular_file(path, "a Parquet file")
+    with utils.convert_read_errors(path, "a Parquet file"), path.open("rb") as stream:
         metadata = parquet.read_metadata(stream)
         schema = metadata.schema.to_arrow_schema()
         names = [str(name) for name in schema.names]
@@ -310,10 +304,10 @@ def _check_parquet(path: Path, metadata: Any, names: list[str]) -> None:
         raise ValueError(f"{path}: {f'several columns are named {repeated[0]!r}' if repeated else 'no columns'}.")
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     stated = sum(group.column(j).total_uncompressed_size for group in groups for j in range(group.num_columns))
-    if max(stated, metadata.num_rows * len(names) * NUMBER_BYTES) > decompressed_limit(path):
+    if max(stated, metadata.num_rows * len(names) * NUMBER_BYTES) > utils.decompressed_limit(path):
         raise ValueError(
-            f"{path} has {metadata.num_rows:,} rows of {len(names)} columns, which need over {MAX_EXPANSION} times the "
-            f"size of the file: write it as CSV if you trust it."
+            f"{path} has {metadata.num_rows:,} rows of {len(names)} columns, which need over {utils.MAX_EXPANSION} "
+            f"times the size of the file: write it as CSV if you trust it."
         )
 
 
@@ -361,98 +355,80 @@ def _as_texts(table: Table, names: Collection[str]) -> Table:
     return replace(table, number_names=number_names, numbers=table.numbers[:, kept], texts=texts)
 
 
-class _ArffLines:
-    """The lines of an ARFF file for liac-arff, without comments; ``number`` is that of the latest line."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.number = self.n_attributes = self.n_characters = 0
-        self.is_sparse: bool | None = None  # whether the first row lists pairs of a place and a value
-
-    def __iter__(self) -> Iterator[str]:
-        in_header = True
-        for self.number, raw in enumerate(_read_lines(self.path), 1):
-            line = raw.strip()
-            self.n_characters += len(raw)
-            if not line or line[0] == "%":
-                continue
-            if in_header:
-                line = line.replace("\t", " ")
-                in_header = not line.lower().startswith("@data")
-                self._check_header(line)
-            elif self.is_sparse is None:
-                self.is_sparse = line[0] == "{"
-            yield line
-
-    def _check_header(self, line: str) -> None:
-        if not line.lower().startswith("@attribute"):
-            return
-        self.n_attributes += 1
-        if self.n_attributes > MAX_COLUMNS:
-            raise _line_error(self.path, self.number, f"there are more than {MAX_COLUMNS:,} attributes.")
-        if ATTRIBUTE.fullmatch(line) is None:
-            message = "an attribute must be a name and numeric or {a,b,'c d'}; texts with spaces or braces are quoted,"
-            raise _line_error(self.path, self.number, f"{message} not {line[:60]!r}.")
+def _arff_lines(path: Path, is_sparse: bool, latest: list[int]) -> Iterator[str]:
+    """Yield the lines of an ARFF file for liac-arff without comments; ``latest`` receives the number of each line."""
+    n_attributes, in_header = 0, True
+    for latest[0], raw in enumerate(_read_lines(path), 1):
+        line = raw.strip()
+        if not line or line[0] == "%":
+            continue
+        if in_header:
+            line = line.replace("\t", " ")
+            in_header = line[:5].lower() != "@data"
+            is_attribute = line[:10].lower() == "@attribute"
+            n_attributes += is_attribute
+            if is_attribute and (ATTRIBUTE.fullmatch(line) is None or n_attributes > MAX_COLUMNS):
+                message = f"an attribute must be a name and numeric or {{a,'b c'}}, not {line[:60]!r}."
+                raise _line_error(path, latest[0], f"{message} Quote texts with spaces; {MAX_COLUMNS:,} are allowed.")
+        elif line[0] == "{" and not is_sparse:
+            raise _line_error(path, latest[0], "a row lists places and values in braces, but the first row does not.")
+        yield line
 
 
 def _iter_arff(path: Path, text_columns: Collection[str]) -> Iterator[Table]:
     """Yield all rows of an ARFF file; the labels of MEKA files are outputs, and words are texts."""
-    start = _ArffLines(path)
-    is_sparse = next((start.is_sparse for _ in start if start.is_sparse is not None), False)
-    lines = _ArffLines(path)
-    with convert_read_errors(path, "an ARFF file"):
+    data = dropwhile(lambda line: line.strip()[:5].lower() != "@data", _read_lines(path))
+    is_sparse = next((line for line in islice(data, 1, None) if line.strip() and line[0] != "%"), "").strip()[:1] == "{"
+    latest = [0]
+    with utils.convert_read_errors(path, "an ARFF file"):
         try:
             mode = arff.LOD_GEN if is_sparse else arff.DENSE_GEN
-            content = arff.load(iter(lines), encode_nominal=True, return_type=mode)
-            matrix, places = _read_arff_rows(lines, content)
+            content = arff.load(_arff_lines(path, is_sparse, latest), encode_nominal=True, return_type=mode)
+            matrix, places = _read_arff_rows(path, content, latest)
         except (arff.ArffException, ValueError, OverflowError) as error:
             if str(path) in str(error.args):
                 raise
-            reason = getattr(error, "message", str(error)).replace("%d", str(lines.number))
-            raise _line_error(path, lines.number, f"{reason[:200]} Correct or remove the line.") from error
+            reason = getattr(error, "message", str(error)).replace("%d", str(latest[0]))
+            raise _line_error(path, latest[0], f"{reason[:200]} Correct or remove the line.") from error
         table = _decode_arff(path, content, matrix, places)
     yield _as_texts(table, text_columns)
 
 
-def _read_arff_rows(lines: _ArffLines, content: dict[str, Any]) -> tuple[Any, NDArray[np.int64]]:
+def _read_arff_rows(path: Path, content: dict[str, Any], latest: list[int]) -> tuple[Any, NDArray[np.int64]]:
     """Return the numbers of all rows, those of nominal values being places in the header, and their lines."""
-    width = len(content["attributes"])
-    strings = [name for name, kind in content["attributes"] if kind == "STRING"]
+    attributes = content["attributes"]
+    strings = [name for name, kind in attributes if kind == "STRING"]
     if strings:
-        raise ValueError(
-            f"{lines.path}: the attribute {strings[0]!r} is a string; list its values in braces, or drop it."
-        )
+        raise ValueError(f"{path}: the attribute {strings[0]!r} is a string; list its values in braces, or drop it.")
     values, columns, ends, places = array("d"), array("i"), array("q", [0]), array("q")
     for row in content["data"]:
-        places.append(lines.number)
+        places.append(latest[0])
         if isinstance(row, dict):
             columns.extend(row)
             row = row.values()
+            if not all(value is not None and isfinite(value) for value in row):
+                raise _line_error(path, latest[0], "a value is missing or infinite; fill it in, or remove the row.")
         values.extend(np.nan if value is None else value for value in row)
         ends.append(len(values))
-        if len(values) > max(CHUNK_CELLS, lines.n_characters):  # short sparse rows after a dense one
-            raise _line_error(lines.path, lines.number, "the rows are too many for the size of the file.")
     if not places:
-        raise ValueError(f"{lines.path}: no data rows after {width} attributes; the file may be truncated.")
-    data, lines_of_rows = np.asarray(values), np.asarray(places)
-    if not lines.is_sparse:
-        return data.reshape(-1, width), lines_of_rows
-    wrong = np.flatnonzero(~np.isfinite(data))
-    if len(wrong):
-        place = int(lines_of_rows[np.searchsorted(np.asarray(ends), wrong[0], side="right") - 1])
-        raise _line_error(lines.path, place, "a value is missing or infinite; fill it in, or remove the row.")
-    return sparse.csr_matrix((data, np.asarray(columns), np.asarray(ends)), (len(places), width)), lines_of_rows
+        raise ValueError(f"{path}: no data rows after {len(attributes)} attributes; the file may be truncated.")
+    shape, data = (len(places), len(attributes)), np.asarray(values)
+    is_dense = len(values) == shape[0] * shape[1] and not columns
+    if is_dense:
+        return data.reshape(shape), np.asarray(places)
+    return sparse.csr_matrix((data, np.asarray(columns), np.asarray(ends)), shape), np.asarray(places)
 
 
 def _decode_arff(path: Path, content: dict[str, Any], matrix: Any, places: NDArray[np.int64]) -> Table:
     """Return the table, with words and numbers in place of the codes of nominal values."""
     attributes = content["attributes"]
     names = tuple(name for name, _ in attributes)
-    kept, coded = [], []
+    kept: list[int] = []
+    coded: list[int] = []
     for j, (_, kind) in enumerate(attributes):
         is_plain = isinstance(kind, str) or kind == [str(code) for code in range(len(kind))]
         (kept if is_plain else coded).append(j)
-    if len(places) * len(coded) * NUMBER_BYTES > decompressed_limit(path):
+    if len(places) * len(coded) * NUMBER_BYTES > utils.decompressed_limit(path):
         raise ValueError(
             f"{path}: {len(places):,} rows of {len(coded):,} nominal attributes are too many for its size."
         )
@@ -478,9 +454,9 @@ def _iter_svmlight(path: Path, text_columns: Collection[str]) -> Iterator[Table]
     """Yield all rows; only features that occur are columns, so that memory is bounded by the size of the file."""
     blocks, labels, places = [], [], array("q")
     shared: dict[str, str] = {}
-    rows = ((number, line.partition("#")[0]) for number, line in enumerate(_read_lines(path), 1))
-    rows = (row for row in rows if row[1].strip())
-    for block in _iter_blocks(rows):
+    lines = ((number, line.partition("#")[0]) for number, line in enumerate(_read_lines(path), 1))
+    rows = (row for row in lines if row[1].strip())
+    while block := list(islice(rows, BLOCK_ROWS)):
         X, words = _load_svmlight(path, block)
         blocks.append((X.data, X.indices.astype(np.int32), np.diff(X.indptr)))
         labels += [shared.setdefault(word, word) for word in words]
@@ -492,31 +468,8 @@ def _iter_svmlight(path: Path, text_columns: Collection[str]) -> Iterator[Table]
     used, columns = np.unique(indices, return_inverse=True)
     numbers = sparse.csr_matrix((data, columns, np.concatenate(([0], np.cumsum(sizes)))), (len(labels), len(used)))
     names = tuple(map(str, used.tolist()))
-    yield Table(
-        path,
-        (LABEL_COLUMN, *names),
-        names,
-        numbers,
-        {LABEL_COLUMN: labels},
-        np.asarray(places),
-        outputs=(LABEL_COLUMN,),
-        separator=LABEL_SEPARATOR,
-        is_sparse_format=True,
-    )
-
-
-def _iter_blocks(rows: Iterator[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
-    """Yield lists of numbered lines of about ``BLOCK_BYTES`` characters."""
-    block: list[tuple[int, str]] = []
-    size = 0
-    for row in rows:
-        block.append(row)
-        size += len(row[1])
-        if size > BLOCK_BYTES:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
+    marks: dict[str, Any] = {"outputs": (LABEL_COLUMN,), "separator": LABEL_SEPARATOR, "is_sparse_format": True}
+    yield Table(path, (LABEL_COLUMN, *names), names, numbers, {LABEL_COLUMN: labels}, np.asarray(places), **marks)
 
 
 def _load_svmlight(path: Path, block: list[tuple[int, str]]) -> tuple[Any, list[str]]:

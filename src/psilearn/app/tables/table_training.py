@@ -21,38 +21,24 @@ from psilearn.kernels import Kernel
 from psilearn.utils import hold_out, to_json_value
 
 METHODS: dict[str, tuple[type[Any], type[Any]]] = {"oel": (OEL, OELCV), "kde": (KDE, KDECV), "iokr": (IOKR, IOKRCV)}
-DEFAULT_SCORINGS = {
-    "labels": "f1",
-    "tags": "f1",
-    "classes": "subset_accuracy",
-    "orders": "kendall_tau",
-    "ranks": "kendall_tau",
-    "numbers": "loss",
-}
 MIN_ROWS = 2  # of a training
 SET_SCORINGS = ("f1", "jaccard")
 RANKING_SCORINGS = ("kendall_tau", "spearman_rho", "pairwise_accuracy")
-SCORINGS: dict[str, tuple[str, ...]] = {  # that are defined for a kind of outputs only
-    **dict.fromkeys(("labels", "tags", "classes"), SET_SCORINGS),
-    **dict.fromkeys(("orders", "ranks"), RANKING_SCORINGS),
-    "numbers": (),
+SCORINGS: dict[str, tuple[str, tuple[str, ...]]] = {  # the default, and those that are not defined for all kinds
+    **dict.fromkeys(("labels", "tags"), ("f1", SET_SCORINGS)),
+    "classes": ("subset_accuracy", SET_SCORINGS),
+    **dict.fromkeys(("orders", "ranks"), ("kendall_tau", RANKING_SCORINGS)),
+    "numbers": ("loss", ()),
 }
 LOSSES = ("mse", "loss", "hamming")  # scores of a search that are minus a loss
 
 Learner = Callable[[Any, Any, Any, OutputForm], "Learned"]
+PLAIN = ("Gaussian", "Laplacian", "Linear", "Polynomial", "Dice", "Tanimoto", "Kemeny", "Hamming", "Lehmer")
 KERNELS: dict[str, Callable[[], Kernel]] = {
-    "gaussian": kernels.Gaussian,
-    "laplacian": kernels.Laplacian,
-    "linear": kernels.Linear,
+    **{name.lower(): getattr(kernels, name) for name in PLAIN},
     "cosine": lambda: kernels.Linear().normalized(),
     "gaussian-cosine": lambda: kernels.Gaussian(base=kernels.Linear().normalized()),
-    "polynomial": kernels.Polynomial,
-    "dice": kernels.Dice,
-    "tanimoto": kernels.Tanimoto,
     "gaussian-tanimoto": kernels.GaussianTanimoto,
-    "kemeny": kernels.Kemeny,
-    "hamming": kernels.Hamming,
-    "lehmer": kernels.Lehmer,
 }
 WITH_WIDTH = ("gaussian", "laplacian", "gaussian-cosine")  # may be followed by γ
 
@@ -188,7 +174,7 @@ class Search:
 
     def __call__(self, X: Any, Y: Any, unlabeled: Any, form: OutputForm) -> Learned:
         """Return the best estimator."""
-        name = self.scoring or DEFAULT_SCORINGS[form.kind]
+        name = self.scoring or SCORINGS[form.kind][0]
         _check_scoring(name, form.kind)
         if self.folds is not None and self.folds > X.shape[0]:
             raise ValueError(f"--folds must be at most the number of training rows, {X.shape[0]}; got {self.folds}.")
@@ -212,8 +198,8 @@ class Search:
 
 def _check_scoring(name: str, kind: str) -> None:
     """Raise an error for a metric of another kind of outputs."""
-    if name in (*SET_SCORINGS, *RANKING_SCORINGS) and name not in SCORINGS[kind]:
-        allowed = ", ".join((*SCORINGS[kind], "subset_accuracy", "hamming", "loss", "mse"))
+    if name in (*SET_SCORINGS, *RANKING_SCORINGS) and name not in SCORINGS[kind][1]:
+        allowed = ", ".join((*SCORINGS[kind][1], "subset_accuracy", "hamming", "loss", "mse"))
         raise ValueError(f"--scoring {name} is not defined for {kind}; use one of {allowed} or top_1.")
 
 
@@ -296,11 +282,9 @@ def _describe(model: Any) -> dict[str, Any]:
     """Return the parameters of a fitted estimator as JSON data."""
     names = ("alpha", "n_components", "supervision")
     values = {name: getattr(model, name) for name in names if hasattr(model, name)}
-    kernels = {
-        "input_kernel": _describe_kernel(model.regression_.kernel),
-        "output_kernel": _describe_kernel(model.output_kernel_),
-    }
-    described: dict[str, Any] = to_json_value({**kernels, **values, "n_components": model.n_components_})  # type: ignore[assignment]
+    values["input_kernel"] = _describe_kernel(model.regression_.kernel)
+    values["output_kernel"] = _describe_kernel(model.output_kernel_)
+    described: dict[str, Any] = to_json_value({**values, "n_components": model.n_components_})  # type: ignore[assignment]
     return described
 
 

@@ -398,16 +398,17 @@ class MismatchSubstrings(StringKernel):
         return range(length, length + 1)
 
     def _occurrences(self, tokens: TokenRows, columns: PatternColumns) -> Iterator[Occurrences]:
-        first, rows = tokens.windows(self.length)
-        keys = pattern_keys(tokens.values, first, range(self.length), columns.multiplier)
+        length = int(self.length)  # Python's integers do not overflow
+        first, rows = tokens.windows(length)
+        keys = pattern_keys(tokens.values, first, range(length), columns.multiplier)
         values = np.array([columns.value_of(token) for token in check_alphabet(self.alphabet)], np.uint64)
         for n_changed in range(self.mismatches + 1):
-            for places in combinations(range(self.length), n_changed):
-                factors = [np.uint64(pow(columns.multiplier, self.length - 1 - i, 2**64)) for i in places]
+            for places in combinations(range(length), n_changed):
+                factors = [np.uint64(pow(columns.multiplier, length - 1 - i, 2**64)) for i in places]
                 old = [tokens.values[first + i] for i in places]
                 for new in product(values, repeat=n_changed):
                     changed, differs = keys, np.ones(len(keys), bool)
                     for factor, before, after in zip(factors, old, new, strict=True):
                         changed = changed + (after - before) * factor
                         differs &= before != after
-                    yield Occurrences(rows[differs], columns.find(changed[differs], self.length))
+                    yield Occurrences(rows[differs], columns.find(changed[differs], length))

@@ -130,7 +130,7 @@ class HashedColumns:
 
     def find(self, keys: Words, length: int) -> Index:
         """Return the column of each key: the bits are mixed by SplitMix64, and reduced to the number of columns."""
-        mixed = keys + np.uint64(length * HASH_MULTIPLIER % 2**64)
+        mixed = keys + np.uint64(int(length) * HASH_MULTIPLIER % 2**64)
         for shift, factor in zip((30, 27), MIX_MULTIPLIERS, strict=True):
             mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
         mixed ^= mixed >> np.uint64(31)

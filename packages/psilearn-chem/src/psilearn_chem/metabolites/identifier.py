@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,10 +16,9 @@ from psilearn import IOKR, OEL
 from psilearn.io import load_with_notes, save_model
 from psilearn.kernels import Kernel
 from psilearn.utils import fitted_snapshot, match, publish, unfitted_copy, validation
-from psilearn_chem.metabolites.labeled_spectra import find_labeled
 from psilearn_chem.metabolites.model_fitting import FitOptions, fit_model
 from psilearn_chem.metabolites.parameter_choice import Report
-from psilearn_chem.metabolites.queries import Query, polarities_of
+from psilearn_chem.metabolites.queries import Query, find_labeled, polarities_of
 from psilearn_chem.metabolites.ranking import Ranker, Ranking
 from psilearn_chem.metabolites.second_stage import SecondStage
 from psilearn_chem.molecules import CandidateLibrary, Fingerprints
@@ -43,14 +42,6 @@ def notes_of(fitted: MetaboliteIdentifier) -> dict[str, Any]:
         outputs = match(fitted.second_stage_.maker.references.bits, np.asarray(fitted.model_.candidates_.outputs))
         notes["second_stage"] = fitted.second_stage_.to_notes(outputs)
     return notes
-
-
-def decode_second_stage(notes: Any, model: IOKR | OEL) -> SecondStage | None:
-    """Return the second stage of the notes of a model; None if it has none."""
-    if notes is None:
-        return None
-    regression: Any = model.regression_
-    return SecondStage.from_notes(notes, np.asarray(model.candidates_.outputs), list(regression.anchors))
 
 
 def check_model(model: Any, fingerprints: Fingerprints) -> IOKR | OEL:
@@ -212,10 +203,8 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return publish(self, identifier)
 
     def _check_options(self, report: Report) -> FitOptions:
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}.")
-        if self.errors not in ERRORS:
-            raise ValueError(f"errors must be one of {', '.join(ERRORS)}; got {self.errors!r}.")
+        validation.check_option(self.method, METHODS, "method")
+        validation.check_option(self.errors, ERRORS, "errors")
         n_unlabeled = validation.check_count(self.n_unlabeled, "n_unlabeled")
         calibration = validation.check_fraction(self.calibration, "calibration")
         if calibration == 1:
@@ -470,7 +459,9 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             training, parameters = dict(notes["training"]), dict(notes["parameters"])
             model = check_model(estimator, fingerprints)
             identifier = cls.from_model(model, fingerprints, adducts, training, **parameters)
-            identifier.second_stage_ = decode_second_stage(notes.get("second_stage"), model)
+            if notes.get("second_stage") is not None:
+                outputs, anchors = np.asarray(model.candidates_.outputs), list(cast(Any, model.regression_).anchors)
+                identifier.second_stage_ = SecondStage.from_notes(notes["second_stage"], outputs, anchors)
             identifier._check_options(str)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             message = f"{path} is not a model for metabolites: {type(error).__name__}: {error}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.model_selection import GroupShuffleSplit
@@ -11,7 +11,6 @@ from sklearn.model_selection import GroupShuffleSplit
 from psilearn import IOKR, OEL
 from psilearn.decoding import PerExampleCandidates
 from psilearn.utils import Index, distinct
-from psilearn_chem.metabolites.labeled_spectra import LabeledSpectra
 from psilearn_chem.metabolites.parameter_choice import (
     GRID,
     N_SPLITS,
@@ -21,11 +20,13 @@ from psilearn_chem.metabolites.parameter_choice import (
     Setting,
     SpectrumSimilarity,
 )
+from psilearn_chem.metabolites.queries import LabeledSpectra
 from psilearn_chem.metabolites.second_stage import SecondStage
 from psilearn_chem.metabolites.second_stage_fit import OutOfFold, calibrate, fit_second_stage
 from psilearn_chem.molecules import CandidateLibrary
 from psilearn_chem.molecules.fingerprints import Bits
 
+FittedModel: TypeAlias = tuple[IOKR | OEL, SecondStage | None, dict[str, Any]]
 MAX_VALIDATION_UNLABELED = 5000  # unlabeled molecules that are used in the choice of parameters
 
 
@@ -42,16 +43,8 @@ class FitOptions:
     second_stage: bool = False
 
 
-class FittedModel(NamedTuple):
-    """A fitted and calibrated model, its second stage, and a description of the training as plain data."""
-
-    model: IOKR | OEL
-    second_stage: SecondStage | None
-    training: dict[str, Any]
-
-
 def fit_model(labeled: LabeledSpectra, library: CandidateLibrary, options: FitOptions) -> FittedModel:
-    """Choose the parameters, fit the model and calibrate it."""
+    """Choose the parameters, fit and calibrate a model; return it, its second stage and a description of the fit."""
     groups = distinct(labeled.bits).inverse
     fitting, held = _split_for_calibration(groups, options.calibration, options.seed)
     training, groups_of_training = labeled.take(fitting), groups[fitting]
@@ -92,7 +85,7 @@ def fit_model(labeled: LabeledSpectra, library: CandidateLibrary, options: FitOp
         "library_sha256": library.hash,
         "seed": options.seed,
     }
-    return FittedModel(model, stage, description)
+    return model, stage, description
 
 
 def _fit_second_stage(

@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -88,7 +88,10 @@ class MzTab:
     def open(cls, path: Path, library: CandidateLibrary, title: str) -> Iterator[MzTab]:
         """Open a file, which is written at the end; if that is not reached, the previous file stays unchanged."""
         with ExitStack() as stack:
-            sections = {prefix: stack.enter_context(_open_temporary()) for prefix in HEADERS}
+            sections = {
+                prefix: stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", newline=""))
+                for prefix in HEADERS
+            }
             table = cls(library, title, sections)
             yield table
             with open_text_atomically(path) as file:
@@ -103,10 +106,6 @@ def format_mztab(rankings: Iterable[Ranking], library: CandidateLibrary, title: 
     text = io.StringIO()
     table.write_to(text)
     return text.getvalue()
-
-
-def _open_temporary() -> AbstractContextManager[TextIO]:
-    return tempfile.TemporaryFile("w+", encoding="utf-8", newline="")
 
 
 def _list_metadata(signs: set[int], library: CandidateLibrary, title: str) -> list[str]:
@@ -145,13 +144,14 @@ def _list_evidence(number: int, n_before: int, ranking: Ranking, library: Candid
     rows = [int(row) for row in ranking.rows]
     molecules = zip(rows, library.get_formulas(rows), library.get_smiles(rows), library.get_names(rows), strict=True)
     spectrum = ranking.spectrum
+    ion = None if spectrum.adduct is None else Adduct.parse(spectrum.adduct)
     source = f"ms_run[1]:index={number - 1}"
     ranks = np.searchsorted(ranking.ranks, ranking.ranks) + 1  # molecules that tie share the first rank
     return [
         [
             n_before + i + 1, source, f"row:{row}", formula, smiles, NULL, name, NULL, NULL,
             _ion(spectrum.adduct), spectrum.precursor_mz, _charge(spectrum.adduct),
-            _theoretical_mz(formula, spectrum.adduct),
+            NULL if ion is None else f"{ion.mz(Formula.parse(formula).mass):.6f}",
             source, METHOD, MS_LEVEL, f"{ranking.distances[i]:.6f}", ranks[i], spectrum.name,
         ]
         for i, (row, formula, smiles, name) in enumerate(molecules)
@@ -191,10 +191,6 @@ def _ion(adduct: str | None) -> str:
 def _charge(adduct: str | None) -> int | str:
     """Return the number of charges: mzTab-M writes a positive number in both polarities."""
     return abs(_signed_charge(adduct)) or NULL
-
-
-def _theoretical_mz(formula: str, adduct: str | None) -> str:
-    return NULL if adduct is None else f"{Adduct.parse(adduct).mz(Formula.parse(formula).mass):.6f}"
 
 
 def _format_line(values: Iterable[Any]) -> str:

@@ -20,7 +20,7 @@ from psilearn import IOKR, IOKRCV, OEL, OELCV, Landmarks
 from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import Aligned, Gaussian, GaussianTanimoto, Kernel, Precomputed, uniform, weighted
 from psilearn.utils import Index
-from psilearn_chem.metabolites.labeled_spectra import LabeledSpectra
+from psilearn_chem.metabolites.queries import LabeledSpectra
 from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_chem.spectra import Spectrum
 from psilearn_chem.spectrum_kernels import FEATURES, ProbabilityProduct
@@ -124,22 +124,19 @@ Report = Callable[[str], object]  # is called with a description of each step
 class Grid:
     """The values that are compared: IOKR chooses the mixture, and with it the learned embeddings choose λ, p and c."""
 
-    mixtures: Sequence[Mixture]
-    alphas: Sequence[float]
-    factors: Sequence[float]  # multiples of the λ of IOKR that the learned embeddings compare
-    sizes: Sequence[int]  # p
-    supervisions: Sequence[float]  # c with unlabeled molecules; without them it is 1
-    extra_landmarks: int  # unlabeled molecules that span the output coordinates together with all labeled ones
+    mixtures: Sequence[Mixture] = tuple(list_mixtures((None, 0.25, 0.5, 1.0), formulas=True))
+    alphas: Sequence[float] = (3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
+    factors: Sequence[float] = (0.1, 1.0)  # multiples of the λ of IOKR that the learned embeddings compare
+    sizes: Sequence[int] = (50, 100, 200, 400, 800, 1200, 1600, 2000)  # p
+    supervisions: Sequence[float] = (0.25, 0.75)  # c with unlabeled molecules; without them it is 1
+    extra_landmarks: int = 1000  # unlabeled molecules that span the output coordinates with all labeled ones
+
+    def landmarks(self, n_labeled: int) -> Landmarks:
+        """Return all labeled outputs and some others as landmarks."""
+        return Landmarks(n_labeled + self.extra_landmarks, "labeled")
 
 
-GRID = Grid(
-    mixtures=list_mixtures((None, 0.25, 0.5, 1.0), formulas=True),
-    alphas=(3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3),
-    factors=(0.1, 1.0),
-    sizes=(50, 100, 200, 400, 800, 1200, 1600, 2000),
-    supervisions=(0.25, 0.75),
-    extra_landmarks=1000,
-)
+GRID = Grid()
 
 
 @dataclass(frozen=True)
@@ -162,14 +159,9 @@ class Setting:
             alpha=self.alpha,
             n_components=self.n_components,
             supervision=self.supervision,
-            output_landmarks=None if self.supervision == 1 else labeled_landmarks(n_labeled, grid),
+            output_landmarks=None if self.supervision == 1 else grid.landmarks(n_labeled),
             device=device,
         )
-
-
-def labeled_landmarks(n_labeled: int, grid: Grid) -> Landmarks:
-    """Return all labeled outputs and some others as landmarks."""
-    return Landmarks(n_labeled + grid.extra_landmarks, "labeled")
 
 
 @dataclass(frozen=True)
@@ -202,6 +194,10 @@ class ParameterChoice:
     grid: Grid = GRID
     device: Any = None
 
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"scoring": "loss", "refit": False, "dtype": "float32", "device": self.device}
+
     def choose(self, method: str, unlabeled: Bits | None) -> Setting:
         """Return the setting with the smallest validation loss for "iokr", "oel0" or "oel"."""
         candidates = PerExampleCandidates(self.labeled.thin(MAX_VALIDATION_CANDIDATES, self.seed))
@@ -213,7 +209,7 @@ class ParameterChoice:
     def _choose_mixture(self, candidates: PerExampleCandidates) -> tuple[Setting, Kernel]:
         """Compare mixtures and λ of IOKR."""
         kernels = [self.similarity.on_rows(mixture, OUTPUT_KERNEL) for mixture in self.grid.mixtures]
-        search = IOKRCV(kernels, OUTPUT_KERNEL, alphas=self.grid.alphas, **self._options(self.mixture_splits()))
+        search = IOKRCV(kernels, OUTPUT_KERNEL, alphas=self.grid.alphas, cv=self.mixture_splits(), **self._options)
         self._fit(search, candidates, None)
         best = search.best_params_
         searched = zip(self.grid.mixtures, search.grid_["input_kernel"], strict=True)
@@ -233,8 +229,9 @@ class ParameterChoice:
             alphas=[iokr.alpha * factor for factor in self.grid.factors],
             n_components=[p for p in self.grid.sizes if p <= n_molecules] or n_molecules,
             supervisions=1.0 if unlabeled is None else self.grid.supervisions,
-            output_landmarks=None if unlabeled is None else labeled_landmarks(n_training, self.grid),
-            **self._options(splits),
+            output_landmarks=None if unlabeled is None else self.grid.landmarks(n_training),
+            cv=splits,
+            **self._options,
         )
         self._fit(search, candidates, unlabeled)
         best = search.best_params_
@@ -245,9 +242,6 @@ class ParameterChoice:
             supervision=best["supervision"],
             n_components=best["n_components"],
         )
-
-    def _options(self, splits: list[tuple[Index, Index]]) -> dict[str, Any]:
-        return {"cv": splits, "scoring": "loss", "refit": False, "dtype": "float32", "device": self.device}
 
     def mixture_splits(self) -> list[tuple[Index, Index]]:
         """Return the splits that compare mixtures: the first ones that hold out enough spectra, or all of them."""

@@ -194,11 +194,9 @@ def order_by_confidence(entries: Sequence[Entry]) -> list[Entry]:
 
     Spectra with one candidate come last: nothing was compared.
     """
-
-    def key(entry: Entry) -> tuple[bool, float, float, float]:
-        return entry.n_candidates == 1, -(entry.probability or 0.0), -(entry.confidence or 0.0), -entry.margin
-
-    return sorted(entries, key=key)
+    return sorted(
+        entries, key=lambda e: (e.n_candidates == 1, -(e.probability or 0.0), -(e.confidence or 0.0), -e.margin)
+    )
 
 
 def summarize(entries: Sequence[Entry], n_problems: int, library: CandidateLibrary, coverage: float) -> dict[str, Any]:
@@ -357,7 +355,9 @@ class Report:
 def check_pages(path: Path) -> None:
     """Raise an error if the folder of the pages of a report contains other files, which would be removed."""
     folder = _folder_of(path)
-    others = _list_others(folder) if folder.exists() else []
+    is_plain = folder.is_dir() and not folder.is_symlink()
+    names = [file.name for file in folder.iterdir()] if is_plain else [folder.name] if folder.exists() else []
+    others = [name for name in names if not OUR_FILE.fullmatch(name)]
     if others:
         raise FileExistsError(
             f"--html: the pages are written to the folder {folder}, which contains {others[0]!r}: choose another name."
@@ -366,12 +366,6 @@ def check_pages(path: Path) -> None:
 
 def _folder_of(path: Path) -> Path:
     return path.with_name(f"{path.stem}-pages")
-
-
-def _list_others(folder: Path) -> list[str]:
-    if not folder.is_dir() or folder.is_symlink():
-        return [folder.name]
-    return [file.name for file in folder.iterdir() if not OUR_FILE.fullmatch(file.name)]
 
 
 def _page_name(page: int) -> str:

@@ -262,7 +262,9 @@ class Ranker:
         self, spectrum: Spectrum, rows: slice, how: str, reranked: RerankedCandidates, training_bits: set[bytes]
     ) -> Ranking:
         ranked = reranked.ranked
-        shown = self._select_shown(ranked)
+        shown = np.arange(len(ranked.indices)) < (np.inf if self.k is None else self.k)
+        if self.whole_set and ranked.in_set is not None:
+            shown |= ranked.in_set
         in_library = ranked.indices[shown] + rows.start
         is_calibrated = ranked.in_set is not None
         p_values = self._p_values(reranked) if is_calibrated else None
@@ -282,11 +284,6 @@ class Ranker:
             evidence=None if reranked.evidence is None else reranked.evidence[shown],
             other_p_value=largest_other(p_values) if reranked.other_p_value is None else reranked.other_p_value,
         )
-
-    def _select_shown(self, ranked: RankedCandidates) -> NDArray[np.bool_]:
-        """Return which molecules are in the ranking: the first k and, if requested, the whole conformal set."""
-        shown = np.arange(len(ranked.indices)) < (np.inf if self.k is None else self.k)
-        return shown | ranked.in_set if self.whole_set and ranked.in_set is not None else shown
 
     def _p_values(self, reranked: RerankedCandidates) -> NDArray[np.float64]:
         """Return the conformal p-values of ranked molecules of a calibrated model."""

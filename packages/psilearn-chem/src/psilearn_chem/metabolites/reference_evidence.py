@@ -175,7 +175,11 @@ class ReferenceEvidence:
         >>> bool(evidence([0.9])[0] > 0 > evidence([0.2])[0])
         True
         """
-        return cls._of_counts(*(_count(values, name) for values, name in ((same, "same"), (other, "other"))))
+        counts = []
+        for values, name in ((same, "same"), (other, "other")):
+            numbers = validation.check_array_of_numbers(values, name, ndim=1)
+            counts.append(np.histogram(np.clip(numbers, 0, 1), EDGES)[0].astype(np.float64))
+        return cls._of_counts(*counts)
 
     @classmethod
     def _of_counts(cls, same: Array, other: Array) -> ReferenceEvidence:
@@ -212,12 +216,6 @@ class ReferenceEvidence:
         """
         values = validation.check_array_of_numbers(similarity, "similarity", allow_infinite=True)
         return np.asarray(np.interp(values, self.similarities, self.log_ratios))
-
-
-def _count(values: ArrayLike, name: str) -> Array:
-    """Return the number of similarities in each bin."""
-    numbers = validation.check_array_of_numbers(values, name, ndim=1)
-    return np.histogram(np.clip(numbers, 0, 1), EDGES)[0].astype(np.float64)
 
 
 MIN_PAIRS = 30  # pairs of molecules of each kind; relations with fewer use the pairs of all relations

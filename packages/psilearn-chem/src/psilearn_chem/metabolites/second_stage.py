@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -64,16 +64,16 @@ class References:
     spectra: Sequence[Spectrum] = ()  # the training spectra, for queries of several spectra
     is_merged: bool = False  # whether they are merged; queries are then compared as a whole, too
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def _rows(self) -> dict[bytes, list[int]]:
         rows: dict[bytes, list[int]] = {}
         for i, row in enumerate(self.bits):
             rows.setdefault(row.tobytes(), []).append(i)
-        object.__setattr__(self, "_rows", rows)
+        return rows
 
     def find(self, candidates: Bits) -> dict[int, list[int]]:
         """Return the reference spectra of each candidate that has some."""
-        rows: dict[bytes, list[int]] = self._rows  # type: ignore[attr-defined]
-        found = ((i, rows.get(row.tobytes())) for i, row in enumerate(candidates))
+        found = ((i, self._rows.get(row.tobytes())) for i, row in enumerate(candidates))
         return {i: spectra for i, spectra in found if spectra is not None}
 
 

@@ -25,7 +25,7 @@ from psilearn_chem.metabolites.candidate_model import (
     known_inputs,
     score_with,
 )
-from psilearn_chem.metabolites.labeled_spectra import LabeledSpectra
+from psilearn_chem.metabolites.queries import LabeledSpectra
 from psilearn_chem.metabolites.reference_evidence import (
     Conditions,
     FormulaRecords,

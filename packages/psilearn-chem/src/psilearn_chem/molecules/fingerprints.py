@@ -18,13 +18,15 @@ from rdkit.Chem import Mol
 from rdkit.Chem import rdFingerprintGenerator as generators
 from rdkit.Chem.rdMolDescriptors import GetMACCSKeysFingerprint
 
+from psilearn.io import FileFormat, pack_texts, unpack_texts
 from psilearn.utils import run_parallel, track, validation
-from psilearn_chem.molecules.chunk_files import read_chunk, write_chunk
 from psilearn_chem.molecules.smiles import compute_formula, parse_smiles, to_smiles
 
 Bits = NDArray[np.uint8]
 
 CHUNK_SIZE = 4096  # molecules that are computed and cached together
+CHUNK_FORMAT = FileFormat("psilearn_chem.fingerprints", 1, "chunk of fingerprints", "Compute it again.")
+CHUNK_SUFFIX = ".chunk"
 N_BITS = {"morgan": 2048, "maccs": 166, "path": 2048, "atompair": 2048, "torsion": 2048}
 
 
@@ -213,9 +215,9 @@ def _load_or_compute_chunk(smiles: list[str], fingerprints: Fingerprints, folder
     key = hashlib.sha256(json.dumps([fingerprints.identity, smiles]).encode()).hexdigest()
     stored = read_chunk(folder, key, (len(smiles), fingerprints.n_bytes))
     if stored is not None:
-        return FingerprintTable(*stored)
+        return stored
     table = _compute_chunk(smiles, fingerprints)
-    write_chunk(folder, key, (table.bits, table.formulas, table.canonical_smiles))
+    write_chunk(folder, key, table)
     return table
 
 
@@ -252,3 +254,30 @@ def _check_smiles(smiles: Sequence[str]) -> int:
     if not is_sequence or not all(isinstance(text, str | None) for text in smiles):
         raise TypeError(f"smiles must be a list of SMILES, that is text; got {smiles!r:.80}.")
     return len(smiles)
+
+
+def write_chunk(folder: Path, key: str, chunk: FingerprintTable) -> None:
+    """Write a chunk of the molecules with this key."""
+    bits, formulas, canonical_smiles = chunk
+    texts, ends = pack_texts([*formulas, *canonical_smiles])
+    CHUNK_FORMAT.write(folder / f"{key}{CHUNK_SUFFIX}", key, {"bits": bits, "texts": texts, "ends": ends})
+
+
+def read_chunk(folder: Path, key: str, shape: tuple[int, int]) -> FingerprintTable | None:
+    """Return the chunk with this key; None if it has no ordinary file, or one that was truncated or changed."""
+    try:
+        file = CHUNK_FORMAT.read(folder / f"{key}{CHUNK_SUFFIX}")
+        bits, texts = file.arrays["bits"], unpack_texts(file.arrays["texts"], file.arrays["ends"])
+    except (OSError, ValueError, KeyError):
+        return None
+    n = shape[0]
+    is_expected = file.content == key and bits.shape == shape and bits.dtype == np.uint8 and len(texts) == 2 * n
+    return FingerprintTable(bits, texts[:n], texts[n:]) if is_expected else None
+
+
+def remove_chunks(folder: Path) -> None:
+    """Remove all chunks, also those that were being written, and the folder unless something else is in it."""
+    for file in (*folder.glob(f"*{CHUNK_SUFFIX}"), *folder.glob(f".*{CHUNK_SUFFIX}.*.tmp")):
+        file.unlink(missing_ok=True)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()

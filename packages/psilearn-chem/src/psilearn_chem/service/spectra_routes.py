@@ -83,6 +83,8 @@ MEDIA_TYPES = {"json": "application/json", "csv": "text/csv; charset=utf-8", "mz
 Kind = Literal["json", "csv", "mztab"]
 Job = Annotated[JobId, Path()]
 MAX_LISTED = 100
+BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+UPLOAD_BODY: dict[str, Any] = {"requestBody": {"required": True, "content": BINARY}}  # which FastAPI does not parse
 
 
 class SpectraService:
@@ -141,7 +143,7 @@ def make_spectra_router(runner: JobRunner) -> APIRouter:
         payload = json.dumps([spectrum.model_dump() for spectrum in request.spectra]).encode()
         return await run_in_threadpool(service.create, request.options, payload, PEAKS)
 
-    @router.post(UPLOAD_PATH.removeprefix("/v1"), status_code=202, openapi_extra=_describe_upload())
+    @router.post(UPLOAD_PATH.removeprefix("/v1"), status_code=202, openapi_extra=UPLOAD_BODY)
     async def rank_file(request: Request, options: Annotated[UploadOptions, Query()]) -> JobResponse:
         """Rank the spectra of a file, which is the body of the request."""
         payload = await request.body()
@@ -179,9 +181,3 @@ def make_spectra_router(runner: JobRunner) -> APIRouter:
         return Response(draw_svg(library.get_smiles([row])[0]), media_type="image/svg+xml")
 
     return router
-
-
-def _describe_upload() -> dict[str, Any]:
-    """Return the schema of the body, which FastAPI does not parse."""
-    binary = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-    return {"requestBody": {"required": True, "content": binary}}

@@ -1,6 +1,6 @@
 """Records of spectrum files in text formats (MGF, MSP, SIRIUS and MassBank), each parsed on its own.
 
-matchms parses MGF and gives the fields of MGF and MSP common names.
+matchms parses the fields of MGF and gives those of MGF and MSP common names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from psilearn_chem.spectra.records import Record
 from psilearn_chem.untrusted_files import open_text
 
 MAX_LINE = 2**20  # characters
-MAX_RECORD = 2**22  # characters: 200,000 peaks of 20; parsing takes up to 20 times as many bytes
+MAX_RECORD = 2**21  # characters: 100,000 peaks of 20; parsing takes up to 40 times as many bytes
 MAX_MESSAGE = 200  # characters of an error of another library that are shown
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 MSP_NAME = re.compile(r"\s*name\s*:", re.IGNORECASE)
@@ -133,14 +133,16 @@ def iter_mgf(path: Path) -> Iterator[Record]:
     """Yield the records of an MGF file, which stand between BEGIN IONS and END IONS."""
     number = 0
     chunk: _Chunk | None = None  # the record that is being read
+    is_reported = False  # whether a line after the last record is an error, which is reported once
     for line in iter_lines(path):
         keyword = line.strip().upper()
         if keyword == "BEGIN IONS":
             if chunk is not None:
                 yield Record(f"record {number}", error=ValueError("BEGIN IONS without END IONS"))
-            number, chunk = number + 1, _Chunk(keyword)
+            number, chunk, is_reported = number + 1, _Chunk(keyword), False
         elif chunk is None:
-            if keyword and not re.match(r"[#;!/]|\w+=", keyword):
+            if keyword and not is_reported and not re.match(r"[#;!/]|\w+=", keyword):
+                is_reported = True
                 error = ValueError(f"{line.strip()[:MAX_MESSAGE]!r} stands outside of any record")
                 yield Record(f"after record {number}", error=error)
         elif keyword == "END IONS":
@@ -154,8 +156,16 @@ def iter_mgf(path: Path) -> Iterator[Record]:
 
 
 def _parse_mgf(lines: list[str], position: str) -> Iterator[Record]:
-    scan = next(iter(import_matchms().importing.load_from_mgf(StringIO("\n".join(lines)))))
-    yield Record(position, scan.peaks.mz, scan.peaks.intensities, dict(scan.metadata))
+    """Yield one MGF record: matchms reads the lines with =; it needs over a kilobyte per line of a peak."""
+    fields = [line for line in lines if "=" in line]
+    text = StringIO("\n".join(["BEGIN IONS", *fields, "END IONS"]))
+    scan = next(iter(import_matchms().importing.load_from_mgf(text)))
+    peaks = [line for line in lines[1:-1] if line.strip() and "=" not in line and line[0] not in "#;!/"]
+    try:
+        table = np.loadtxt(peaks, comments=None, usecols=(0, 1), ndmin=2) if peaks else np.empty((0, 2))
+    except ValueError as error:
+        raise ValueError(f"error when parsing peaks: {error}") from error
+    yield Record(position, table[:, 0], table[:, 1], dict(scan.metadata))
 
 
 def iter_msp(path: Path) -> Iterator[Record]:
@@ -223,7 +233,7 @@ def iter_massbank(path: Path) -> Iterator[Record]:
 
 
 def _parse_massbank(lines: list[str], position: str) -> Iterator[Record]:
-    """Yield the first value of each known field and the indented lines after PK$PEAK, of a record of MS level 1 or 2."""
+    """Yield the first value of each known field and the lines after PK$PEAK, of a record of MS level 1 or 2."""
     fields: dict[str, str] = {}
     for line in lines:
         key, _, value = line.partition(":")

@@ -84,7 +84,7 @@ def read_spectra(
     MGF, MSP and mzML files are read with matchms. MassBank files contain one or several records, and SIRIUS files one
     or several compounds, each block of whose fragment peaks is a spectrum. A Parquet table has the columns ``mz`` and
     ``intensity`` (lists) and optionally ``id``, ``precursor_mz``, ``adduct``, ``formula`` and ``smiles``; other columns
-    are kept as metadata. Records of MS level 1 are left out. Reading needs the extra ``psilearn[chem]``.
+    are kept as metadata. Records of MS level 1 are left out.
 
     Adducts are given their usual spelling: ``[M+H]⁺`` and ``M+H`` become ``[M+H]+``; a name that ends with an adduct,
     as in libraries of GNPS, states it. In the metadata, ``feature_id`` is the identifier of the feature in the file,
