@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -149,7 +151,7 @@ def craft_sealed(seeds: list[Tree], size: int) -> Iterator[Tree]:
         if opened is None:
             continue
         text = opened[0]["__metadata__"].get("content", "{}")
-        for crafted in _craft_values(json.loads(text), size):
+        for crafted in _craft_values(text, size):
             header = json.loads(json.dumps(opened[0]))
             header["__metadata__"]["content"] = crafted
             yield reseal({**seeds[0], name: seal(header, opened[1])})
@@ -164,51 +166,16 @@ def craft_sealed(seeds: list[Tree], size: int) -> Iterator[Tree]:
         yield reseal({**seeds[0], name: seal(opened[0], opened[1] + bytes(size))})
 
 
-def _craft_values(value: Any, size: int) -> Iterator[str]:
-    """Yield JSON texts: each object nested in itself or repeated, each number huge, each list and text long."""
-    text = json.dumps(value)
+def _craft_values(text: str, size: int) -> Iterator[str]:
+    """Yield JSON texts: long or deep ones, and values exchanged for huge numbers, long texts and nested lists."""
     yield from ("[" * size, '{"a":' * (size // 8), text[:-1] + "," * size, '"' + "a" * size + '"')
-    for path in _find_paths(value, 40):
-        node = json.loads(text)
-        for key in path[:-1]:
-            node = node[key]
-        part = json.dumps(node[path[-1]])
-        node[path[-1]] = "@here@"
-        around = json.dumps(node if len(path) == 1 else value_with(json.loads(text), path, "@here@"))
-        for crafted in (
-            "9" * 4000,
-            "1" + "0" * 12,
-            f'"{"a" * size}"',
-            f"[{','.join([part] * (size // (len(part) + 1)))}]",
-        ):
-            yield around.replace('"@here@"', crafted, 1)
-        depth = min(500, max(1, size // max(len(part), 1)))
-        left, _, right = part.rpartition(part[-1]) if part[0] in "[{" and len(part) > 2 else ("[", "", "]")
-        inner = f"{left}{', ' if left != '[' else ''}" + ('"nested": ' if part[0] == "{" and len(part) > 2 else "")
-        yield around.replace(
-            '"@here@"', inner * depth + "0" + (part[-1] if left != "[" else "]") * depth + right * 0, 1
-        )
-
-
-def value_with(value: Any, path: list[Any], replacement: Any) -> Any:
-    """Return a JSON value with another node at a path."""
-    node = value
-    for key in path[:-1]:
-        node = node[key]
-    node[path[-1]] = replacement
-    return value
-
-
-def _find_paths(value: Any, limit: int) -> list[list[Any]]:
-    """Return paths to nodes, the outer ones first."""
-    paths: list[list[Any]] = []
-    waiting: list[tuple[list[Any], Any]] = [([], value)]
-    while waiting and len(paths) < limit:
-        path, node = waiting.pop(0)
-        paths += [path] if path else []
-        items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
-        waiting += [([*path, key], item) for key, item in items]
-    return paths
+    nested = '{"kind":"list","items":['
+    for match in islice(re.finditer(r'-?\d+(?:\.\d+)?|"[^"]*"(?!:)|\[[^\[\]]*\]|\{[^{}]*\}', text), 40):
+        value = match.group()
+        many = f"[{','.join([value] * (size // (len(value) + 1)))}]"
+        deep = nested * 200 + value + "]}" * 200
+        for crafted in ("9" * 4000, "1" + "0" * 12, f'"{"a" * size}"', many, deep):
+            yield text[: match.start()] + crafted + text[match.end() :]
 
 
 SMILES = ["CCO", "COC", "CCC", "CCN", "CCCO", "COCC", "CC(C)O", "c1ccccc1", "CC(=O)O", "OCCO", "CCCC", "CC(C)C"]
