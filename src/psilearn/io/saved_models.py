@@ -397,7 +397,7 @@ def _are_outputs(value: Any, embedding: Any) -> bool:
         outputs = kernel.check(value, "its candidates")
         kernel.check_same_kind(outputs, "its candidates", landmarks, "the outputs of its embedding")
         shapes = [getattr(part, "shape", None) for part in (value, landmarks)]
-        return None in shapes or shapes[0][1:] == shapes[1][1:]
+        return None in shapes or len({shape[1:] for shape in shapes if shape is not None}) == 1
     return _are_samples(value, kernel)
 
 
