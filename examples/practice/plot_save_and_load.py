@@ -2,9 +2,9 @@
 Save a model, load it elsewhere
 ===============================
 
-``save_model`` writes one safetensors file: arrays, and the classes and parameters as JSON, with a SHA-256 of every byte.
-Nothing in it is a pickle, so loading a model executes no code, and a damaged file is noticed. This example looks into
-such a file, and shows what the dimension of the embedding and landmarks contribute to its size.
+``save_model`` writes one safetensors file: arrays, and the classes and parameters as JSON, with a SHA-256 of every
+byte. Nothing in it is a pickle, so loading a model executes no code, and a damaged file is noticed. This example looks
+into such a file, and shows what the dimension of the embedding and landmarks contribute to its size.
 
 Guide: :doc:`/saving`.
 """
@@ -35,8 +35,7 @@ with tempfile.TemporaryDirectory() as temporary:
     path = Path(temporary, "model.psi")
     save_model(model, path, notes={"data": "halves of digits", "pairs": n})
     with safe_open(path, "np") as file:
-        for name in file.keys():
-            print(name, file.get_tensor(name).shape)
+        print({name: file.get_tensor(name).shape for name in sorted(file.keys())})
     print(read_notes(path))
 
     loaded = load_model(path)
