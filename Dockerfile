@@ -7,7 +7,8 @@ RUN useradd --create-home --uid 10001 psilearn && mkdir /models /jobs && chown p
 
 COPY pyproject.toml README.md LICENSE /source/
 COPY src /source/src
-RUN pip install "/source[serve,chem]" && rm -r /source
+COPY packages/psilearn-chem /source/packages/psilearn-chem
+RUN pip install "/source[app]" /source/packages/psilearn-chem && rm -r /source
 
 USER psilearn
 WORKDIR /home/psilearn

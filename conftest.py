@@ -3,40 +3,56 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small problems gain nothing by threads; before NumPy is imported
-if not Path("/dev/nvidiactl").exists():  # no GPU: Triton interprets its kernels
-    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 import pytest
 from hypothesis import settings
 
-from psilearn._backend import computing
+from psilearn import computing
 from tests.problems import KINDS, Problem, make
+from tools.check import HOUSES
 
 # The same examples in every run; ``pytest --hypothesis-profile=default`` draws new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 # Their subject is what Windows does not have: signals, limits of resources, links, pipes and permissions of files.
 NEEDS_POSIX = [
-    "_backend/test_memory_limits.py",
-    "_utils/test_folder_faults.py",
-    "_utils/test_locks.py",
-    "_utils/test_output_files.py",
-    "_utils/test_worker_processes.py",
-    "chem/molecules/test_chunk_files.py",
-    "chem/test_full_disk.py",
-    "cli/test_kills.py",
-    "cli/test_signals.py",
-    "datasets/test_home.py",
-    "datasets/test_sparse_rows.py",
-    "fuzz",
-    "test_benchmarks.py",
-    "test_memory.py",
+    "lab/lab_tests/datasets/test_home.py",
+    "lab/lab_tests/fuzz",
+    "lab/lab_tests/test_benchmarks.py",
+    "packages/psilearn-chem/chem_tests/molecules/test_chunk_files.py",
+    "packages/psilearn-chem/chem_tests/test_full_disk.py",
+    "tests/_backend/test_memory_limits.py",
+    "tests/_utils/test_folder_faults.py",
+    "tests/_utils/test_locks.py",
+    "tests/_utils/test_worker_processes.py",
+    "tests/app/cli/test_kills.py",
+    "tests/app/cli/test_signals.py",
+    "tests/app/test_output_files.py",
+    "tests/test_memory.py",
 ]
-collect_ignore = NEEDS_POSIX if sys.platform == "win32" else []
+NOT_INSTALLED = [house for house in HOUSES if not house.is_installed]
+IGNORED = [house.tests for house in NOT_INSTALLED] + (NEEDS_POSIX if sys.platform == "win32" else [])
 DATA_HOME = Path(os.environ.get("PSILEARN_DATA", Path.home() / "psilearn-data"))
-BACKENDS = ["numpy", pytest.param("cpu", id="torch"), pytest.param("cuda", marks=pytest.mark.cuda)]
+HAS_GPU_DRIVER = sys.platform == "win32" or Path("/dev/nvidiactl").exists()
+BACKENDS = ["numpy", *([pytest.param("cpu", id="torch")] if find_spec("torch") else [])]
+BACKENDS += [pytest.param("cuda", marks=pytest.mark.cuda)] if HAS_GPU_DRIVER else []
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out what cannot run here, also if it is named on the command line."""
+    root = Path(__file__).parent
+    return any(collection_path.is_relative_to(root / path) for path in IGNORED) or None
+
+
+def pytest_report_header() -> list[str]:
+    """Name what is not tested."""
+    missing = {house.name: house.missing for house in NOT_INSTALLED} | (
+        {} if find_spec("torch") else {"GPU": ["torch"]}
+    )
+    return [f"not tested: {name}, which needs {', '.join(packages)}" for name, packages in missing.items()]
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -45,7 +61,6 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "numpy":
         yield request.param
         return
-    pytest.importorskip("torch")
     with computing("float64", request.param):
         yield request.param
 
@@ -67,6 +82,12 @@ def single_threaded_networks() -> None:
         import torch
 
         torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def pd() -> ModuleType:
+    """Return pandas, or skip the test."""
+    return pytest.importorskip("pandas")
 
 
 @pytest.fixture(params=KINDS)

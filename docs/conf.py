@@ -6,11 +6,10 @@ import warnings
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent / "tools"), str(HERE / "_extensions")]
-
-import api_reference  # noqa: E402
+sys.path[:0] = [str(HERE.parent), str(HERE / "_extensions")]
 
 import psilearn  # noqa: E402
+from tools import api_reference  # noqa: E402
 
 api_reference.write_pages(HERE / "api")
 
@@ -34,7 +33,6 @@ exclude_patterns = [
     "_build",
     "_extensions",
     "_templates",
-    "records",
     "auto_examples/**/*.ipynb",
     "auto_examples/**/*.py",
 ]

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import typer
 
-from psilearn.app.cli import app
+typer = pytest.importorskip("typer", reason="commands need the extra psilearn[app]")
+pytest.importorskip("h5py", reason="the pages on experiments need the laboratory")
+from psilearn.app.cli import app  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")])
@@ -61,8 +62,10 @@ def check_command(arguments):
     command = typer.main.get_command(app)
     arguments = list(arguments)
     while arguments and not arguments[0].startswith("-") and hasattr(command, "commands"):
-        assert arguments[0] in command.commands, f"psilearn has no command {arguments[0]!r}"
-        command = command.commands[arguments.pop(0)]
+        found = command.get_command(typer.Context(command), arguments[0])
+        assert found is not None, f"psilearn has no command {arguments[0]!r}"
+        command = found
+        arguments.pop(0)
     command.make_parser(typer.Context(command)).parse_args(arguments)
 
 

@@ -4,7 +4,6 @@ from itertools import permutations
 from math import factorial
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,7 +100,7 @@ def test_an_order_is_a_string():
         Kemeny().check(np.array([["a>b"], ["b>a"]]), "y")
 
 
-def test_errors_of_to_orders():
+def test_errors_of_to_orders(pd):
     with pytest.raises(ValueError, match="items names 2 items, but ranks has 3 columns"):
         to_orders([[1, 2, 3]], ["a", "b"])
     with pytest.raises(ValueError, match=r"shape \(n, K\).*\(3,\)"):
@@ -170,7 +169,7 @@ def test_errors_about_partial_rankings():
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_orders_give_the_kernel_of_their_ranks(kernel):
+def test_orders_give_the_kernel_of_their_ranks(kernel, pd):
     ranks = all_rankings(4)[::5]
     orders = to_orders(ranks, ["x", "y", "z", "w"])  # w < x < y < z: other columns, the same rankings
     by_name = ranks[:, [3, 0, 1, 2]]
@@ -180,7 +179,7 @@ def test_orders_give_the_kernel_of_their_ranks(kernel):
     np.testing.assert_array_equal(kernel().diag(orders), kernel().diag(by_name))
 
 
-def test_mixed_forms_and_items_raise():
+def test_mixed_forms_and_items_raise(pd):
     with pytest.raises(ValueError, match="same items: A: orders of a, b; B: ranks"):
         Kemeny()(["a>b"], [[1, 2]])
     with pytest.raises(ValueError, match="A: orders of a, b; B: orders of a, c"):
@@ -196,7 +195,7 @@ def test_mixed_forms_and_items_raise():
     assert items(["a>b"], ["a>b>c", "b>a"]).round(4).tolist() == [[0.3333, -0.3333]]
 
 
-def test_only_strings_are_orders():
+def test_only_strings_are_orders(pd):
     assert is_orders(["a>b"]) and is_orders(np.array(["a>b"])) and is_orders(pd.Series(["a>b"]))
     assert not is_orders([[1, 2]]) and not is_orders("a>b") and not is_orders([]) and not is_orders(np.array([1.0]))
 

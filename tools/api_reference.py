@@ -1,27 +1,26 @@
 """Write the API reference: one page per public package, with every name of its ``__all__``.
 
-Usage: ``python tools/api_reference.py FOLDER``; the site calls :func:`write_pages` before it reads its sources. The
-pages are reStructuredText with autosummary tables. A name that several packages export is described once, where its
-path is the shortest, and the other packages link to it.
+The site calls :func:`write_pages` before it reads its sources. The pages are reStructuredText with autosummary tables.
+A name that several packages export is described once, where its path is the shortest, and the others link to it.
 """
 
 import inspect
-import sys
 from collections.abc import Iterator
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_origin
 
-from check_docstrings import iter_public_modules
+from tools.docstrings import iter_public_modules
 
 KINDS = ("Classes", "Functions", "Exceptions", "Data")
 
 
 def public_modules() -> list[ModuleType]:
-    """Return psilearn, its public modules and its public subpackages, without the command line."""
-    return [module for module in iter_public_modules() if module.__name__ != "psilearn.app.cli"]
+    """Return the public modules and subpackages of psilearn, without the command line, and of psilearn_chem."""
+    modules = [module for module in iter_public_modules() if hasattr(module, "__all__")]
+    return [module for module in modules if module.__name__ != "psilearn.app.cli"]
 
 
 def exported_names(module: ModuleType) -> list[str]:
@@ -119,7 +118,8 @@ def _summary_table(kind: str, paths: list[str]) -> Iterator[str]:
     yield from _heading(kind, "-")
     if kind == "Data":
         for path in paths:
-            yield from (f".. autodata:: {path}", "   :no-value:", "")
+            is_alias = get_origin(_find(path)) is not None  # a type, which autodata takes for a function
+            yield from (f".. py:data:: {path}", "") if is_alias else (f".. autodata:: {path}", "   :no-value:", "")
         return
     template = {"Classes": "class.rst", "Exceptions": "class.rst", "Functions": "base.rst"}[kind]
     yield from (
@@ -133,12 +133,16 @@ def _summary_table(kind: str, paths: list[str]) -> Iterator[str]:
     yield ""
 
 
-def _kind(path: str) -> str:
+def _find(path: str) -> Any:
     module, name = path.rsplit(".", 1)
-    exported: Any = getattr(import_module(module), name)
-    if inspect.isclass(exported):
+    return getattr(import_module(module), name)
+
+
+def _kind(path: str) -> str:
+    exported = _find(path)
+    if inspect.isclass(exported) and get_origin(exported) is None:
         return "Exceptions" if issubclass(exported, BaseException) else "Classes"
-    return "Functions" if callable(exported) else "Data"
+    return "Functions" if inspect.isroutine(exported) else "Data"  # types such as tuple[int] are callable, too
 
 
 def _is_routine_of_psilearn(member: Any) -> bool:
@@ -153,7 +157,3 @@ def _heading(title: str, character: str) -> list[str]:
 def _write_if_changed(path: Path, text: str) -> None:
     if not path.exists() or path.read_text("utf-8") != text:
         path.write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write_pages(Path(sys.argv[1]))

@@ -2,9 +2,10 @@
 
 import re
 
-import api_reference
 from docutils import nodes
 from sphinx.addnodes import pending_xref
+
+from tools import api_reference
 
 REPOSITORY_PAGES = ("CHANGELOG", "CONTRIBUTING", "SECURITY")
 PUBLIC_NAME = re.compile(r"((?:psilearn\.)?[\w.]*\w)(?:\(.*\))?")

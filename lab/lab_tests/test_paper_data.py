@@ -13,7 +13,7 @@ from sklearn.preprocessing import normalize
 from psilearn import IOKR, OEL
 from psilearn.kernels import Dice, Gaussian
 from psilearn.metrics import f1_score, kernel_loss
-from psilearn_lab.datasets import load_bibtex, load_usps
+from psilearn_lab.datasets import load
 
 USPS = {
     "IOKR": (IOKR(Gaussian(0.04), Gaussian(0.05), alpha=1e-4), 0.7360),
@@ -25,15 +25,15 @@ USPS = {
 
 @pytest.fixture(scope="module")
 def read_once():
-    """Return a function that calls a loader the first time only."""
-    return cache(lambda load: load())
+    """Return a function that loads a dataset the first time only."""
+    return cache(load)
 
 
 @pytest.mark.data("usps/usps.h5")
 @pytest.mark.parametrize("name", USPS)
 def test_usps(name, read_once):
     model, expected = USPS[name]
-    usps = read_once(load_usps)
+    usps = read_once("usps")
     pairs, alone = usps.train[:1000], usps.train[-6000:]
     model.fit(usps.X[pairs], usps.Y[pairs], unlabeled=usps.Y[alone])
     loss = kernel_loss(usps.Y[usps.test], model.predict(usps.X[usps.test]), Gaussian(0.05))
@@ -52,7 +52,7 @@ def test_usps(name, read_once):
     ids=["IOKR, Gaussian", "IOKR, Dice", "OEL0, Dice"],
 )
 def test_bibtex(make_model, expected, read_once):
-    bibtex = read_once(load_bibtex)
+    bibtex = read_once("bibtex")
     X, Y = normalize(bibtex.X), bibtex.Y
     mean_labels = float(np.mean(Y[bibtex.train].sum(axis=1)))
     model = make_model(mean_labels).fit(X[bibtex.train], Y[bibtex.train])

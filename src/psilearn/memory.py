@@ -211,6 +211,7 @@ def predict_bytes(
     counts = {"n_queries": n_queries, "n_components": n_components, "k": k, "n_anchors": n_anchors}
     for name, value in {**counts, "n_candidates": n_candidates}.items():
         validation.check_count(value, name)
+    validation.check_index(rank, "rank")
     itemsize = validation.check_precision(dtype, "dtype").itemsize
     return prediction_memory(PredictionSizes(n_queries, n_components, k, itemsize, n_anchors, n_candidates, rank))
 

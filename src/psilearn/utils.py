@@ -1,8 +1,15 @@
 """Functions for packages that build on psilearn: collections of inputs and outputs, validation, files, progress."""
 
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+
+from psilearn._backend import MissingDependencyError, explain_missing
 from psilearn._utils import validation
-from psilearn._utils.csr_parts import make_csr
-from psilearn._utils.estimator_tags import declare_sparse_inputs_and_outputs
+from psilearn._utils.estimators import declare_sparse_inputs_and_outputs, fitted_snapshot, publish, unfitted_copy
 from psilearn._utils.files import (
     OutputFile,
     create_folder,
@@ -12,11 +19,7 @@ from psilearn._utils.files import (
     to_json_value,
     write_atomically,
 )
-from psilearn._utils.fitted_state import fitted_snapshot, publish, unfitted_copy
-from psilearn._utils.holdout import ErrorMetric, Pairs, hold_out
-from psilearn._utils.missing_packages import MissingDependencyError, explain_missing
 from psilearn._utils.progress import observe_steps, show_progress, stage, track
-from psilearn._utils.rank_checks import check_ranks
 from psilearn._utils.reading import (
     MAX_EXPANSION,
     convert_read_errors,
@@ -26,9 +29,20 @@ from psilearn._utils.reading import (
     read_npz,
     require_regular_file,
 )
-from psilearn._utils.samples import Index, Samples, concat, describe_shape, distinct, match, n_columns, n_samples, take
+from psilearn._utils.samples import (
+    Index,
+    Samples,
+    concat,
+    distinct,
+    make_csr,
+    match,
+    n_columns,
+    n_samples,
+    take,
+)
 from psilearn._utils.validation import RandomStateLike
 from psilearn._utils.worker_processes import run_parallel
+from psilearn.rankings import check_ranks
 
 __all__ = [
     "MAX_EXPANSION",
@@ -45,7 +59,6 @@ __all__ = [
     "create_folder",
     "declare_sparse_inputs_and_outputs",
     "decompressed_limit",
-    "describe_shape",
     "distinct",
     "draft_of",
     "explain_missing",
@@ -73,3 +86,18 @@ __all__ = [
     "validation",
     "write_atomically",
 ]
+
+Pairs: TypeAlias = tuple[Samples, NDArray[np.float64]]  # inputs and outputs (n, L)
+ErrorMetric: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], float]  # of truth and prediction
+
+
+def hold_out(n: int, fraction: float, random_state: RandomStateLike) -> tuple[Index, Index]:
+    """Return the indices of a random partition of n examples: for training and for validation, at least one each.
+
+    The validation part has the size n·fraction, rounded.
+    """
+    if n < 2:
+        raise ValueError(f"Validation needs at least 2 examples to learn from; X has {n} sample.")
+    size = min(n - 1, max(1, round(n * fraction)))
+    training, held_out = train_test_split(np.arange(n), test_size=size, random_state=random_state)
+    return training, held_out

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from psilearn._backend import Compute
 from psilearn._linalg import eigen
-from psilearn._linalg.block_krylov import RESIDUAL
-from psilearn._linalg.filtered_subspace import filtered_eigh
+from psilearn._linalg.eigen import RESIDUAL, filtered_eigh
 
 SPECTRA = {
     "powers": lambda n: 1.0 / np.arange(1, n + 1) ** 1.5,

@@ -14,16 +14,16 @@ from psilearn._linalg import (  # noqa: E402
     SPLIT_UNDERFLOW,
     GramSum,
     HalfMatrix,
+    Offsets,
     SplitMatrix,
     SplitTriangle,
     is_split_faster,
     matmul,
     multiply_halves,
-    offset_products,
     row_inner_products,
     split_products,
-    split_triangle,
     squared_column_norms,
+    torch_triangles,
 )
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
@@ -91,7 +91,7 @@ def test_zeros_stay_zeros():
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("panel", [2048, 16])
 def test_substitution_in_panels_solves_the_triangular_system(device, panel, monkeypatch):
-    monkeypatch.setattr(split_triangle, "PANEL", panel)
+    monkeypatch.setattr(torch_triangles, "SPLIT_PANEL", panel)
     rng = np.random.default_rng(0)
     L = torch.from_numpy(np.tril(rng.standard_normal((83, 83)), -1) / 10 + np.diag(rng.uniform(0.5, 2, 83))).to(device)
     B = matrix((83, 45), 1, device=device)
@@ -114,7 +114,7 @@ def test_substitution_has_the_error_of_single_precision_at_any_scale(seed, expon
     expected = torch.linalg.solve_triangular(L, B, upper=False)
     longest = float(torch.sqrt(K.diagonal().max()))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(split_triangle, "PANEL", 16)
+        patch.setattr(torch_triangles, "SPLIT_PANEL", 16)
         found = SplitTriangle(L).solve(B.float(), longest).to_tensor().double()
     assert float((found - expected).abs().max()) <= 1e-4 * longest
 
@@ -188,9 +188,9 @@ def test_inner_products_with_offsets_are_within_the_bound(device, d, largest, mo
     left, right = (-largest * torch.rand(len(rows), dtype=torch.float64, device=device) for rows in (A, B))
     expected = A.double() @ B.double().T + left[:, None] + right
     compute = Compute(np.float32, torch.device(device))
-    plain = row_inner_products(A, B, offset_products.Offsets(left, right, largest), compute)
-    monkeypatch.setattr(offset_products, "is_split_faster", lambda shape, compute: True)
-    split = row_inner_products(A, B, offset_products.Offsets(left, right, largest), compute)
+    plain = row_inner_products(A, B, Offsets(left, right, largest), compute)
+    monkeypatch.setattr(split_products, "is_split_faster", lambda shape, compute: True)
+    split = row_inner_products(A, B, Offsets(left, right, largest), compute)
     allowed = allowed_error(A, B.T) + (d + 2) * SPLIT_UNDERFLOW * (float(A.abs().max()) + largest**0.5) * (
         float(B.abs().max()) + largest**0.5
     )

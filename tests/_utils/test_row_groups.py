@@ -11,7 +11,7 @@ from psilearn._utils import row_groups, samples
 from psilearn._utils.row_groups import canonical_csr, group_rows
 from psilearn._utils.samples import distinct, object_keys
 
-PROPERTY = settings(max_examples=100, deadline=None, derandomize=True)
+PROPERTY = settings(max_examples=30, deadline=None, derandomize=True)
 DTYPES = [np.float64, np.float32, np.float16, np.int64, np.int8, np.uint8, np.uint64, bool]
 NUMBERS = [0.0, -0.0, 1.0, 2.0, 100.0]
 NUMBERS_AND_NAN = [*NUMBERS, np.nan, np.inf, 1e-300]

@@ -3,8 +3,8 @@
 import pytest
 import typer
 
-from psilearn._utils.missing_packages import MissingDependencyError, explain_missing
 from psilearn.app.console import TerminatedError, report_errors
+from psilearn.utils import MissingDependencyError, explain_missing
 
 
 @pytest.mark.parametrize(

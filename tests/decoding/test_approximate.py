@@ -75,3 +75,19 @@ def test_bad_arguments(problem):
         ApproximateCandidates.of(exact, model.embed(X), kind="flat")
     with pytest.raises(TypeError, match="build it again"):
         pickle.dumps(ApproximateCandidates.of(exact, model.embed(X), verbose=False))
+
+
+@pytest.mark.parametrize("kind", ["hnsw", "ivf"])
+def test_seeds_of_any_integer_type_are_accepted(problem, kind):
+    model, exact, X = problem
+    Z = model.embed(X)
+
+    def search(seed):
+        return ApproximateCandidates.of(exact, Z, kind=kind, random_state=seed, verbose=False).nearest(Z, np.int64(2))
+
+    np.testing.assert_array_equal(search(np.int64(3)).indices, search(3).indices)
+    for seed in (None, 2**32 - 1, np.random.RandomState(0), np.uint8(1)):
+        search(seed)
+    for seed in ("x", -1, 1.5, 2**32):
+        with pytest.raises(ValueError, match="random_state must be"):
+            search(seed)

@@ -1,5 +1,8 @@
 """Preselection in float32 against the whole float64 matrix of distances: the same indices, distances and ties."""
 
+import os
+import subprocess
+import sys
 import tracemalloc
 from contextlib import nullcontext
 
@@ -213,3 +216,49 @@ def test_candidates_of_another_model_are_rejected():
             call(first_entries(3, 3))
     with pytest.raises(ValueError, match="do not belong to a model yet"):
         SharedCandidates(np.eye(3)).nearest(np.zeros((1, 3)), 1)
+
+
+FORKS = """
+import os, signal, threading, time, sys
+import numpy as np
+from psilearn import OEL
+rng = np.random.default_rng(0)
+model = OEL(n_components=10).fit(rng.random((300, 5)), (rng.random((300, 20)) > 0.7).astype(float))
+X, done = rng.random((3000, 5)), threading.Event()
+
+def predict():
+    while not done.is_set():
+        model.predict(X)
+
+thread = threading.Thread(target=predict)
+thread.start()
+hung = 0
+for i in range(20):
+    time.sleep(0.003 * (i % 7))
+    child = os.fork()
+    if child == 0:
+        model.predict(X[:20])
+        os._exit(0)
+    end = time.monotonic() + 30
+    while not os.waitpid(child, os.WNOHANG)[0]:
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            hung += 1
+            break
+        time.sleep(0.002)
+    if hung:
+        break
+done.set()
+thread.join()
+print("hung:", hung)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_that_is_forked_while_a_thread_predicts_can_predict():
+    # Threads of OpenBLAS itself do not survive a fork: one thread of BLAS leaves our own locks as the only risk.
+    environment = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")}
+    arguments = [sys.executable, "-W", "ignore", "-c", FORKS]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True, env=environment, timeout=300)
+    assert done.stdout.strip() == "hung: 0"

@@ -1,6 +1,6 @@
 import numpy as np
 
-from psilearn.decoding.found_rows import FoundRows
+from psilearn.decoding.all_rankings import FoundRows
 
 
 def test_equal_rows_have_equal_numbers_whenever_they_come():

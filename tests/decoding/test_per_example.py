@@ -9,7 +9,7 @@ from scipy import sparse
 
 from psilearn import OEL
 from psilearn._backend import current_compute
-from psilearn.decoding import PerExampleCandidates, SharedCandidates, ranked_candidates, set_pools
+from psilearn.decoding import PerExampleCandidates, SharedCandidates, expansions, ranked_candidates
 from psilearn.decoding.output_set import OutputSet
 from psilearn.embedding import Embedding
 from psilearn.kernels import Gaussian, Linear
@@ -23,7 +23,7 @@ ROUTES = {"embeddings": False, "sums": True}
 
 @pytest.fixture(params=ROUTES)
 def route(request, monkeypatch):
-    monkeypatch.setattr(set_pools, "sums_over_landmarks", lambda *sizes: ROUTES[request.param])
+    monkeypatch.setattr(expansions, "sums_over_landmarks", lambda *sizes: ROUTES[request.param])
     return request.param
 
 
@@ -96,7 +96,7 @@ def test_both_routes_agree(monkeypatch):
     Z = RNG.standard_normal((25, model.n_components_))
     tops = []
     for sums in (False, True):
-        monkeypatch.setattr(set_pools, "sums_over_landmarks", lambda *sizes, sums=sums: sums)
+        monkeypatch.setattr(expansions, "sums_over_landmarks", lambda *sizes, sums=sums: sums)
         tops.append(candidates.nearest(Z, 50))
     finite = np.isfinite(tops[0].distances)
     np.testing.assert_allclose(tops[1].distances[finite], tops[0].distances[finite], rtol=1e-9)
@@ -112,10 +112,10 @@ def test_both_routes_agree(monkeypatch):
 
 def test_the_cheaper_route_is_chosen():
     r, p = 1000, 100
-    assert set_pools.sums_over_landmarks(r, p, 10**6, 10**6, 1000)  # every example has its own candidates
-    assert not set_pools.sums_over_landmarks(r, 5, 10**6, 10**6, 1000)  # few components
-    assert not set_pools.sums_over_landmarks(r, p, 1000, 10**6, 1000)  # all examples share the candidates
-    assert not set_pools.sums_over_landmarks(0, 0, 10, 10, 10)
+    assert expansions.sums_over_landmarks(r, p, 10**6, 10**6, 1000)  # every example has its own candidates
+    assert not expansions.sums_over_landmarks(r, 5, 10**6, 10**6, 1000)  # few components
+    assert not expansions.sums_over_landmarks(r, p, 1000, 10**6, 1000)  # all examples share the candidates
+    assert not expansions.sums_over_landmarks(0, 0, 10, 10, 10)
 
 
 class Counting(Linear):
@@ -200,7 +200,7 @@ def test_sets_that_do_not_fit_into_memory_are_searched_in_blocks(route):
     Z, truth = RNG.standard_normal((5, 4)), np.array([outputs[-1] for outputs in sets])
     candidates = PerExampleCandidates(sets).for_embedding(E)
     with sklearn.config_context(working_memory=0.01):
-        pools = set_pools.SetPools(*candidates._different, E, current_compute())
+        pools = expansions.SetPools(*candidates._different, E, current_compute())
         if not current_compute().on_gpu:
             assert pools.large.tolist() == [1, 3]
         check_against_each_set(candidates, sets, Z, truth, 5)

@@ -1,8 +1,6 @@
 """Unlabeled outputs in batches: every source gives the same embedding, and what is malformed is named."""
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
@@ -10,6 +8,8 @@ from psilearn import IOKR, KDE, OEL
 from psilearn._utils.samples import concat, take
 from psilearn.kernels import Dice, Gaussian, Pairwise
 
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 pytestmark = pytest.mark.usefixtures("backend")
 
 RNG = np.random.default_rng(0)

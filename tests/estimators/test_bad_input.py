@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from psilearn import IOKR, KDE, OEL, PerExampleCandidates
+from psilearn import IOKR, KDE, OEL, OELCV, PerExampleCandidates
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear, Pairwise, Polynomial, Precomputed
 from psilearn.metrics import top_k_accuracy
 
@@ -231,3 +232,10 @@ def test_rank_candidates_validates_at_the_call(model):
         model.rank_candidates(X, k=0)
     with pytest.raises(ValueError, match="ties must be one of"):
         model.rank_candidates(X, ties="bad")
+
+
+@pytest.mark.parametrize("unlabeled", [{}, set(), frozenset(), b"", {1: 2}])
+@pytest.mark.parametrize("estimator", [OEL(n_components=2), KDE(n_components=2), OELCV(cv=2)])
+def test_unlabeled_outputs_must_be_a_collection(estimator, unlabeled):
+    with pytest.raises(TypeError, match="unlabeled must be an array or a sequence of objects"):
+        clone(estimator).fit(X, Y, unlabeled=unlabeled)

@@ -225,14 +225,14 @@ def test_methods_that_would_gather_a_collection_are_refused():
 def test_an_index_is_not_sent_to_workers(monkeypatch):
     pytest.importorskip("faiss")
     from psilearn.decoding import ApproximateCandidates
-    from psilearn.estimators import lazy_prediction
+    from psilearn.estimators import dask_inputs
 
     problem = make("vectors")
     model = estimators()["OEL"].fit(problem.X, problem.Y)
     candidates = ApproximateCandidates.of(model.candidate_set(problem.Y), model.embed(problem.X), verbose=False)
     X = dask_of(problem.X_test)
     np.testing.assert_array_equal(model.predict(X, candidates).compute(), model.predict(problem.X_test, candidates))
-    monkeypatch.setattr(lazy_prediction, "runs_on_cluster", lambda: True)
+    monkeypatch.setattr(dask_inputs, "runs_on_cluster", lambda: True)
     for method in (model.predict, model.predict_topk):
         with pytest.raises(TypeError, match="index of faiss, which cannot be sent to the workers"):
             method(X, candidates=candidates)

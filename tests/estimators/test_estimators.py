@@ -3,7 +3,6 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -167,7 +166,7 @@ def test_precomputed_kernels_cross_validate():
     )
 
 
-def test_data_frames_are_taken_and_their_columns_checked():
+def test_data_frames_are_taken_and_their_columns_checked(pd):
     problem = make("tags")
     X, Y = pd.DataFrame(problem.X, columns=list("abc")), pd.DataFrame(problem.Y)
     model = OEL(KERNEL_X, Dice(), alpha=1e-3, n_components=4).fit(X, Y)
@@ -231,7 +230,7 @@ def test_predictions_keep_the_form_of_y_whatever_the_form_of_the_unlabeled_outpu
     )
 
 
-def test_refitting_on_other_inputs_forgets_the_old_columns():
+def test_refitting_on_other_inputs_forgets_the_old_columns(pd):
     model = OEL(alpha=1e-3).fit(pd.DataFrame(make("tags").X, columns=list("abc")), make("tags").Y)
     model.set_params(input_kernel=Precomputed(np.eye(40))).fit(np.arange(40), make("tags").Y)
     assert not hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")

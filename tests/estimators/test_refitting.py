@@ -7,7 +7,6 @@ import pytest
 
 from psilearn import IOKR, KDE, OEL, OELCV
 from psilearn.kernels import Dice, Gaussian, Pairwise
-from psilearn_lab.baselines import KNN, KRR
 
 X_NEW = np.linspace(-1, 1, 7).reshape(-1, 1)
 
@@ -78,26 +77,13 @@ def test_calibration_belongs_to_the_model_that_was_calibrated():
     assert len(model.regression_.anchors) == len(DATA[0][0])
 
 
-def test_a_fit_in_the_middle_of_a_baselines_prediction_does_not_change_it():
-    interruption = Interruption()
-    model = KRR(Pairwise(interruption), alpha=0.1).fit(*DATA[0])
-    expected = model.predict(X_NEW), model.predict_topk(X_NEW, k=2).distances, model.score(X_NEW, DATA[0][1][:7])
-    for method, answer in zip(("predict", "predict_topk", "score"), expected, strict=True):
-        model.fit(*DATA[0])
-        interruption.action = lambda: model.fit(DATA[1][0], DATA[1][1][:, :4])
-        arguments = {"predict": (X_NEW,), "predict_topk": (X_NEW, 2), "score": (X_NEW, DATA[0][1][:7])}[method]
-        found = getattr(model, method)(*arguments)
-        np.testing.assert_array_equal(found.distances if method == "predict_topk" else found, answer)
-
-
 @pytest.mark.parametrize(
     "model",
     [
         OEL(Gaussian(1.0), Dice(), alpha=0.1, n_components=2),
         OELCV(Gaussian(1.0), Dice(), alphas=0.1, n_components=2, supervisions=0.5, cv=2, random_state=0),
-        KNN(1),
     ],
-    ids=["OEL", "OELCV", "KNN"],
+    ids=["OEL", "OELCV"],
 )
 def test_every_answer_of_a_thread_is_that_of_one_of_two_fits(model):
     expected = [model.fit(*data).predict_topk(X_NEW, k=3).distances for data in DATA]

@@ -2,11 +2,6 @@
 
 import os
 import pickle
-import subprocess
-import sys
-import tomllib
-from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +9,9 @@ from scipy import sparse
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 
-import psilearn_chem.codecs  # noqa: F401  registers spectra; an installed psilearn finds it as an entry point
 from psilearn import IOKR, IOKRCV, KDE, KDECV, OEL, OELCV, Landmarks, kernels, load_model, save_model
 from psilearn.io import check_model_path, read_notes
-from psilearn.io.encoding import ENTRY_POINTS, REGISTRY
+from psilearn.io.encoding import REGISTRY
 from psilearn.io.model_codecs import NOT_SAVED
 from psilearn.io.saved_models import FORMAT
 from psilearn.kernels import (
@@ -34,17 +28,12 @@ from psilearn.kernels import (
     Precomputed,
     uniform,
 )
-from psilearn_chem import ProbabilityProduct, Spectrum, spectrum_kernel
 from tests.sealed_files import edit, seal, split
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 4))
 TAGS = (RNG.random((30, 6)) < 0.4).astype(np.int8)
 BITS = np.packbits(TAGS, axis=1)
-SPECTRA = [
-    Spectrum(50 + 9 * RNG.random(6), RNG.random(6) + 0.1, 80.0 + i % 3, "[M+H]+", "C2H6O", "CCO", f"s{i}")
-    for i in range(30)
-]
 ORDERS = ["a>b>c", "b>c>a", "c>b>a", "a>c>b", "b>a>c", "c>a>b"]
 LANDMARKS = {"input_landmarks": Landmarks(12, "leverage", np.random.RandomState(0)), "output_landmarks": 9}
 SUM = uniform([Linear().normalized(), 2 * Linear() * Linear()])
@@ -66,7 +55,6 @@ MODELS = {
     "orders": (IOKR(Gaussian(0.3), Kemeny(items=("a", "b", "c")), alpha=1e-3), X[:6], ORDERS),
     "packed bits": (OEL(Polynomial(), GaussianTanimoto(packed=True), alpha=1e-2, n_components=4), X, BITS),
     "precomputed": (IOKR(Precomputed(X @ X.T), Linear(), alpha=1e-2), np.arange(30), X),
-    "spectra": (OEL(spectrum_kernel(), GaussianTanimoto(packed=True), alpha=1e-3, n_components=5), SPECTRA, BITS),
     "sums of kernels": (IOKR(Gaussian(0.5, SUM), Linear(), alpha=1e-2), X, X[:, :2]),
     "aligned kernels": (IOKR(Aligned([Gaussian(0.5), Linear()], Linear()), Linear(), alpha=1e-2), X, X[:, :2]),
     "numbers as outputs": (IOKR(Gaussian(0.3), None, alpha=1e-3), X, X[:, 0]),
@@ -373,16 +361,6 @@ def test_a_loaded_model_cannot_be_updated(tmp_path):
         load_model(tmp_path / "m").partial_fit(X)
 
 
-def test_spectra_are_loaded_completely(tmp_path):
-    model = IOKR(ProbabilityProduct(), Linear(), alpha=1e-2).fit(SPECTRA, X)
-    save_model(model, tmp_path / "m")
-    for a, b in zip(SPECTRA, load_model(tmp_path / "m").regression_.anchors, strict=True):
-        np.testing.assert_array_equal(a.mz, b.mz)
-        np.testing.assert_array_equal(a.intensity, b.intensity)
-        assert repr(a) == repr(b)
-        assert (a.smiles, a.formula) == (b.smiles, b.formula)
-
-
 def test_every_kernel_without_functions_is_registered():
     classes = {getattr(kernels, name) for name in kernels.__all__ if isinstance(getattr(kernels, name), type)}
     for cls in classes:
@@ -390,39 +368,6 @@ def test_every_kernel_without_functions_is_registered():
         is_saved = cls not in NOT_SAVED and issubclass(cls, Kernel | kernels.Hierarchy)  # the parameter of a kernel
         assert (codec is not None) == is_saved
         assert codec is None or codec.kind == f"psilearn.kernels.{cls.__name__}"
-
-
-def test_entry_points_name_modules_that_register_codecs():
-    project = tomllib.loads(
-        (Path(__file__).parents[2] / "packages/psilearn-chem/pyproject.toml").read_text(encoding="utf-8")
-    )["project"]
-    declared = project["entry-points"][ENTRY_POINTS]
-    assert declared == {"chem": "psilearn_chem.codecs"}
-    assert import_module(declared["chem"]).__name__ == "psilearn_chem.codecs"
-
-
-CODE = """
-import sys
-from importlib import metadata
-import psilearn.io.codecs as registry
-from psilearn.io import load_model
-entry_point = metadata.EntryPoint("chem", "psilearn_chem.codecs", "psilearn.codecs")
-registry.entry_points = lambda group: [entry_point] if sys.argv[2] == "installed" else []
-assert not any(name.startswith("psilearn_chem") for name in sys.modules)
-try:
-    print(type(load_model(sys.argv[1]).regression_.anchors[0]).__name__)
-except ValueError as error:
-    print(error)
-"""
-
-
-@pytest.mark.parametrize(
-    ("state", "expected"), [("installed", "Spectrum"), ("from source", "import psilearn_chem.codecs")]
-)
-def test_applications_are_imported_when_a_model_needs_them(tmp_path, state, expected):
-    save_model(IOKR(ProbabilityProduct(), Linear(), alpha=1e-2).fit(SPECTRA, X), tmp_path / "m")
-    command = [sys.executable, "-c", CODE, str(tmp_path / "m"), state]
-    assert expected in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_a_model_is_replaced(tmp_path):

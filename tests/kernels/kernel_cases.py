@@ -34,8 +34,6 @@ from psilearn.kernels import (
     Tanimoto,
     WeisfeilerLehman,
 )
-from psilearn_chem import PrecursorMass, ProbabilityProduct, spectrum_kernel
-from psilearn_chem.spectra import Spectrum
 from tests.kernels.graph.graph_cases import graphs
 
 PROPERTY = settings(max_examples=12, deadline=None, derandomize=True)
@@ -76,16 +74,6 @@ permutations = st.integers(2, 5).flatmap(
 packed_sets = sets.map(lambda A: np.packbits(A.astype(bool), axis=1))
 words = st.lists(st.text("abc", max_size=4), min_size=2, max_size=9)
 strings = st.lists(st.text("abc", min_size=1, max_size=4), min_size=2, max_size=9)
-_peak = st.tuples(st.integers(0, 60).map(lambda i: 50 + i / 50), st.floats(0.01, 1.0))  # close to each other
-spectra = st.lists(
-    st.builds(
-        lambda peaks, precursor: Spectrum([p[0] for p in peaks], [p[1] for p in peaks], precursor_mz=precursor),
-        st.lists(_peak, min_size=1, max_size=8),
-        st.sampled_from([50.5, 51.0, 80.0]),  # some peaks lie above it
-    ),
-    min_size=2,
-    max_size=7,
-)
 labeled_graphs = st.lists(graphs(max_nodes=3), min_size=2, max_size=7)
 places = st.lists(st.integers(0, 6), min_size=2, max_size=9).map(np.array)
 
@@ -133,12 +121,6 @@ CASES = [
     Case("precomputed", Precomputed(MATRIX), places),
     Case("pairwise", Pairwise(shared_letters), words),
     Case("rare substrings", Substrings(2, idf=True, base=Gaussian()), strings),
-    Case("peaks", ProbabilityProduct(width=0.02), spectra),
-    Case("losses", ProbabilityProduct("losses", width=0.02), spectra),
-    Case("peaks in ppm", ProbabilityProduct(width=300.0, unit="ppm", power=1.0), spectra),
-    Case("losses in ppm, counted", ProbabilityProduct("losses", width=300.0, unit="ppm", power=0.0), spectra),
-    Case("precursor", PrecursorMass(width=10.0), spectra),
-    Case("spectra", spectrum_kernel(width=0.02), spectra),
     Case("gaussian over subtrees", WeisfeilerLehman(1, n_features=256, base=Gaussian(0.5)), labeled_graphs),
     Case("sum", Sum(Linear(), Gaussian(gamma=0.2)), rows, sparse=True),
     Case("product", Product(Kemeny(partial=True), Gaussian(gamma=0.2)), rankings),

@@ -23,7 +23,7 @@ from psilearn.kernels import (
     Tanimoto,
 )
 from psilearn.kernels import inner_products as products
-from psilearn.kernels.csr_columns import column_counts, keep_columns
+from psilearn.kernels.device_rows import column_counts, keep_columns
 from tests.kernels.kernel_cases import CASES, PROPERTY, SPARSE_CASES, Stored, sets
 from tests.problems import precision
 

@@ -11,7 +11,15 @@ from sklearn.base import BaseEstimator, clone
 
 from psilearn._backend import to_numpy
 from psilearn._utils.samples import concat, n_samples, take
-from psilearn.kernels import Gaussian, Laplacian
+from psilearn.kernels import (
+    GappySubstrings,
+    Gaussian,
+    Graph,
+    Laplacian,
+    MismatchSubstrings,
+    Substrings,
+    WeisfeilerLehman,
+)
 from tests.kernels.kernel_cases import CASES, PROPERTY, SPARSE_CASES
 from tests.problems import block
 
@@ -278,3 +286,15 @@ def test_a_clone_forgets_what_was_fitted(kernel):
     fitted_kernel = clone(kernel).fit(np.array([[0.0], [2.0]]))
     assert hasattr(fitted_kernel, "gamma_")
     assert not hasattr(clone(fitted_kernel), "gamma_")
+
+
+@pytest.mark.parametrize("kernel", [MismatchSubstrings("ACGT"), Substrings(), GappySubstrings(), WeisfeilerLehman()])
+def test_parameters_may_be_integers_of_numpy(kernel):
+    integers = {name: np.int64(value) for name, value in kernel.get_params().items() if type(value) is int}
+    assert integers
+    objects = [path_graph(3), path_graph(4)] if isinstance(kernel, WeisfeilerLehman) else ["ACGTAC", "TTGAC"]
+    np.testing.assert_array_equal(clone(kernel).set_params(**integers).gram(objects), kernel.gram(objects))
+
+
+def path_graph(n):
+    return Graph(["C"] * n, [(i, i + 1, "-") for i in range(n - 1)])

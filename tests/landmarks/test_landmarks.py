@@ -12,7 +12,7 @@ from psilearn._linalg import NotPositiveSemidefiniteError, SplitMatrix, shifted_
 from psilearn._linalg.moments import GramSum
 from psilearn._utils.samples import n_samples
 from psilearn.kernels import Gaussian, Linear, Precomputed
-from psilearn.landmarks import pivots
+from psilearn.landmarks import selection
 from psilearn.landmarks.features import LandmarkFeatures
 from psilearn.landmarks.selection import METHODS
 from psilearn.regression import KernelRidge, NystromRidge
@@ -345,7 +345,7 @@ def test_labeled_landmarks_are_at_least_the_labeled_outputs():
 
 def test_kernel_values_of_a_pool_are_the_same_all_at_once():
     some, compute = np.array([5, 2, 99]), current_compute()
-    whole, part = (pivots.PoolKernel(Gaussian(0.2), asarray(X), 2.0, at_once, compute) for at_once in (True, False))
+    whole, part = (selection.PoolKernel(Gaussian(0.2), asarray(X), 2.0, at_once, compute) for at_once in (True, False))
     for values in ("among", "columns"):
         expected = to_numpy(getattr(part, values)(some))
         np.testing.assert_allclose(to_numpy(getattr(whole, values)(some)), expected, atol=1e-7)
@@ -357,10 +357,10 @@ def test_proposals_are_accepted_as_by_elimination(seed, size, rank):
     rng = np.random.default_rng(seed)
     factor = rng.standard_normal((size, rank))
     remaining = factor @ factor.T
-    found, L = pivots.accept_pivots(remaining, np.random.RandomState(seed % 2**31))
+    found, L = selection.accept_pivots(remaining, np.random.RandomState(seed % 2**31))
     thresholds = np.random.RandomState(seed % 2**31).random_sample(size) * np.diagonal(remaining)
     left, expected, margins = remaining.copy(), [], []
-    for j, threshold in enumerate(np.maximum(thresholds, pivots.PIVOT_FLOOR)):
+    for j, threshold in enumerate(np.maximum(thresholds, selection.PIVOT_FLOOR)):
         margins.append(abs(left[j, j] - threshold))
         if left[j, j] > threshold:
             expected.append(j)

@@ -419,3 +419,13 @@ def test_pairwise_accuracy_of_full_rankings_is_kendalls_tau_rescaled():
     rng = np.random.default_rng(0)
     A, B = ([rng.permutation(6) + 1 for _ in range(9)] for _ in range(2))
     np.testing.assert_allclose(pairwise_accuracy(A, B).values, (1 + kendall_tau(A, B).values) / 2, atol=1e-14)
+
+
+@pytest.mark.parametrize("metric", [kendall_tau, spearman_rho, pairwise_accuracy])
+def test_masked_ranks_are_rejected(metric):
+    ranks = np.array([[1, 2, 3], [3, 1, 2]])
+    masked = np.ma.masked_array(ranks, mask=[[0, 1, 0], [0, 0, 0]])
+    for arguments in ((masked, ranks), (ranks, masked)):
+        with pytest.raises(TypeError, match="is a masked array with 1 masked entries"):
+            metric(*arguments)
+    assert float(metric(masked.astype(float).filled(np.nan), ranks)) == 1.0

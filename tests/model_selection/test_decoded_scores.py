@@ -11,9 +11,8 @@ from psilearn.decoding import PerExampleCandidates, SharedCandidates
 from psilearn.embedding import OutputCoordinates
 from psilearn.kernels import Dice, Kemeny, Pairwise
 from psilearn.metrics import Mean, f1_score, hamming_loss, kendall_tau, top_k_accuracy
-from psilearn.model_selection import decoded_scores
-from psilearn.model_selection.decoded_scores import DecodedScores
-from psilearn.model_selection.scoring import as_scoring, as_scorings
+from psilearn.model_selection import scoring
+from psilearn.model_selection.scoring import DecodedScores, as_scoring, as_scorings
 from tests.model_selection.refits import GRID, KERNELS_X
 from tests.problems import make
 
@@ -105,7 +104,7 @@ def equal_letters(y, prediction):
 
 @pytest.mark.parametrize(("own_sets", "max_table"), [(False, 2**16), (False, 0), (True, 2**16)])
 def test_each_pair_of_different_outputs_is_compared_once(own_sets, max_table, monkeypatch):
-    monkeypatch.setattr(decoded_scores, "MAX_TABLE", max_table)
+    monkeypatch.setattr(scoring, "MAX_TABLE", max_table)
     seen = []
 
     def compare(y, prediction):
@@ -182,15 +181,15 @@ def test_functions_with_one_value_per_example_in_a_search():
 
 @pytest.mark.parametrize("own_sets", [False, True])
 def test_pairs_are_compared_in_blocks(own_sets, monkeypatch):
-    monkeypatch.setattr(decoded_scores, "MIN_BLOCK_ROWS", 1)
+    monkeypatch.setattr(scoring, "MIN_BLOCK_ROWS", 1)
     sizes = []
-    evaluate = decoded_scores.MetricScores._evaluate
+    evaluate = scoring.MetricScores._evaluate
 
     def record(self, examples, indices):
         sizes.append(len(examples))
         return evaluate(self, examples, indices)
 
-    monkeypatch.setattr(decoded_scores.MetricScores, "_evaluate", record)
+    monkeypatch.setattr(scoring.MetricScores, "_evaluate", record)
     scores, expected = both_routes("array", own_sets, as_scorings("f1"))
     np.testing.assert_array_equal(scores["f1"], expected["f1"])
     assert max(sizes) == Q and len(sizes) > 2

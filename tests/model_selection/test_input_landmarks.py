@@ -101,7 +101,7 @@ def test_inputs_are_read_in_blocks(monkeypatch):
     problem = make("tags")
     search = OELCV(KERNELS_X[:1], problem.kernel, **GRID, **BOTH)
     whole = scores(clone(search).fit(problem.X, problem.Y))
-    monkeypatch.setattr("psilearn.regression.nystrom_path.MAX_REGRESSION_ROWS", 4)
+    monkeypatch.setattr("psilearn.regression.nystrom.MAX_REGRESSION_ROWS", 4)
     with sklearn.config_context(working_memory=1e-3):
         np.testing.assert_allclose(scores(clone(search).fit(problem.X, problem.Y)), whole, atol=1e-9)
 

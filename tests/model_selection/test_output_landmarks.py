@@ -29,7 +29,7 @@ pytestmark = [
 @pytest.mark.parametrize("with_unlabeled", [True, False])
 @pytest.mark.parametrize("landmarks", [8, Landmarks(35, "labeled"), Landmarks(9, "kmeans++")], ids=str)
 @pytest.mark.parametrize("kind", ["vectors", "tags", "strings"])
-def test_scores_are_those_of_refits(kind, with_unlabeled, landmarks):
+def test_scores_are_those_of_refits(kind, with_unlabeled, landmarks, backend):
     problem = make(kind)
     U = problem.unlabeled if with_unlabeled else None
     searches = [
@@ -39,7 +39,7 @@ def test_scores_are_those_of_refits(kind, with_unlabeled, landmarks):
         for name in ("mse", "loss")
     ]
     models = [OEL(**params, output_landmarks=landmarks) for params in searches[0].cv_results_["params"]]
-    assert_scores_are_those_of_refits(searches, models, problem, U, [closed_form, minus_loss])
+    assert_scores_are_those_of_refits(searches, models, problem, U, [closed_form, minus_loss], backend=backend)
     for search in searches:
         assert search.best_estimator_.output_landmarks is landmarks
         assert search.ranks_[0] <= (landmarks.n if isinstance(landmarks, Landmarks) else landmarks)

@@ -3,7 +3,6 @@
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -27,7 +26,7 @@ from tests.problems import make
 pytestmark = pytest.mark.filterwarnings("ignore:The best:UserWarning", "ignore:n_components=:UserWarning")
 
 
-def test_results_are_a_table():
+def test_results_are_a_table(pd):
     problem = make("vectors")
     search = OELCV(KERNELS_X, problem.kernel, **GRID).fit(problem.X, problem.Y)
     table = pd.DataFrame(search.cv_results_)
@@ -83,7 +82,7 @@ def test_a_tie_goes_to_the_simpler_model():
     assert search.best_params_["n_components"] == 1
 
 
-def test_one_standard_error_rule():
+def test_one_standard_error_rule(pd):
     problem = make("vectors")
     search = OELCV(
         KERNELS_X, problem.kernel, alphas=[1e-5, 1e-3, 1e-1], n_components=[1, 2, 4, 8], supervisions=[0.5], cv=KFold(5)

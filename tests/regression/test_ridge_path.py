@@ -5,8 +5,9 @@ from psilearn._backend import to_numpy
 from psilearn._linalg import NotPositiveSemidefiniteError
 from psilearn._utils.samples import take
 from psilearn.embedding import OutputCoordinates
-from psilearn.kernels import Gaussian, Pairwise
-from psilearn.regression import KernelRidge, RidgePath
+from psilearn.kernels import Gaussian, Linear, Pairwise
+from psilearn.landmarks import Landmarks
+from psilearn.regression import KernelRidge, NystromPath, RidgePath
 from tests.problems import asarray, block, make
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -48,3 +49,16 @@ def test_lengths_and_indefinite_kernels():
         RidgePath(KERNEL).fit(X).leave_one_out(asarray(np.ones((3, 1))), [1.0])
     with pytest.raises(NotPositiveSemidefiniteError, match="input_kernel = Pairwise"):
         RidgePath(Pairwise(lambda a, b: -float(a @ b))).fit(X)
+
+
+@pytest.mark.parametrize("alpha", [-1, 0, np.nan, np.inf, "x", None])
+@pytest.mark.parametrize("landmarks", [False, True])
+def test_a_ridge_that_is_not_positive_is_rejected(alpha, landmarks):
+    path = RidgePath(Linear()).fit(np.eye(3))
+    if landmarks:
+        path = NystromPath(Linear(), Landmarks(2)).fit(np.eye(3), [np.eye(3)])
+    calls = [path.inverse, path.moment_weights]
+    calls += [] if landmarks else [path.shrinkage, lambda alpha: path.solve(np.eye(3), alpha)]
+    for call in calls:
+        with pytest.raises(ValueError, match="alpha must be a finite number > 0"):
+            call(alpha)

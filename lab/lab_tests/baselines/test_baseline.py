@@ -12,8 +12,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from lab_tests.baselines.toys import EVERY, LABELS_ONLY, NUMBERS, forms, labels, model, numbers
 from psilearn import PerExampleCandidates
-from psilearn._utils.holdout import hold_out
 from psilearn.metrics import f1_score, top_k_accuracy
+from psilearn.utils import hold_out
 from psilearn_lab.baselines import Baseline, apply_threshold
 
 
@@ -140,7 +140,7 @@ def test_errors_name_the_bad_input(name: str) -> None:
     with pytest.raises(NotFittedError):
         baseline.predict(X)
     for A, B, message in (
-        (X[:30], Y, "X has 30, y has 40"),
+        (X[:30], Y, "X has 30 examples, y has 40"),
         (np.where(X > 2, np.nan, X), Y, "X contains NaN"),
         (X, np.where(Y > 0, np.inf, 0), "y contains infinity"),
         (X[:0], Y[:0], "X is empty"),

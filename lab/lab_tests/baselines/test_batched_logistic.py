@@ -8,8 +8,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from lab_tests.baselines.toys import labels, torch_or_skip
-from psilearn import computing
-from psilearn_lab.baselines import ECC, GFM, KRR, LR
+from psilearn_lab.baselines import ECC, GFM, KRR, LR, logistic
 
 pytestmark = torch_or_skip
 
@@ -29,11 +28,8 @@ def rare_labels(n=300, d=20, seed=0):
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_the_minimum_is_that_of_scikit_learn(C, form):
-    from psilearn._backend import resolve_compute
-    from psilearn_lab.baselines.batched_logistic import fit_labels_at_once
-
     X, Y = rare_labels()
-    coef, intercept = fit_labels_at_once(form(X), Y, C, 1e-9, resolve_compute("float64", "cpu"))
+    coef, intercept = logistic.fit_labels_at_once(form(X), Y, C, 1e-9, "cpu")
     for label in range(6):
         reference = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit(X, Y[:, label])
         assert np.allclose(coef[label], reference.coef_[0], atol=1e-4 * np.abs(reference.coef_).max())
@@ -44,20 +40,15 @@ def test_the_minimum_is_that_of_scikit_learn(C, form):
 
 @pytest.mark.parametrize("C", [1.0, 100.0])
 def test_each_label_takes_only_the_steps_that_it_needs(C, monkeypatch):
-    from psilearn._backend import resolve_compute
-    from psilearn_lab.baselines import batched_logistic
-
     n_columns = []
-    multiply = batched_logistic._NewtonSystem.multiply
+    multiply = logistic._NewtonSystem.multiply
     monkeypatch.setattr(
-        batched_logistic._NewtonSystem,
+        logistic._NewtonSystem,
         "multiply",
         lambda system, V: n_columns.append(V.shape[1]) or multiply(system, V),
     )
     X, Y = rare_labels()
-    fit = partial(
-        batched_logistic.fit_labels_at_once, X, C=C, tolerance=1e-9, compute=resolve_compute("float64", "cpu")
-    )
+    fit = partial(logistic.fit_labels_at_once, X, C=C, tolerance=1e-9, device="cpu")
     coef, intercept = fit(Y)
     together, n_steps = sum(n_columns), len(n_columns)
     n_columns.clear()
@@ -77,5 +68,4 @@ def test_each_label_takes_only_the_steps_that_it_needs(C, monkeypatch):
 def test_a_device_gives_the_same_baselines(model):
     X, Y = labels()
     expected = model.fit(X, Y).predict_soft(X)
-    with computing("float64", "cpu"):
-        assert np.allclose(model.fit(X, Y).predict_soft(X), expected, atol=1e-3)
+    assert np.allclose(model.set_params(device="cpu").fit(X, Y).predict_soft(X), expected, atol=1e-3)

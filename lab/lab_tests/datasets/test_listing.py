@@ -3,11 +3,8 @@
 import pytest
 from typer.testing import CliRunner
 
-import psilearn_chem as chem
 from psilearn.app.cli import app
-from psilearn_lab import datasets
-from psilearn_lab.datasets.catalogue import DATASETS
-from psilearn_lab.datasets.home import RemoteFile
+from psilearn_lab.datasets.catalogue import DATASETS, RemoteFile
 
 
 def run(*words, width=80):
@@ -21,10 +18,7 @@ def write_files(name, content=None):
         file.target.write_bytes(b"\0" * file.size if content is None else content)
 
 
-def test_each_dataset_has_a_loader_and_different_files():
-    loaders = {"load_label_ranking" if DATASETS[name].is_ranking else f"load_{name}" for name in DATASETS}
-    exported = {name for name in (*datasets.__all__, *chem.__all__) if name.startswith("load_")}
-    assert loaders <= exported and {name for name in datasets.__all__ if name.startswith("load_")} <= loaders
+def test_each_dataset_has_different_files():
     paths = [file.path for dataset in DATASETS.values() for form in dataset.forms for file in form.files]
     assert len(set(paths)) == len(paths) and not any(path.startswith("/") or ".." in path for path in paths)
     for dataset in DATASETS.values():

@@ -1,16 +1,13 @@
 """Loaders: the sizes of the datasets, and files in other forms or of other sizes."""
 
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from lab_tests.datasets import formats
 from psilearn_lab import datasets
-from psilearn_lab.datasets.catalogue import DATASETS
-from psilearn_lab.datasets.home import RemoteFile
+from psilearn_lab.datasets.catalogue import DATASETS, RemoteFile
 
 # rows, features, labels, labels per row, training rows: as stated in the literature
 SIZES = {
@@ -23,6 +20,7 @@ SIZES = {
 }
 
 RANKINGS = {  # rows, features, items
+    "housing": (506, 6, 6),
     "cold": (2465, 24, 4),
     "diau": (2465, 24, 7),
     "dtt": (2465, 24, 4),
@@ -36,7 +34,7 @@ def of_dataset(name):
 
 
 def load(name):
-    bunch = getattr(datasets, f"load_{name}")()
+    bunch = datasets.load(name)
     n = bunch.X.shape[0]
     assert bunch.Y.shape[0] == n
     np.testing.assert_array_equal(np.concatenate([bunch.train, bunch.test]), np.arange(n))
@@ -54,7 +52,7 @@ def test_sizes_of_multilabel_data(name):
     assert bunch.X.dtype == np.float64 and bunch.Y.dtype == np.int8 and set(bunch.Y.data) == {1}
     assert sparse.issparse(bunch.X) == (name != "mediamill")
     assert bunch.Y.sum() / n == pytest.approx(labels_per_row, abs=0.005)
-    for names, width in ((bunch.feature_names, n_features), (bunch.label_names, n_labels)):
+    for names, width in ((bunch.get("feature_names"), n_features), (bunch.get("label_names"), n_labels)):
         assert names is None if name in ("mediamill", "eurlex4k") else len(names) == width
 
 
@@ -66,17 +64,10 @@ def test_usps():
     assert usps.X.min() >= 0 and usps.X.max() <= 1 and set(usps.digits) == set(range(10))
 
 
-@pytest.mark.data("usps/usps.h5")
-def test_usps_requires_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(ImportError, match=r"install the extra psilearn\[data\]"):
-        datasets.load_usps()
-
-
 @pytest.mark.parametrize("name", [of_dataset(name) for name in RANKINGS])
 def test_label_rankings(name):
     n, n_features, n_items = RANKINGS[name]
-    bunch = datasets.load_label_ranking(name)
+    bunch = datasets.load(name)
     assert bunch.X.shape == (n, n_features) and bunch.Y.shape == (n, n_items)
     assert bunch.X.dtype == np.float64 and bunch.Y.dtype == np.int64
     assert (np.sort(bunch.Y, axis=1) == np.arange(1, n_items + 1)).all()
@@ -89,16 +80,16 @@ def test_label_rankings(name):
 
 @pytest.mark.data("label_ranking/cold.csv", "label_ranking/sushi_one_hot.txt")
 def test_first_rows_of_label_rankings():
-    cold, sushi = datasets.load_label_ranking("cold"), datasets.load_label_ranking("sushi")
+    cold, sushi = datasets.load("cold"), datasets.load("sushi")
     assert cold.X[0, :2].tolist() == [0.911, 0.0271] and cold.Y[0].tolist() == [3, 1, 2, 4]
     assert sushi.X[0, :3].tolist() == [0, 2, 355]
     assert sushi.Y[0].tolist() == [2, 8, 10, 3, 4, 1, 5, 9, 7, 6]  # f>a>d>e>g>j>i>b>h>c
 
 
-@pytest.mark.parametrize("name", ["spo", "usps", None])
-def test_an_unknown_label_ranking_lists_the_known_ones(home, name):
-    with pytest.raises(ValueError, match=rf"name must be one of cold, diau, dtt, heat, sushi; got {name!r}"):
-        datasets.load_label_ranking(name)
+@pytest.mark.parametrize("name", ["mnist", None])
+def test_an_unknown_name_lists_the_known_ones(name):
+    with pytest.raises(ValueError, match=rf"name must be one of usps, bibtex, .*; got {name!r}"):
+        datasets.load(name)
 
 
 @pytest.fixture
@@ -121,6 +112,24 @@ def small(home, monkeypatch):
 
 X = np.arange(15.0).reshape(5, 3) % 4
 Y = np.array([[1, 0], [0, 0], [1, 1], [0, 1], [1, 0]])
+
+
+def arff(X, Y, dense):
+    lines = ["@relation toy", *(f"@attribute 'x {j}' numeric" for j in range(X.shape[1]))]
+    lines += [f"@attribute y{j} {{0,1}}" for j in range(Y.shape[1])] + ["@data"]
+    for row in np.hstack([X, Y.astype(int).astype(object)]):
+        pairs = ",".join(f"{j} {value}" for j, value in enumerate(row) if value)
+        lines.append(",".join(map(str, row)) if dense else f"{{{pairs}}}")
+    return "\n".join(lines) + "\n"
+
+
+def xc(X, Y):
+    lines = [f"{len(X)} {X.shape[1]} {Y.shape[1]}"]
+    for x, y in zip(X, Y, strict=True):
+        lines.append(f"{','.join(map(str, np.flatnonzero(y)))} {' '.join(f'{j}:{x[j]}' for j in np.flatnonzero(x))}")
+    return "\n".join(lines) + "\n"
+
+
 XML = '<labels><label name="y0"/><label name="y1"/></labels>'
 
 
@@ -132,7 +141,7 @@ def assert_small(bunch):
 
 def test_bookmarks_is_split_by_the_number_of_rows(small):
     rows, labels = small("bookmarks", 0)
-    rows.write_text(formats.arff(X, Y, dense=False))
+    rows.write_text(arff(X, Y, dense=False))
     labels.write_text(XML)
     bookmarks = load("bookmarks")
     assert_small(bookmarks)
@@ -146,24 +155,24 @@ def test_bookmarks_of_another_size_raises(home):
     with pytest.raises(
         ValueError, match=r"bookmarks.arff is not the expected file: it has 19 bytes, expected 73,273,832"
     ):
-        datasets.load_bookmarks()
+        datasets.load("bookmarks")
 
 
 def test_mediamill_from_the_files_of_mulan(small):
     train, test, labels = small("mediamill", 1)
-    train.write_text(formats.arff(X[:3], Y[:3], dense=True))
-    test.write_text(formats.arff(X[3:], Y[3:], dense=True))
+    train.write_text(arff(X[:3], Y[:3], dense=True))
+    test.write_text(arff(X[3:], Y[3:], dense=True))
     labels.write_text(XML)
     assert_small(load("mediamill"))
-    test.write_text(formats.arff(X[3:], Y[3:], dense=True).replace("'x 1'", "other"))
+    test.write_text(arff(X[3:], Y[3:], dense=True).replace("'x 1'", "other"))
     with pytest.raises(ValueError, match=r"mediamill-test.arff: other attributes, or in another order, than in"):
-        datasets.load_mediamill()
+        datasets.load("mediamill")
 
 
 def test_eurlex_from_the_files_of_the_repository(small):
     train, test = small("eurlex4k", 1)
-    train.write_text(formats.xc(X[:3], Y[:3]))
-    test.write_text(formats.xc(X[3:], Y[3:]))
+    train.write_text(xc(X[:3], Y[:3]))
+    test.write_text(xc(X[3:], Y[3:]))
     assert_small(load("eurlex4k"))
 
 
@@ -176,7 +185,7 @@ def test_label_rankings_of_other_sizes_raise(home, monkeypatch):
     with pytest.raises(
         ValueError, match=r"cold.csv: \[1\] rows, 1 features and 2 outputs; cold has \[2465\], 24 and 4"
     ):
-        datasets.load_label_ranking("cold")
+        datasets.load("cold")
 
 
 @pytest.mark.parametrize(
@@ -185,10 +194,10 @@ def test_label_rankings_of_other_sizes_raise(home, monkeypatch):
 )
 def test_complete_files_of_other_sizes_raise(small, cut, width, words):
     train, test = small("eurlex4k", 1)
-    train.write_text(formats.xc(X[:cut, :width], Y[:cut]))
-    test.write_text(formats.xc(X[cut:, :width], Y[cut:]))
+    train.write_text(xc(X[:cut, :width], Y[:cut]))
+    test.write_text(xc(X[cut:, :width], Y[cut:]))
     with pytest.raises(ValueError, match=rf"eurlex_train.txt, .*eurlex_test.txt: .*{words}"):
-        datasets.load_eurlex4k()
+        datasets.load("eurlex4k")
 
 
 @pytest.mark.parametrize(
@@ -200,7 +209,7 @@ def test_complete_files_of_other_sizes_raise(small, cut, width, words):
 )
 def test_errors_about_missing_files_state_their_place_and_source(home, name, files):
     with pytest.raises(FileNotFoundError, match="cannot be downloaded automatically") as caught:
-        getattr(datasets, f"load_{name}")()
+        datasets.load(name)
     for word in (str(home), f"converted/{name}.npz", DATASETS[name].source, "PSILEARN_DATA", *files):
         assert word in str(caught.value)
     assert not home.exists()
@@ -210,7 +219,7 @@ def test_a_corrupt_conversion_raises(home):
     (home / "converted").mkdir(parents=True)
     (home / "converted" / "mediamill.npz").write_bytes(b"\0" * DATASETS["mediamill"].forms[0].files[0].size)
     with pytest.raises(ValueError, match=r"mediamill.npz is not the expected file: its sha256"):
-        datasets.load_mediamill()
+        datasets.load("mediamill")
 
 
 def test_molecules_are_the_lines_of_a_file(home, monkeypatch):
@@ -221,9 +230,30 @@ def test_molecules_are_the_lines_of_a_file(home, monkeypatch):
     path = home / "qm9" / "qm9_smiles.txt"
     path.parent.mkdir(parents=True)
     path.write_text("CCO\nC#N\n", encoding="ascii")
-    data = datasets.load_qm9()
+    data = datasets.load("qm9")
     assert data.smiles == ["CCO", "C#N"]
-    assert "2 molecules" in data.DESCR
+    assert "2 rows, 119399 outputs" in data.DESCR
     path.write_text("CCO\n", encoding="ascii")
     with pytest.raises(ValueError, match="has 1 lines, expected 2"):
-        datasets.load_qm9()
+        datasets.load("qm9")
+
+
+@pytest.mark.parametrize("name", [of_dataset(name) for name in DATASETS if name.endswith("-partial")])
+def test_partial_rankings_have_ties(name):
+    ranks = datasets.load(name).Y
+    assert ranks.min() == 1 and ranks.max() < ranks.shape[1] + 1
+    assert np.mean([len(set(row)) < len(row) for row in ranks.tolist()]) > 0.9
+
+
+@pytest.mark.data("debian/packages.csv.gz")
+def test_debian():
+    data = datasets.load("debian")
+    assert len(data.texts) == len(data.tags) == 30296 and (len(data.train), len(data.test)) == (24210, 6086)
+    assert data.texts[0] == "Real-time strategy game of ancient warfare" and "game::strategy" in data.tags[0]
+    assert len({tag for tags in data.tags for tag in tags}) == 598 and "24210 train, 6086 test" in data.DESCR
+
+
+def test_debian_without_the_file_and_apt_states_its_place(home, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(FileNotFoundError, match=r"no command apt-cache.*Put into .*debian/packages.csv.gz.*dumpavail"):
+        datasets.load("debian")

@@ -10,11 +10,10 @@ from psilearn.kernels import Gaussian
 from psilearn.metrics import Mean
 from psilearn_lab.baselines import KNN, KRR
 from psilearn_lab.experiments import competitors, multilabel_full, usps
-from psilearn_lab.experiments.competitors import available_competitors, comparison_note, fit_competitor
+from psilearn_lab.experiments.competitors import comparison_note, fit_competitor, validate_block
 from psilearn_lab.experiments.experiment import Context
 from psilearn_lab.experiments.protocol import Data, Evaluation, select_by_holdout
-from psilearn_lab.experiments.result_rows import Metric
-from psilearn_lab.experiments.validated_settings import validate_block
+from psilearn_lab.experiments.results import Metric
 from psilearn_lab.experiments.widening import values_of
 
 
@@ -125,12 +124,6 @@ def test_the_number_of_components_is_bounded_by_the_outputs_or_by_the_inputs():
     assert competitors._largest_value("KNN", "n_neighbors", data, context()) == 72
     assert competitors._largest_value("PRLR", "missing", data, context()) < 1
     assert competitors._largest_value("PRLR", "rank_penalty", data, context()) == np.inf
-
-
-def test_networks_are_left_out_without_torch(monkeypatch):
-    monkeypatch.setattr(competitors, "has_torch", lambda: False)
-    config = {"competitors": {"LR": {}, "SPEN": {}, "DVN": {}}}
-    assert list(available_competitors(config)) == ["LR"]
 
 
 @pytest.mark.parametrize("module", [usps, multilabel_full])

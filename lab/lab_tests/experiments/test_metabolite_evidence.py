@@ -7,23 +7,25 @@ import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 from chem_tests.chemistry import different_smiles, spectra_of
 from psilearn import IOKR
 from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import Gaussian, GaussianTanimoto, Precomputed, uniform
 from psilearn_chem import spectrum_kernel
+from psilearn_chem.metabolites.parameter_choice import SpectrumSimilarity
 from psilearn_chem.metabolites.second_stage_fit import hit
-from psilearn_chem.metabolites.similarity import SpectrumSimilarity
 from psilearn_chem.molecules import MoleculeList
-from psilearn_lab.experiments import metabolite_references
+from psilearn_lab import datasets
+from psilearn_lab.experiments import metabolite_data
 from psilearn_lab.experiments.experiment import Context
-from psilearn_lab.experiments.metabolite_evidence import EVIDENCE_CONFIG, EvidenceFolds, run_evidence
-from psilearn_lab.experiments.metabolite_evidence_tables import EvidenceResults
-from psilearn_lab.experiments.metabolite_second_stage import choose_first_stage
-from psilearn_lab.experiments.metabolite_splits import inner_splits, mixed_split, new_split, scaffold_folds
+from psilearn_lab.experiments.metabolite_rankings import inner_splits, mixed_split, new_split, scaffold_folds
+from psilearn_lab.experiments.metabolite_second_stage import (
+    EVIDENCE_CONFIG,
+    EvidenceFolds,
+    EvidenceResults,
+    choose_first_stage,
+    run_evidence,
+)
 
 
 @pytest.fixture
@@ -45,9 +47,8 @@ def context(monkeypatch, tmp_path):
         for spectrum, key in zip(spectra_of(smiles, seed=seed)[:n_records], keys, strict=False):
             records.append(replace(spectrum, metadata={"instrument": instrument}))
             names.append(key)
-    monkeypatch.setattr(metabolite_references, "load_metabolites", lambda: data)
     other = Bunch(spectra=records, inchikeys=np.array(names))
-    monkeypatch.setattr(metabolite_references, "load_metabolite_records", lambda: other)
+    monkeypatch.setattr(datasets, "load", {"metabolites": data, "metabolite_records": other}.__getitem__)
     config = {**EVIDENCE_CONFIG, "folds": [0]}
     return Context(config, seed=0, n_jobs=1, log=lambda _: None, scratch=tmp_path)
 
@@ -106,8 +107,8 @@ def test_folds_of_scaffolds_share_no_scaffold(context):
     fold = scaffold_folds(task, 0)
     for name in set(task.scaffold) - {""}:
         assert len(set(fold[task.scaffold == name])) == 1
-    assert metabolite_references.find_scaffold("CCOc1ccccc1") == "c1ccccc1"
-    assert metabolite_references.find_scaffold("CCO") == ""
+    assert metabolite_data.find_scaffold("CCOc1ccccc1") == "c1ccccc1"
+    assert metabolite_data.find_scaffold("CCO") == ""
 
 
 def test_the_first_stage_is_input_output_kernel_regression(context):
@@ -168,13 +169,11 @@ def test_parameters_of_the_first_stage_are_chosen_on_inner_splits(context):
 
 def test_other_ions_have_the_same_tables(context, monkeypatch):
     """Records of another adduct are merged; the rest of the experiment is the same."""
-    merged = metabolite_references.load_metabolites()
-    records = metabolite_references.load_metabolite_records()
-    monkeypatch.setattr(metabolite_references, "load_merged_records", lambda adduct: merged)
-    monkeypatch.setattr(metabolite_references, "load_metabolites", pytest.fail)
+    merged, records = datasets.load("metabolites"), datasets.load("metabolite_records")
+    monkeypatch.setattr(metabolite_data, "load_merged_records", lambda adduct: merged)
     negative = [replace(spectrum, adduct="[M-H]-") for spectrum in records.spectra]
     other = Bunch(spectra=[*records.spectra, *negative[:60]], inchikeys=[*records.inchikeys, *records.inchikeys[:60]])
-    monkeypatch.setattr(metabolite_references, "load_metabolite_records", lambda: other)
+    monkeypatch.setattr(datasets, "load", {"metabolite_records": other}.__getitem__)
     task = EvidenceFolds(replace(context, config={**context.config, "adduct": "[M-H]-"})).task
     assert len(task.records.place) == 60
     assert not task.has_reference.any()

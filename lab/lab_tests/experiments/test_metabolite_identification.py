@@ -8,21 +8,16 @@ import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 from chem_tests.chemistry import different_smiles, spectra_of
 from psilearn import IOKR
 from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import Gaussian, GaussianTanimoto, Linear
 from psilearn.metrics import kernel_loss, top_k_accuracy
-from psilearn_chem import load_metabolites
-from psilearn_chem.metabolites.similarity import Mixture
+from psilearn_chem.metabolites.parameter_choice import Mixture
 from psilearn_chem.molecules import MoleculeList
-from psilearn_lab import experiments
+from psilearn_lab import datasets, experiments
 from psilearn_lab.baselines import LR
-from psilearn_lab.experiments import metabolite_evaluation, metabolite_networks, metabolite_task
-from psilearn_lab.experiments import metabolite_identification as metabolites
+from psilearn_lab.experiments import metabolite_data, metabolites
 from psilearn_lab.experiments.experiment import Context
 
 CONFIG = {
@@ -56,7 +51,7 @@ def small(monkeypatch, tmp_path):
         candidates=MoleculeList([everything[i] for i in candidates], [f"k{i}" for i in candidates]),
         unlabeled=MoleculeList([everything[i] for i in alone] + ["broken("], [""] * (len(alone) + 1)),
     )
-    monkeypatch.setattr(metabolite_task, "load_metabolites", lambda: bunch)
+    monkeypatch.setattr(datasets, "load", lambda name: bunch)
     return bunch
 
 
@@ -65,7 +60,7 @@ def run(scratch=None, **change):
 
 
 def load_task():
-    return metabolite_task.load_task(Context(CONFIG, seed=0, n_jobs=1, log=lambda _: None))
+    return metabolite_data.load_task(Context(CONFIG, seed=0, n_jobs=1, log=lambda _: None))
 
 
 def test_every_method_is_measured(small):
@@ -137,10 +132,10 @@ def test_networks_rank_molecules_by_their_costs(small):
     task = load_task()
     train, test = np.flatnonzero(small.fold != 0), np.flatnonzero(small.fold == 0)
     kernel = task.make_kernel(Mixture("uniform", None))
-    X, X_test = metabolite_networks.principal_components(kernel, train, test, 20)
+    X, X_test = metabolites.principal_components(kernel, train, test, 20)
     bits = np.unpackbits(task.outputs, axis=1)
     model = LR(C=1.0).fit(X, bits[train])
-    nearest, positions = metabolite_networks.rank_by_costs(model, X_test, task, test)
+    nearest, positions = metabolites.rank_by_costs(model, X_test, task, test)
     sets = PerExampleCandidates([np.unpackbits(task.labeled.sets[i], axis=1) for i in test])
     assert np.array_equal(np.unpackbits(nearest, axis=1), model.predict(X_test, sets))
     public = model.truth_positions(X_test, bits[test], sets)  # all these molecules have different fingerprints
@@ -148,7 +143,7 @@ def test_networks_rank_molecules_by_their_costs(small):
     assert np.array_equal(positions.tied, public.tied)
     K = kernel(train)
     centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-    whole = metabolite_networks.principal_components(kernel, train, test, 1000)[0]
+    whole = metabolites.principal_components(kernel, train, test, 1000)[0]
     assert np.allclose(whole @ whole.T, centred, atol=1e-6)
     assert np.allclose(np.abs(whole[:, :20]), np.abs(X), atol=1e-6)
 
@@ -159,7 +154,7 @@ def test_molecules_with_equal_fingerprints_tie():
     X = np.array([[0.0], [1.0]])
     model = IOKR(Gaussian(1.0), Linear(), alpha=1e-6).fit(X, X)
     top = model.predict_topk(X, sets.max_size, sets)
-    positions = metabolite_evaluation.truth_positions(top, np.array([2, 1]))
+    positions = metabolites.truth_positions(top, np.array([2, 1]))
     assert positions.nearer.tolist() == [1, 0] and positions.tied.tolist() == [3, 1]
 
 
@@ -218,7 +213,7 @@ def test_a_finished_part_leaves_no_scratch_files(small, tmp_path):
 
 @pytest.mark.data("metabolites/spectra.parquet", "metabolites/candidates.parquet", "metabolites/unlabelled.parquet")
 def test_the_data_is_as_described():
-    bunch = load_metabolites()
+    bunch = datasets.load("metabolites")
     assert np.bincount(bunch.fold).tolist() == [788, 789, 788, 789, 788] or len(bunch.fold) == 3942
     assert len(set(bunch.inchikeys)) == 3942
     assert {s.adduct for s in bunch.spectra} == {"[M+H]+"}

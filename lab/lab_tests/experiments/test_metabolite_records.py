@@ -1,15 +1,12 @@
 """Merged spectra of records of one adduct."""
 
 import numpy as np
-import pytest
 from sklearn.utils import Bunch
-
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
 
 from chem_tests.chemistry import different_smiles, spectra_of
 from psilearn_chem import MoleculeList, merge_spectra
-from psilearn_lab.experiments import metabolite_records
+from psilearn_lab import datasets
+from psilearn_lab.experiments import metabolite_data
 
 
 def test_records_of_one_adduct_are_merged_per_molecule(monkeypatch):
@@ -24,9 +21,8 @@ def test_records_of_one_adduct_are_merged_per_molecule(monkeypatch):
         noncommercial=np.arange(len(spectra)) == 9,  # the second record of k0
     )
     data = Bunch(candidates=MoleculeList(smiles[:8], keys[:8]), unlabeled=MoleculeList([], []))  # without k8
-    monkeypatch.setattr(metabolite_records, "load_metabolite_records", lambda: records)
-    monkeypatch.setattr(metabolite_records, "load_metabolites", lambda: data)
-    merged = metabolite_records.load_merged_records("[M-H]-")
+    monkeypatch.setattr(datasets, "load", {"metabolite_records": records, "metabolites": data}.get)
+    merged = metabolite_data.load_merged_records("[M-H]-")
     assert merged.inchikeys.tolist() == keys[:8] and merged.fold.tolist() == [3, 0, 1, 2, 3, 4, 0, 1]
     assert merged.noncommercial.tolist() == [True, *[False] * 7]
     assert {spectrum.adduct for spectrum in merged.spectra} == {"[M-H]-"}

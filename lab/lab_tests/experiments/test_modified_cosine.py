@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psilearn_chem import Spectrum
-from psilearn_lab.experiments.modified_cosine import modified_cosine
+from psilearn_lab.experiments.metabolite_rankings import modified_cosine
 
 
 def draw(seed, n=12):

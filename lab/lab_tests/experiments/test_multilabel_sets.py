@@ -6,18 +6,17 @@ from scipy import sparse
 
 from lab_tests.experiments.test_paper_experiments import tags
 from psilearn import IOKR, OEL
-from psilearn._utils.holdout import hold_out
 from psilearn.decoding import AllLabelSets
 from psilearn.kernels import Dice, Gaussian
 from psilearn.metrics import f1_score
+from psilearn.utils import hold_out
 from psilearn_lab import datasets, experiments
 from psilearn_lab.baselines import GFM, KRR, LR
 from psilearn_lab.baselines.thresholds import apply_threshold, best_threshold
 from psilearn_lab.experiments.experiment import Context
 from psilearn_lab.experiments.multilabel_sets import order_rows
 from psilearn_lab.experiments.protocol import Data
-from psilearn_lab.experiments.scaled_rows import SCALINGS, scale_data
-from psilearn_lab.experiments.tuned_lines import precision, top_labels
+from psilearn_lab.experiments.tuned_lines import SCALINGS, precision, scale_data, top_labels
 
 PART = next(part for part in experiments.find("multilabel-sets").parts if part.name == "eurlex4k")
 
@@ -30,7 +29,7 @@ def loaded():
 @pytest.fixture(scope="module")
 def outcome(loaded, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets, "load_eurlex4k", lambda: loaded)
+        patch.setattr(datasets, "load", lambda name: loaded)
         return PART.run(Context({**PART.config, **PART.quick}, 0, None, lambda text: None))
 
 
@@ -86,7 +85,7 @@ def test_competitors_follow_from_their_parameters(outcome, data):
 
 def test_ordered_rows_hold_out_the_last_ones(monkeypatch):
     loaded, part = tags(), next(part for part in experiments.find("multilabel-sets").parts if part.name == "mediamill")
-    monkeypatch.setattr(datasets, "load_mediamill", lambda: loaded)
+    monkeypatch.setattr(datasets, "load", lambda name: loaded)
     config = {
         **part.config,
         **part.quick,
@@ -136,7 +135,7 @@ def test_notes_compare_with_known_sets_and_the_strongest_competitor(outcome):
 
 
 def test_an_interrupted_part_resumes_after_the_last_line(loaded, monkeypatch, tmp_path, outcome):
-    monkeypatch.setattr(datasets, "load_eurlex4k", lambda: loaded)
+    monkeypatch.setattr(datasets, "load", lambda name: loaded)
 
     def log(text):
         logged.append(text)

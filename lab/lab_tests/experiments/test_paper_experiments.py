@@ -18,18 +18,16 @@ from psilearn import IOKR, IOKRCV, OEL, OELCV
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear
 from psilearn.metrics import Mean, f1_score, kendall_tau, kernel_loss
 from psilearn_lab import datasets, experiments
-from psilearn_lab.baselines import KNN, LR
+from psilearn_lab.baselines import KNN, LR, SPEN
 from psilearn_lab.experiments import (
-    competitors,
     label_ranking,
     multilabel,
     multilabel_full,
     protocol,
-    smi2mol_task,
     usps,
 )
 from psilearn_lab.experiments.experiment import Context
-from psilearn_lab.experiments.result_rows import Metric
+from psilearn_lab.experiments.results import Metric
 
 
 def tags(rows=400, seed=0):
@@ -62,13 +60,11 @@ def chains():
 @pytest.fixture
 def small_data(monkeypatch):
     """Let every loader return little data, which a test may change."""
-    bunches = {name: tags() for name in multilabel.TITLES} | {"usps": halves()}
-    monkeypatch.setattr(datasets, "load_label_ranking", lambda name: rankings(K=5 if name == "sushi" else 4))
-    for name in multilabel.TITLES:
-        monkeypatch.setattr(datasets, f"load_{name}", lambda name=name: bunches[name])
-    monkeypatch.setattr(usps, "load_usps", lambda: bunches["usps"])
+    bunches = {name: tags() for name in multilabel.TITLES}
+    bunches |= {name: rankings(K=5 if name == "sushi" else 4) for name in label_ranking.PAPER}
+    bunches |= {"usps": halves(), "qm9": Bunch(smiles=chains())}
+    monkeypatch.setattr(datasets, "load", bunches.__getitem__)
     monkeypatch.setattr(usps, "WIDTH", 8)
-    monkeypatch.setattr(smi2mol_task, "load_qm9", lambda: Bunch(smiles=chains()))
     return bunches
 
 
@@ -191,17 +187,6 @@ def test_usps_grid_has_25920_settings():
     assert np.prod([len(axis) for axis in axes]) * config["splits"] == 25_920
 
 
-def test_without_torch_networks_are_quoted(small_data, monkeypatch):
-    for module in (competitors, multilabel_full, usps):
-        monkeypatch.setattr(module, "has_torch", lambda: False)
-    for name, part in (("usps", "usps"), ("multilabel-full", "bibtex")):
-        outcome, _ = quick(name, part)
-        rows = {row.method: row for row in outcome.rows}
-        assert rows["SPEN"].quoted and rows["SPEN"].paper in (0.801, 42.2)
-        assert not any("neural" in method for method in rows)
-        assert any("psilearn[torch]" in note for note in outcome.notes)
-
-
 def test_measured_competitors_are_compared_with_their_published_values(small_data):
     rows = {row.method: row for row in quick_once("multilabel-full", "bibtex")[0].rows}
     assert not rows["LR"].quoted and rows["LR"].paper == 37.2
@@ -277,7 +262,7 @@ def test_landmarks_where_the_data_is_large(small_data, name):
 
 def test_values_of_the_paper():
     """Compare with its tables 3, 5, 6 and 11."""
-    from psilearn_lab.experiments import multilabel_full, multilabel_small, timing
+    from psilearn_lab.experiments import multilabel_small, timing
 
     assert usps.PAPER == {"SPEN": 0.801, "KDE": 0.764, "IOKR": 0.751, "OEL₀": 0.734, "OEL": 0.725}
     assert [list(v.values()) for v in multilabel_small.PAPER.values()] == [
@@ -449,7 +434,7 @@ def test_the_held_out_fold_chooses_nothing(scaled):
 
 def test_the_results_are_mean_and_deviation_over_all_folds(monkeypatch):
     bunch = rankings()
-    monkeypatch.setattr(datasets, "load_label_ranking", lambda name: bunch)
+    monkeypatch.setattr(datasets, "load", lambda name: bunch)
     outcome = label_ranking.run(Context(RANKING, 5, None, lambda text: None), "cold")
     folds = [
         label_ranking._run_fold(bunch.X, bunch.Y, train, test, RANKING, 5)
@@ -467,7 +452,7 @@ def test_the_results_are_mean_and_deviation_over_all_folds(monkeypatch):
 
 
 def test_an_interrupted_cross_validation_resumes_after_the_last_fold(monkeypatch, tmp_path):
-    monkeypatch.setattr(datasets, "load_label_ranking", lambda name: rankings())
+    monkeypatch.setattr(datasets, "load", lambda name: rankings())
     expected = label_ranking.run(Context(RANKING, 0, None, lambda text: None), "cold")
 
     def interrupt(text):
@@ -484,3 +469,14 @@ def test_an_interrupted_cross_validation_resumes_after_the_last_fold(monkeypatch
     assert [(row.value, row.error, row.parameters) for row in resumed.rows] == [
         (row.value, row.error, row.parameters) for row in expected.rows
     ]
+
+
+def test_convergence_of_an_energy_network():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    model = SPEN(hidden=(4,), energy_hidden=2, epochs=3, energy_epochs=4, steps=5).fit(X, X**2)
+    features, inference, hinge = usps.plot_convergence(model).axes
+    for axis, history in ((features, model.pretraining_), (hinge, model.history_)):
+        assert [len(line.get_xdata()) for line in axis.lines[:2]] == [len(history.training)] * 2
+    assert len(inference.lines[0].get_ydata()) == 6
+    with pytest.raises(TypeError, match="plot_convergence draws a fitted SPEN"):
+        usps.plot_convergence(SPEN())

@@ -8,8 +8,7 @@ import pytest
 from lab_tests.experiments.toys import F1, LOSS
 from psilearn.metrics import Mean
 from psilearn_lab.experiments import Metric, Record, Row
-from psilearn_lab.experiments.record import describe_environment
-from psilearn_lab.experiments.results_csv import write_csv
+from psilearn_lab.experiments.results import describe_environment, write_csv
 
 
 def record(**changes):

@@ -1,11 +1,10 @@
 import csv
-import os
 import warnings
+from pathlib import Path
 
 import pytest
 
 from lab_tests.experiments.toys import LOSS, Counted, experiment, failing, missing_data, part
-from psilearn._utils.files import OutputFile
 from psilearn_lab.experiments import FailedError, MissingDataError, Outcome, Record, Row, load_records, run, runner
 
 
@@ -133,11 +132,12 @@ def test_an_interruption_keeps_the_previous_files(tmp_path, monkeypatch):
     list(run(toys, tmp_path, log=quiet))
     before = files_of(tmp_path)
 
-    def half(file, content):
-        os.write(file._descriptor, content[: len(content) // 2])
+    def half(path, content):
+        with path.open("wb") as file:
+            file.write(content[: len(content) // 2])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(OutputFile, "write", half)
+    monkeypatch.setattr(Path, "write_bytes", half)
     with pytest.raises(KeyboardInterrupt):
         list(run(toys, tmp_path, log=quiet, fresh=True))
     monkeypatch.undo()

@@ -13,11 +13,10 @@ from rdkit import Chem
 from psilearn.kernels import Gaussian
 from psilearn.metrics import graph_edit_distance
 from psilearn_chem import molecule_graphs
-from psilearn_lab.experiments import smi2mol, smi2mol_task
+from psilearn_lab import datasets
+from psilearn_lab.experiments import smi2mol
 from psilearn_lab.experiments.experiment import Context
-from psilearn_lab.experiments.smi2mol_nearest import nearest_graphs
-from psilearn_lab.experiments.smi2mol_network import CHARACTERS, one_hot
-from psilearn_lab.experiments.smi2mol_task import Task, remove_stereo
+from psilearn_lab.experiments.smi2mol import CHARACTERS, Task, nearest_graphs, one_hot, remove_stereo
 
 SETTING = smi2mol.Setting(max_length=3, gamma=0.5, alpha=1e-5, depth=2, normalize_depths=True)
 CONFIG = {**smi2mol.CONFIG, **smi2mol.QUICK}
@@ -27,7 +26,7 @@ CONFIG = {**smi2mol.CONFIG, **smi2mol.QUICK}
 def chains(monkeypatch):
     """Let the loader return chains of five and six atoms."""
     smiles = ["".join(atoms) for size in (5, 6) for atoms in itertools.product("CNO", repeat=size)]
-    monkeypatch.setattr(smi2mol_task, "load_qm9", lambda: Bunch(smiles=smiles))
+    monkeypatch.setattr(datasets, "load", lambda name: Bunch(smiles=smiles))
     return smiles
 
 

@@ -8,7 +8,7 @@ import pytest
 from lab_tests.experiments.test_paper_experiments import tags
 from psilearn import OEL, OELCV
 from psilearn.kernels import Gaussian
-from psilearn_lab.experiments.widened_search import Line, WidenedSearch
+from psilearn_lab.experiments.widening import Line, WidenedSearch
 
 
 def bowls(centers, rank=40):

@@ -7,7 +7,6 @@ import pytest
 from psilearn_lab.experiments.widening import (
     Axis,
     Best,
-    ListedAxis,
     edge_sentence,
     find_ends,
     first_block,
@@ -85,27 +84,27 @@ def values_around(axis, positions):
 
 
 def test_lists_continue_beyond_their_ends():
-    C = ListedAxis.from_values("C", [1, 3, 10])
+    C = Axis.from_values("C", [1, 3, 10])
     assert values_around(C, range(-2, 5)) == [0.111111, 0.333333, 1, 3, 10, 33.3333, 111.111]
-    narrow = ListedAxis.from_values("gamma", [1.0, 1.1])
+    narrow = Axis.from_values("gamma", [1.0, 1.1])
     assert narrow.value(2) == pytest.approx(1.1 * 2**0.5, rel=1e-5)  # steps of at least √2
 
 
 def test_lists_end_at_what_exists():
-    units = ListedAxis.from_values("energy_hidden", [2, 5, 16])
+    units = Axis.from_values("energy_hidden", [2, 5, 16])
     assert values_around(units, range(-4, 3)) == [1, 2, 5, 16]
-    sizes = ListedAxis.from_values("n_components", [40, 80, 120, 500], largest=159)
+    sizes = Axis.from_values("n_components", [40, 80, 120, 500], largest=159)
     assert values_around(sizes, range(9)) == [40, 80, 120, 159]
-    assert values_around(ListedAxis.from_values("n_components", [80, 120], largest=159), range(9)) == [80, 120, 159]
-    dropout = ListedAxis.from_values("dropout", [0.0, 0.2, 0.4], largest=0.99)
+    assert values_around(Axis.from_values("n_components", [80, 120], largest=159), range(9)) == [80, 120, 159]
+    dropout = Axis.from_values("dropout", [0.0, 0.2, 0.4], largest=0.99)
     assert values_around(dropout, range(-3, 9)) == [0.0, 0.2, 0.4, 0.8]
-    assert ListedAxis.from_values("dropout", [0.0, 0.2]).value(2) == pytest.approx(0.2 * 2**0.5, rel=1e-5)
-    assert ListedAxis.from_values("C", [10.0]).neighbors(0) == [0]
+    assert Axis.from_values("dropout", [0.0, 0.2]).value(2) == pytest.approx(0.2 * 2**0.5, rel=1e-5)
+    assert Axis.from_values("C", [10.0]).neighbors(0) == [0]
 
 
 @pytest.mark.parametrize(("center", "rounds"), [(-5, 9), (7, 9), (1, 9), (-5, 2), (7, 1), (7, 0)])
 def test_ends_that_remain_are_named(center, rounds):
-    axes = [ListedAxis.from_values("rank_penalty", [1.0, 3.0, 10.0]), ListedAxis.from_values("C", [1.0])]
+    axes = [Axis.from_values("rank_penalty", [1.0, 3.0, 10.0]), Axis.from_values("C", [1.0])]
     evaluate, _ = bowl((center, 0))
     scores = evaluate(first_block(axes))
     best = widen(axes, scores, evaluate, max_rounds=rounds)
@@ -115,7 +114,7 @@ def test_ends_that_remain_are_named(center, rounds):
 
 
 def test_an_end_beyond_which_nothing_exists_is_named_as_such():
-    axes = [ListedAxis.from_values("n_components", [2, 3], largest=4)]
+    axes = [Axis.from_values("n_components", [2, 3], largest=4)]
     evaluate, _ = bowl((9,))
     scores = evaluate(first_block(axes))
     best = widen(axes, scores, evaluate, max_rounds=9)
@@ -123,13 +122,13 @@ def test_an_end_beyond_which_nothing_exists_is_named_as_such():
 
 
 def test_neighbors_that_were_not_searched_are_named_without_an_end():
-    axes = [ListedAxis.from_values("C", [1.0, 2.0, 4.0])]
+    axes = [Axis.from_values("C", [1.0, 2.0, 4.0])]
     (sentence,) = find_ends(axes, Best((1,), 0.0, is_interior=False), {(0,): -1.0, (1,): 0.0, (2,): -1.0})
     assert "still has neighbors" in sentence and sentence.endswith(".")
 
 
 def test_the_best_variant_is_widened():
-    axes = [ListedAxis.from_values("C", [1.0, 2.0])]
+    axes = [Axis.from_values("C", [1.0, 2.0])]
     bowls = {"near": bowl((2,)), "far": bowl((9,))}
     variant, best, scores = widen_best_variant(axes, list(bowls), lambda name, block, known: bowls[name][0](block), 9)
     assert variant == "near" and best.setting == (2,) and set(scores) == {(0,), (1,), (2,), (3,)}

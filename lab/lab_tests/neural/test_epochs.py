@@ -7,9 +7,9 @@ from scipy import sparse
 
 torch = pytest.importorskip("torch")
 
-from psilearn_lab.neural.batches import Standardizer, TensorRows  # noqa: E402
-from psilearn_lab.neural.device import fixed_seed, resolve_device  # noqa: E402
 from psilearn_lab.neural.epochs import Schedule, train  # noqa: E402
+from psilearn_lab.neural.parameters import fixed_seed, resolve_device  # noqa: E402
+from psilearn_lab.neural.perceptron import Standardizer, TensorRows  # noqa: E402
 
 CPU = torch.device("cpu")
 

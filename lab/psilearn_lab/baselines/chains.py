@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -12,14 +12,13 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
-from psilearn._backend import Compute, current_compute
-from psilearn._linalg import Array
-from psilearn.utils import Index, Pairs, RandomStateLike, Samples, run_parallel, track, validation
-from psilearn_lab.baselines.baseline import Baseline
-from psilearn_lab.baselines.batched_logistic import fit_labels_at_once
-from psilearn_lab.baselines.logistic import TOLERANCE, append_columns, fit_label, fit_labels
+from psilearn.utils import Index, Pairs, Samples, run_parallel, track, validation
+from psilearn_lab.arrays import Array
+from psilearn_lab.baselines.baseline import Baseline, DeviceLike
+from psilearn_lab.baselines.logistic import TOLERANCE, append_columns, fit_label, fit_labels, fit_labels_at_once
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ECC(Baseline):
     """Ensemble of classifier chains: logistic regressions that also see the labels before them in a random order.
 
@@ -32,19 +31,21 @@ class ECC(Baseline):
     C : float or sequence of float, default=(0.1, 1.0, 10.0, 100.0)
         The inverse strength C > 0 of the L2 penalty; the value of a sequence with the best F1 on held-out examples is
         chosen.
+    validation_fraction : float, default=0.2
+        The share of examples that is held out to choose ``C`` and the threshold.
+    device : str, torch.device or None, default=None
+        The torch device of the computations; None for NumPy on the CPU.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples and of the orders of labels.
+    verbose : int, default=0
+        Whether to show a progress bar.
     n_chains : int, default=10
         The number of chains.
     max_chain_labels : int or None, default=None
         The number of labels in the chains: the most frequent ones. The others have a logistic regression of the
         inputs alone, as in :class:`LR`: for thousands of labels. None is all labels.
-    validation_fraction : float, default=0.2
-        The share of examples that is held out to choose ``C`` and the threshold.
     n_jobs : int or None, default=None
         The number of chains that are learned in parallel.
-    random_state : int, RandomState or None, default=0
-        The random seed of the held-out examples and of the orders of labels.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -80,31 +81,16 @@ class ECC(Baseline):
     array([[1, 0]])
     """
 
+    C: float | Sequence[float] = field(default=(0.1, 1.0, 10.0, 100.0), kw_only=False)
+    n_chains: int = 10
+    max_chain_labels: int | None = None
+    n_jobs: int | None = None
+
     tuned_parameter: ClassVar[str] = "C"
     _labels_only: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        C: float | Sequence[float] = (0.1, 1.0, 10.0, 100.0),
-        *,
-        n_chains: int = 10,
-        max_chain_labels: int | None = None,
-        validation_fraction: float = 0.2,
-        n_jobs: int | None = None,
-        random_state: RandomStateLike = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.n_chains = n_chains
-        self.max_chain_labels = max_chain_labels
-        self.validation_fraction = validation_fraction
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_regularization()
         validation.check_count(self.n_chains, "n_chains")
         if self.max_chain_labels is not None:
             validation.check_count(self.max_chain_labels, "max_chain_labels")
@@ -113,13 +99,13 @@ class ECC(Baseline):
         frequent = np.argsort(-Y.sum(axis=0), kind="stable")[: self.max_chain_labels]
         rng = check_random_state(self.random_state)
         orders = track([rng.permutation(frequent) for _ in range(self.n_chains)], f"chains, C = {settings:g}")
-        if current_compute().device is not None:
-            self.chains_ = [Chain.fit_at_once(X, Y, order, settings, current_compute()) for order in orders]
+        if self.device is not None:
+            self.chains_ = [Chain.fit_at_once(X, Y, order, settings, self.device) for order in orders]
         else:
             tasks = (delayed(Chain.fit)(X, Y, order, settings) for order in orders)
             self.chains_ = list(run_parallel(tasks, self.n_jobs))
         self.others_ = np.setdiff1d(np.arange(Y.shape[1]), frequent)
-        self.coef_, self.intercept_ = fit_labels(X, Y[:, self.others_], settings, self.n_jobs)
+        self.coef_, self.intercept_ = fit_labels(X, Y[:, self.others_], settings, self.n_jobs, self.device)
         return settings
 
     def _predict_soft(self, X: Samples) -> Array:
@@ -152,12 +138,12 @@ class Chain:
         return cls(order, coef, label_coef, intercept)
 
     @classmethod
-    def fit_at_once(cls, X: Samples, Y: Array, order: Index, C: float, compute: Compute) -> Chain:
+    def fit_at_once(cls, X: Samples, Y: Array, order: Index, C: float, device: DeviceLike) -> Chain:
         """Do the same for all labels at once on a device; the label at place j may use the labels at places below j."""
         n_labels, d = len(order), X.shape[1]
         allowed = np.vstack([np.ones((d, n_labels)), np.triu(np.ones((n_labels, n_labels)), 1)])
         features = append_columns(X, Y[:, order])
-        coef, intercept = fit_labels_at_once(features, Y[:, order], C, TOLERANCE, compute, allowed)
+        coef, intercept = fit_labels_at_once(features, Y[:, order], C, TOLERANCE, device, allowed)
         return cls(order, coef[:, :d], coef[:, d:], intercept)
 
     def probabilities(self, X: Samples) -> Array:

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from psilearn._backend import iter_blocks
-from psilearn._linalg import Array
 from psilearn.utils import Samples
-from psilearn_lab.baselines.networks import INFERENCE_ROWS
+from psilearn_lab.arrays import Array, iter_blocks
 from psilearn_lab.neural.perceptron import Perceptron
+
+INFERENCE_ROWS = 4096  # outputs that are inferred together
 
 
 class GlobalTerm(torch.nn.Module):

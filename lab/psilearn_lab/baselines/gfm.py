@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from joblib import delayed
-from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.extmath import safe_sparse_dot
 
-from psilearn._backend import iter_blocks
-from psilearn._linalg import Array
 from psilearn.metrics import f1_score
-from psilearn.utils import Pairs, RandomStateLike, Samples, run_parallel, take, track, validation
-from psilearn_lab.baselines.baseline import Baseline
-from psilearn_lab.baselines.expected_f1 import maximize_expected_f1
+from psilearn.utils import Pairs, Samples, run_parallel, take, track, validation
+from psilearn_lab.arrays import Array, Mask, iter_blocks
+from psilearn_lab.baselines.baseline import Baseline, DeviceLike
 from psilearn_lab.baselines.logistic import MAX_ITERATIONS, TOLERANCE, append_columns, fit_labels
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GFM(Baseline):
     """The label set with the largest expected F1, for logistic estimates of P(yᵢ=1, |y|=s | x).
 
@@ -36,19 +34,21 @@ class GFM(Baseline):
     C : float or sequence of float, default=(0.1, 1.0, 10.0, 100.0)
         The inverse strength C > 0 of the L2 penalty; the value of a sequence with the best F1 on held-out examples is
         chosen.
+    validation_fraction : float, default=0.2
+        The share of examples that is held out to choose ``C``.
+    device : str, torch.device or None, default=None
+        The torch device of the computations; None for NumPy on the CPU.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples.
+    verbose : int, default=0
+        Whether to show a progress bar.
     estimate : {"multinomial", "sizes"}, default="multinomial"
         How the probabilities are estimated. "multinomial" learns one multinomial regression per label, whose classes
         are yᵢ = 0 and yᵢ = 1 with |y| = s for each size s (EFP in the literature). "sizes" learns one multinomial
         regression for P(|y|=s | x) and, for each label, a logistic regression for P(yᵢ=1 | x, |y|=s) with one
         intercept per size, at the cost of :class:`LR`: for thousands of labels.
-    validation_fraction : float, default=0.2
-        The share of examples that is held out to choose ``C``.
     n_jobs : int or None, default=None
         The number of labels that are learned in parallel.
-    random_state : int, RandomState or None, default=0
-        The random seed of the held-out examples.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -83,42 +83,28 @@ class GFM(Baseline):
     array([[1, 0]])
     """
 
+    C: float | Sequence[float] = field(default=(0.1, 1.0, 10.0, 100.0), kw_only=False)
+    estimate: str = "multinomial"
+    n_jobs: int | None = None
+
     tuned_parameter: ClassVar[str] = "C"
     _labels_only: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        C: float | Sequence[float] = (0.1, 1.0, 10.0, 100.0),
-        *,
-        estimate: str = "multinomial",
-        validation_fraction: float = 0.2,
-        n_jobs: int | None = None,
-        random_state: RandomStateLike = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.estimate = estimate
-        self.validation_fraction = validation_fraction
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_regularization()
         validation.check_option(self.estimate, ESTIMATES, "estimate")
 
     def _learn(self, X: Samples, Y: Array, settings: float, held_out: Pairs | None) -> float:
         sizes = Y.sum(axis=1).astype(np.intp)
         self.sizes_ = np.unique(sizes[sizes > 0])
-        self.estimate_: JointEstimate = ESTIMATES[self.estimate](X, Y, sizes, settings, self.n_jobs)
+        self.estimate_: JointEstimate = ESTIMATES[self.estimate](X, Y, sizes, settings, self.n_jobs, self.device)
         return settings
 
     def _predict_soft(self, X: Samples) -> Array:
         """Return the probabilities P(yᵢ=1 | x)."""
         return np.concatenate([joint.sum(axis=2) for joint, _ in self._iter_joint(X)])
 
-    def _predict_labels(self, X: Samples) -> NDArray[np.bool_]:
+    def _predict_labels(self, X: Samples) -> Mask:
         if not len(self.sizes_):  # no training row has a label
             return np.zeros((X.shape[0], self.candidates_.shape[1]), dtype=np.bool_)
         return np.concatenate(
@@ -177,7 +163,7 @@ class Multinomial:
 class LabelMultinomials:
     """One multinomial regression per label, with the classes 0 (absent) and s (present in a set of size s)."""
 
-    def __init__(self, X: Samples, Y: Array, sizes: Array, C: float, n_jobs: int | None) -> None:
+    def __init__(self, X: Samples, Y: Array, sizes: Array, C: float, n_jobs: int | None, device: DeviceLike) -> None:
         columns = track((Y * sizes[:, None]).T.astype(np.intp), f"multinomial regressions, C = {C:g}", Y.shape[1])
         self.models = list(run_parallel((delayed(Multinomial.fit)(X, column, C) for column in columns), n_jobs))
         self.empty = Multinomial.fit(X, (sizes == 0).astype(np.intp), C)
@@ -191,11 +177,11 @@ class LabelMultinomials:
 class SizesAndLabels:
     """P(|y|=s | x) by one multinomial regression, and P(yᵢ=1 | x, |y|=s) = σ(⟨wᵢ, x⟩ + bᵢₛ) for each label."""
 
-    def __init__(self, X: Samples, Y: Array, sizes: Array, C: float, n_jobs: int | None) -> None:
+    def __init__(self, X: Samples, Y: Array, sizes: Array, C: float, n_jobs: int | None, device: DeviceLike) -> None:
         self.size_model = Multinomial.fit(X, sizes, C)
         self.sizes = np.unique(sizes)
         indicators = (sizes[:, None] == self.sizes).astype(np.float64)
-        coef, self.intercept = fit_labels(append_columns(X, indicators), Y, C, n_jobs)
+        coef, self.intercept = fit_labels(append_columns(X, indicators), Y, C, n_jobs, device)
         self.coef, self.size_coef = np.split(coef, [X.shape[1]], axis=1)
 
     def joint(self, X: Samples, sizes: Array) -> tuple[Array, Array]:
@@ -207,3 +193,78 @@ class SizesAndLabels:
 
 
 ESTIMATES: dict[str, Any] = {"multinomial": LabelMultinomials, "sizes": SizesAndLabels}
+
+
+def maximize_expected_f1(joint: Array, sizes: Array, empty: Array | None = None) -> Mask:
+    """Return the label sets with the largest expected example-based F1, among all 2^L label sets.
+
+    The expected F1 of a set h of size k is Σ_{i∈h} Δᵢₖ with Δᵢₖ = Σₛ 2·P(yᵢ=1, |y|=s)/(s + k), which is linear in h. So
+    the best set of size k has the k labels with the largest Δᵢₖ, and the best of these L sets, or the empty set with
+    P(y=∅), is the best of all. For k' > k and the largest size m of y, Δᵢₖ' ≤ (m + k)/(m + k') · Δᵢₖ, so that the sum
+    of the k' largest Δᵢₖ bounds the expected F1 of all sets of size k'. Examples for which no larger size can be better
+    are left out. Cost for each visited size: 2LS flops per example for S sizes of y, and the order of L numbers.
+
+    Parameters
+    ----------
+    joint : ndarray of shape (n, L, S)
+        The probability, not negative, that label i is present and that the set has the size ``sizes[s]``.
+    sizes : ndarray of shape (S,)
+        The sizes s ≥ 1 of label sets.
+    empty : ndarray of shape (n,), default=None
+        The probability of the empty set. None does not allow empty sets.
+
+    Returns
+    -------
+    ndarray of bool of shape (n, L)
+        One label set per row; the smallest one if several are best.
+
+    See Also
+    --------
+    GFM : A baseline that estimates the probabilities.
+
+    References
+    ----------
+    Waegeman, Dembczyński, Jachnik, Cheng and Hüllermeier, *On the Bayes-optimality of F-measure maximizers*, 2014.
+
+    Examples
+    --------
+    The sets {0}, {0, 1} and {1, 2} have the probabilities 0.4, 0.3 and 0.3:
+
+    >>> import numpy as np
+    >>> from psilearn_lab.baselines import maximize_expected_f1
+    >>> joint = np.array([[[0.4, 0.3], [0.0, 0.6], [0.0, 0.3]]])
+    >>> maximize_expected_f1(joint, np.array([1, 2])).astype(int)
+    array([[1, 1, 0]])
+    """
+    joint = validation.check_array_of_numbers(joint, "joint", ndim=3)
+    sizes = validation.check_array_of_numbers(sizes, "sizes", ndim=1)
+    if (joint < 0).any():
+        raise ValueError(f"joint must have probabilities, which are not negative; got {joint.min():g}.")
+    n, n_labels, _ = joint.shape
+    if len(sizes) != joint.shape[2] or not (sizes >= 1).all():
+        raise ValueError(
+            f"sizes must have one number from 1 per set size of joint, {joint.shape[2]}; got {sizes!r:.80}."
+        )
+    best_value = np.full(n, -np.inf)
+    if empty is not None:
+        best_value = np.array(validation.check_array_of_numbers(empty, "empty", ndim=1))
+        if len(best_value) != n:
+            raise ValueError(f"empty must have one probability per row of joint, {n}; got {len(best_value)}.")
+    labels = np.zeros((n, n_labels), dtype=np.bool_)
+    rows = np.arange(n)  # those for which this or a larger size can be better
+    for k in range(1, n_labels + 1):
+        gains = joint @ (2 / (sizes + k))  # (rows, L)
+        order = np.argsort(-gains, axis=1)
+        totals = np.cumsum(np.take_along_axis(gains, order, axis=1), axis=1)  # of the 1, …, L largest gains
+        better = np.flatnonzero(totals[:, k - 1] > best_value[rows])
+        best_value[rows[better]] = totals[better, k - 1]
+        labels[rows[better]] = False
+        labels[rows[better, None], order[better, :k]] = True
+        larger = np.arange(k + 1, n_labels + 1)
+        bounds = totals[:, k:] * ((sizes.max(initial=1) + k) / (sizes.max(initial=1) + larger))
+        can_gain = bounds.max(axis=1, initial=-np.inf) > best_value[rows]
+        if not can_gain.all():
+            rows, joint = rows[can_gain], joint[can_gain]
+        if not len(rows):
+            break
+    return labels

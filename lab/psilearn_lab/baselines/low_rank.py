@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -11,8 +12,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.utils.extmath import safe_sparse_dot
 
-from psilearn._linalg import Array
-from psilearn.utils import Pairs, RandomStateLike, Samples, track, validation
+from psilearn.utils import Pairs, Samples, track, validation
+from psilearn_lab.arrays import Array
 from psilearn_lab.baselines.logistic import LinearLabels
 
 PENALTY = 4.0  # ρ of the splitting: the smallest curvature of the relative entropy
@@ -22,6 +23,7 @@ NEWTON_STEPS = 6
 MAX_ITERATIONS = 40  # of L-BFGS in each round, started from the weights of the previous round
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PRLR(LinearLabels):
     """Logistic regressions onto soft labels whose matrix is pulled toward low rank.
 
@@ -45,6 +47,14 @@ class PRLR(LinearLabels):
     rank_penalty : float or sequence of float, default=(0.3, 1.0, 3.0)
         The weight τ ≥ 0 of the nuclear norm, in units of singular values of Q; the best value of a sequence is chosen
         on held-out examples.
+    validation_fraction : float, default=0.2
+        The share of examples that is held out to choose ``rank_penalty`` and the threshold.
+    device : str, torch.device or None, default=None
+        Accepted for all baselines; NumPy computes.
+    random_state : int, RandomState or None, default=0
+        The random seed of the held-out examples.
+    verbose : int, default=0
+        Whether to show a progress bar.
     missing : float, default=0.1
         The share in [0, 1) of true labels that annotators omit.
     spurious : float, default=0.001
@@ -53,12 +63,6 @@ class PRLR(LinearLabels):
         The inverse strength C > 0 of the L2 penalty |w|²/(2C) of the logistic regressions.
     n_rounds : int, default=5
         The number of rounds of expectation and maximization.
-    validation_fraction : float, default=0.2
-        The share of examples that is held out to choose ``rank_penalty`` and the threshold.
-    random_state : int, RandomState or None, default=0
-        The random seed of the held-out examples.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -99,33 +103,17 @@ class PRLR(LinearLabels):
     array([[1, 1, 0]])
     """
 
-    tuned_parameter: ClassVar[str] = "rank_penalty"
+    rank_penalty: float | Sequence[float] = field(default=(0.3, 1.0, 3.0), kw_only=False)
+    missing: float = 0.1
+    spurious: float = 0.001
+    C: float = 10.0
+    n_rounds: int = 5
 
-    def __init__(
-        self,
-        rank_penalty: float | Sequence[float] = (0.3, 1.0, 3.0),
-        *,
-        missing: float = 0.1,
-        spurious: float = 0.001,
-        C: float = 10.0,
-        n_rounds: int = 5,
-        validation_fraction: float = 0.2,
-        random_state: RandomStateLike = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.rank_penalty = rank_penalty
-        self.missing = missing
-        self.spurious = spurious
-        self.C = C
-        self.n_rounds = n_rounds
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.verbose = verbose
+    tuned_parameter: ClassVar[str] = "rank_penalty"
+    _check_tuned = staticmethod(validation.check_non_negative)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for value in self._tuned_values():
-            validation.check_non_negative(value, "rank_penalty")
         validation.check_regularization(self.C, "C")
         validation.check_count(self.n_rounds, "n_rounds")
         for name in ("missing", "spurious"):

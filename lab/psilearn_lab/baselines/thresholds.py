@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from psilearn._linalg import Array
 from psilearn.metrics import f1_score
 from psilearn.utils import validation
+from psilearn_lab.arrays import Array, Mask
 
 MIN_INCREASE = 1e-12  # of the mean F1; smaller ones are rounding errors
 
 
-def apply_threshold(scores: Array, threshold: float | Array, allow_empty: bool = True) -> NDArray[np.bool_]:
+def apply_threshold(scores: Array, threshold: float | Array, allow_empty: bool = True) -> Mask:
     """Return the label sets of scores that are at least a threshold.
 
     Parameters
@@ -54,7 +53,7 @@ def apply_threshold(scores: Array, threshold: float | Array, allow_empty: bool =
     limits = validation.check_array_of_numbers(np.atleast_1d(threshold), "threshold", ndim=1, allow_infinite=True)
     if len(limits) not in (1, scores.shape[1]):
         raise ValueError(f"threshold must be one number, or one per label, {scores.shape[1]}; got {len(limits)}.")
-    labels: NDArray[np.bool_] = scores >= limits
+    labels: Mask = scores >= limits
     if not allow_empty:
         empty = np.flatnonzero(~labels.any(axis=1))
         labels[empty, np.argmax(scores[empty], axis=1)] = True
@@ -175,7 +174,7 @@ class _LabelSets:
 
     Y: Array
     scores: Array
-    labels: NDArray[np.bool_]  # before the rule for empty rows
+    labels: Mask  # before the rule for empty rows
     allow_empty: bool
 
     def __post_init__(self) -> None:
@@ -187,7 +186,7 @@ class _LabelSets:
             top = self.Y[np.arange(len(self.Y)), np.argmax(self.scores, axis=1)]
             self.without_labels = 2 * top / (1 + self.true_sizes)
 
-    def replace(self, label: int, column: NDArray[np.bool_]) -> None:
+    def replace(self, label: int, column: Mask) -> None:
         """Give one label to other rows."""
         change = column.astype(np.int64) - self.labels[:, label]
         self.hits, self.sizes = self.hits + change * self.Y[:, label], self.sizes + change

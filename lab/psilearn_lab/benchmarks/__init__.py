@@ -1,1 +1,1 @@
-"""Speed, memory and growth, next to other implementations: ``python -m psilearn_lab.benchmarks`` in the root of the repository."""
+"""Speed, memory and growth, next to other implementations: ``python -m psilearn_lab.benchmarks``."""

@@ -3,9 +3,8 @@
     python -m psilearn_lab.benchmarks                         run all parts in order (hours)
     python -m psilearn_lab.benchmarks bibtex usps             run some parts
     python -m psilearn_lab.benchmarks growth --quick          small sizes, one or two minutes, no claim is checked
-    python -m psilearn_lab.benchmarks devices --device cuda   let psilearn compute on this device of torch
-    python -m psilearn_lab.benchmarks bookmarks --profile     also print the seconds of each step next to the least possible
-    OMP_NUM_THREADS=1 python -m psilearn_lab.benchmarks costs --cpu-time   CPU seconds of one thread, on a machine that is shared
+    python -m psilearn_lab.benchmarks bookmarks --device cuda --profile    on a device of torch, with the time of steps
+    OMP_NUM_THREADS=1 python -m psilearn_lab.benchmarks costs --cpu-time   CPU seconds of one thread
     PSILEARN_DATA=... python -m psilearn_lab.benchmarks ...   set the folder of the data
 
 Each number is the median of several turns, in which the methods alternate. A part without its data is skipped. Run
@@ -19,11 +18,12 @@ import traceback
 from pathlib import Path
 from time import perf_counter, process_time
 
-from psilearn_lab.benchmarks.device import compute_on, find_device
+from psilearn import computing
 from psilearn_lab.benchmarks.measurement import (
     Clock,
     Figures,
     Run,
+    compute_on,
     describe_machine,
     draw_growth,
     read_history,
@@ -31,37 +31,20 @@ from psilearn_lab.benchmarks.measurement import (
 )
 from psilearn_lab.datasets import data_home
 
-PARTS = (
-    "machine",
-    "costs",
-    "bibtex",
-    "usps",
-    "usps_decoding",
-    "growth",
-    "rankings",
-    "decoded_search",
-    "search_scale",
-    "label_sets",
-    "metabolites",
-    "metabolite_training",
-    "smi2mol",
-    "rank_stream",
-    "baselines",
-    "convergence",
-    "falkon",
-    "ridge_path",
-    "million",
-    "mediamill",
-    "bookmarks",
-    "usps_grid",
-    "fingerprints",
-    "device_costs",
-    "devices",
-    "memory",
-    "cluster",
-    "ann",
-    "serve",
-)
+PARTS = {  # name → module and function
+    **{name: (name, "measure") for name in ("machine", "costs", "bibtex", "usps")},
+    "usps_decoding": ("usps", "measure_decoding"),
+    **{name: (name, "measure") for name in ("growth", "label_sets")},
+    "search_scale": ("scale", "measure_search"),
+    "metabolite_training": ("metabolites", "measure"),
+    "rank_stream": ("metabolites", "measure_stream"),
+    "ridge_path": ("ridge_path", "measure"),
+    "million": ("scale", "measure"),
+    **{name: (name, "measure") for name in ("bookmarks", "fingerprints", "memory")},
+    "cluster": ("cluster", "measure"),
+    **{f"cluster_{name}": ("cluster", f"measure_{name}") for name in ("overhead", "kills", "memory", "steps")},
+    "serve": ("serve", "measure"),
+}
 FOLDER = Path(__file__).resolve().parent
 MAX_MESSAGE = 200  # characters of an error in the history
 
@@ -103,7 +86,8 @@ def parse_options() -> argparse.Namespace:
     if options.repeats < 1:
         parser.error(f"--repeats must be at least 1; got {options.repeats}")
     try:
-        find_device(options.device, "--device")
+        with computing("float64", options.device):
+            pass
     except (ValueError, ImportError) as error:
         parser.error(str(error))
     return options
@@ -116,7 +100,7 @@ def run_parts(parts: list[str], run: Run, output: Path | None) -> bool:
     options = {"device": run.device, "quick": run.quick, "repeats": run.repeats, "clock": clock}
     record = {**describe_machine(), **options, "figures": figures}
     history = read_history(output / "history.json") if output else []
-    selected = ["machine", *(part for part in PARTS[1:] if part in (parts or PARTS))]
+    selected = ["machine", *(part for part in PARTS if part != "machine" and part in (parts or PARTS))]
     any_failed = False
     for part in selected:  # the machine first: its own speed bounds all others
         measured, failed = measure(part, run)
@@ -134,13 +118,14 @@ def measure(part: str, run: Run) -> tuple[Figures | None, bool]:
     run.console.rule(part)
     start = perf_counter()
     try:
-        module = importlib.import_module(f"benchmarks.{part}")
+        name, function = PARTS[part]
+        module = importlib.import_module(f"psilearn_lab.benchmarks.{name}")
         missing = [name for name in getattr(module, "NEEDS", ()) if not (data_home() / name).exists()]
         if missing:
             run.log(f"{part}: skipped, not in the data home {data_home()}: {', '.join(missing)}")
             return None, False
         with compute_on(run.device):
-            figures: Figures = module.measure(run)
+            figures: Figures = getattr(module, function)(run)
     except Exception as error:  # the other parts run all the same
         traceback.print_exc()
         run.log(f"{part}: FAILED, {type(error).__name__}: {error}")

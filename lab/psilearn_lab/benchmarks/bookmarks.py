@@ -17,10 +17,16 @@ from psilearn import IOKR, OEL, computing
 from psilearn.kernels import Gaussian
 from psilearn.metrics import f1_score
 from psilearn.utils import distinct, observe_steps
-from psilearn_lab.benchmarks.child_process import run_in_child
-from psilearn_lab.benchmarks.device import compute_on, synchronize
-from psilearn_lab.benchmarks.measurement import Figures, Run, median_of_each
-from psilearn_lab.benchmarks.step_profile import StepProfile, show_profile
+from psilearn_lab.benchmarks.measurement import (
+    Figures,
+    Run,
+    StepProfile,
+    compute_on,
+    median_of_each,
+    run_in_child,
+    show_profile,
+    synchronize,
+)
 from psilearn_lab.datasets import data_home
 
 NEEDS = ("converted/bookmarks_labels_only.npz",)
@@ -202,7 +208,7 @@ def compare_precisions(sizes: dict[str, int], repeats: int, device_name: str | N
 
 def _run_child(run: Run, function: str, sizes: dict[str, int], **options: Any) -> Figures:
     arguments = {"sizes": sizes, "repeats": run.repeats, "device_name": run.device, **options}
-    return run_in_child("benchmarks.bookmarks", function, device=run.device, **arguments)
+    return run_in_child("bookmarks", function, device=run.device, **arguments)
 
 
 def measure(run: Run) -> Figures:

@@ -1,6 +1,6 @@
 """Count the calls between files of psilearn that one exact fit and one prediction make: a measure of indirection.
 
-``python -m psilearn_lab.benchmarks.calls`` prints the totals; ``--list`` also prints every pair of files, the most frequent first.
+``python -m psilearn_lab.benchmarks.calls`` prints the totals, with ``--list`` each pair of files.
 A call counts if the nearest psilearn function that calls, directly or through another library, stands in another file.
 """
 
@@ -37,8 +37,10 @@ def crossing_calls(action: Callable[[], Any]) -> Counter[tuple[str, str, str]]:
             return
         callee_file, caller_file = frame.f_code.co_filename, caller.f_code.co_filename
         if callee_file != caller_file:
-            names = (Path(name).relative_to(SOURCE).as_posix() for name in (caller_file, callee_file))
-            counts[(*names, frame.f_code.co_qualname)] += 1
+            caller_name, callee_name = (
+                Path(name).relative_to(SOURCE).as_posix() for name in (caller_file, callee_file)
+            )
+            counts[caller_name, callee_name, frame.f_code.co_qualname] += 1
 
     sys.setprofile(profile)
     try:

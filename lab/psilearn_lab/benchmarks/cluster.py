@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time, sleep
 from typing import Any
@@ -22,18 +22,72 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from psilearn import OEL
-from psilearn._linalg import Array
 from psilearn.kernels import Dice, Gaussian
-from psilearn_lab.benchmarks.child_process import resident_bytes, run_in_child
-from psilearn_lab.benchmarks.cluster_model import Cost, embedding_cost, fit_cost, search_cost, unlabeled_cost
-from psilearn_lab.benchmarks.measurement import Figures, Run, median_of_each
+from psilearn_lab.benchmarks.measurement import Array, Figures, Run, median_of_each, resident_bytes, run_in_child
 
 N_FEATURES, N_TAGS, N_PROTOTYPES = 200, 10, 500
 MAX_OVERHEAD = 1.3
 N_KILLS = 20
 MAX_WAIT = 300  # seconds until a worker has been restarted
+SELECTION = 500  # flops in the time that one distance takes for everything but its product, measured
 BUDGET = 2**28  # bytes that each process may need above its imports
 OPTIONS = {"processes": True, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The speed of a cluster of single-threaded workers."""
+
+    workers: int
+    rate: float  # flops per second of a worker, in float64; twice as many in float32
+    bandwidth: float = 1e9  # bytes per second of a worker, network and disk
+    overhead: float = 1e-3  # seconds of the scheduler per task
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a step costs in all."""
+
+    flops: float
+    n_bytes: float
+    tasks: int
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.flops + other.flops, self.n_bytes + other.n_bytes, self.tasks + other.tasks)
+
+    def seconds(self, cluster: Cluster) -> float:
+        """Return the time on a cluster."""
+        work = self.flops / (cluster.workers * cluster.rate)
+        return work + self.n_bytes / (cluster.workers * cluster.bandwidth) + self.tasks * cluster.overhead
+
+
+def fit_cost(n: int, d: int, q: int, d_y: int, r: int, rows: int, workers: int) -> Cost:
+    """Return the cost of the sums of a fit: kernel values, triangular solutions and products, with their reduction."""
+    per_row = 2 * d * q + 2 * q * q + 2 * q * r + 2 * (2 * d_y * r + r * r) + r * r
+    chunks = -(-n // rows)
+    data = 8 * n * (2 * d + 4 * d_y)  # the inputs are read twice, the outputs four times
+    landmarks = 8 * workers * (q * d + q * q + r * d_y + r * r)
+    sums = 8 * chunks * (q * q + q * r + r * r)
+    return Cost(n * per_row, data + landmarks + sums, 6 * chunks + chunks // 2)
+
+
+def unlabeled_cost(m: int, d_y: int, r: int, rows: int, workers: int) -> Cost:
+    """Return the cost of the moment of m unlabeled outputs."""
+    chunks = -(-m // rows)
+    n_bytes = 8 * 2 * m * d_y + 8 * workers * (r * d_y + r * r) + 8 * chunks * r * r
+    return Cost(m * (2 * d_y * r + 2 * r * r), n_bytes, 2 * chunks + chunks // 3)
+
+
+def embedding_cost(c: int, d_y: int, r: int, p: int, rows: int, workers: int) -> Cost:
+    """Return the cost of c candidates in shards, which are written and read again in float32."""
+    n_bytes = c * (8 * d_y + 2 * 4 * p + 8 * d_y) + 8 * workers * (r * d_y + r * p)
+    return Cost(c * (2 * d_y * r + 2 * r * p), n_bytes, -(-c // rows))
+
+
+def search_cost(c: int, p: int, queries: int, k: int, rows: int) -> Cost:
+    """Return the cost of an exact search for some queries; products are float32, which counts as half."""
+    shards = -(-c // rows)
+    return Cost(queries * c * (p + SELECTION), 4 * c * p + shards * queries * (4 * p + 24 * k), shards)
 
 
 def make_rows(part: int, start: int, stop: int) -> Array:
@@ -81,7 +135,7 @@ def chunked(
 
 def generated(n: int, step: int, pause: float = 0.0) -> tuple[Any, Any]:
     """Return generated inputs and outputs as Dask arrays."""
-    return tuple(chunked(generate, (part,), n, step, (N_FEATURES, N_TAGS)[part], pause) for part in (0, 1))  # type: ignore[return-value]
+    return tuple(chunked(generate, (part,), n, step, (N_FEATURES, N_TAGS)[part], pause) for part in (0, 1))
 
 
 def make_model(q: int) -> OEL:
@@ -173,7 +227,7 @@ def run_and_kill(task: Callable[[int], Array], i: int, delay: float, client: Any
     return answers[0], was_running
 
 
-def measure_memory(n: int, step: int, q: int) -> Figures:
+def fit_within(n: int, step: int, q: int) -> Figures:
     """Return the peak of the client and of the workers above their imports, while generated chunks are summed."""
     with config_context(working_memory=BUDGET / 2**22), cluster("2GiB") as client:
         baselines = client.run(resident_bytes, peak=False)
@@ -234,37 +288,39 @@ def _worker_seconds(client: Any, run_step: Callable[[], Any]) -> float:
 
 def measure(run: Run) -> Figures:
     """Print and return overheads, kills and peaks."""
-    n, q = run.select((1_000_000, 300), (4000, 60))
+    show_model(run)
     return {
-        "overhead": _measure_overhead(run, n, q),
-        "kills": _measure_kills(run),
-        "memory": _measure_peaks(run),
-        "steps": _measure_steps(run),
+        "overhead": measure_overhead(run),
+        "kills": measure_kills(run),
+        "memory": measure_memory(run),
+        "steps": measure_steps(run),
     }
 
 
-def _measure_steps(run: Run) -> Figures:
+def measure_steps(run: Run) -> Figures:
     """Compare the flops of the cost model with CPU seconds, step by step."""
-    sizes = run.select(
+    sizes: dict[str, Any] = run.select(
         {"n": 50_000, "step": 5000, "q": 1000, "width": 200}, {"n": 1000, "step": 250, "q": 30, "width": 5}
     )
-    figures = run_in_child("benchmarks.cluster", "time_steps", **sizes)
+    figures = run_in_child("cluster", "time_steps", **sizes)
     rows = [[name, *figures[name], figures[name][1] / figures[name][0]] for name in figures if "bytes" not in name]
     run.show_table(f"cost model, {sizes}", ["step", "CPU s", "flops of the model", "flops per CPU s"], rows)
     return figures
 
 
-def _measure_kills(run: Run) -> Figures:
+def measure_kills(run: Run) -> Figures:
+    """Kill workers, and check that no answer changes."""
     kills = run.select(N_KILLS, 3)
-    figures = run_in_child("benchmarks.cluster", "kill_workers", n_kills=kills, n=8000, step=500, q=60)
+    figures = run_in_child("cluster", "kill_workers", n_kills=kills, n=8000, step=500, q=60)
     found = f"{figures['kills']} kills of a running task, {figures['changed']} changed answers"
     run.check_claim("killed workers change no answer", figures["changed"] == 0, found)
     return figures
 
 
-def _measure_peaks(run: Run) -> Figures:
+def measure_memory(run: Run) -> Figures:
+    """Measure the memory of each process with ten times its budget of data."""
     rows = run.select(10 * BUDGET // (8 * (N_FEATURES + N_TAGS)), 8000)
-    figures = run_in_child("benchmarks.cluster", "measure_memory", n=rows, step=10_000, q=100)
+    figures = run_in_child("cluster", "fit_within", n=rows, step=10_000, q=100)
     mib = {name: figures[name] / 2**20 for name in ("data", "client", "worker")}
     found = f"data {mib['data']:.0f} MiB, client {mib['client']:.0f} MiB, worker {mib['worker']:.0f} MiB"
     is_within = max(mib["client"], mib["worker"]) <= BUDGET / 2**20
@@ -272,17 +328,18 @@ def _measure_peaks(run: Run) -> Figures:
     return figures
 
 
-def _measure_overhead(run: Run, n: int, q: int) -> Figures:
+def measure_overhead(run: Run) -> Figures:
     """Time both routes in turns, with several sizes of chunks."""
+    n, q = run.select((1_000_000, 300), (4000, 60))
     steps = run.select([50_000, 12_500], [1000])
     turns: dict[str, list[Figures]] = {"streaming": [], **{f"chunks of {step:,}": [] for step in steps}}
     with tempfile.TemporaryDirectory() as folder:
         write_rows(Path(folder), n, max(steps))
         for _ in range(run.repeats):
-            turns["streaming"].append(run_in_child("benchmarks.cluster", "fit_streaming", folder=folder, q=q))
+            turns["streaming"].append(run_in_child("cluster", "fit_streaming", folder=folder, q=q))
             for step in steps:
-                arguments = {"folder": folder, "q": q, "n": n, "step": step}
-                turns[f"chunks of {step:,}"].append(run_in_child("benchmarks.cluster", "fit_dask", **arguments))
+                arguments: dict[str, Any] = {"folder": folder, "q": q, "n": n, "step": step}
+                turns[f"chunks of {step:,}"].append(run_in_child("cluster", "fit_dask", **arguments))
     medians = {name: median_of_each(results) for name, results in turns.items()}
     base = medians["streaming"]
     rows: list[list[object]] = [
@@ -301,11 +358,19 @@ def _measure_overhead(run: Run, n: int, q: int) -> Figures:
     return medians
 
 
-if (
-    __name__ == "__main__"
-):  # one measurement: python -m psilearn_lab.benchmarks.cluster overhead 200000, or kills, memory, steps
-    once = Run(repeats=1)
-    if sys.argv[1] == "overhead":
-        _measure_overhead(once, int(sys.argv[2]), 300)
-    else:
-        {"kills": _measure_kills, "memory": _measure_peaks, "steps": _measure_steps}[sys.argv[1]](once)
+def show_model(run: Run, workers: int = 100, rate: float = 2e10) -> None:
+    """Print the model for 10⁷ pairs, 10⁹ unlabeled outputs and 10⁹ candidates.
+
+    Seconds are flops / (workers × rate) + bytes per worker / bandwidth + tasks × overhead of the scheduler.
+    """
+    cluster = Cluster(workers, rate)
+    sizes = {"d": 200, "q": 2000, "d_y": 200, "r": 1000}
+    steps = {
+        "fit, 10⁷ pairs": fit_cost(10**7, **sizes, rows=50_000, workers=cluster.workers),
+        "moment, 10⁹ unlabeled": unlabeled_cost(10**9, 200, 1000, 500_000, cluster.workers),
+        "embed, 10⁹ candidates": embedding_cost(10**9, 200, 1000, 200, 500_000, cluster.workers),
+        "search, 10⁹ candidates, 1000 queries": search_cost(10**9, 200, 1000, 10, 500_000),
+    }
+    rows = [[name, cost.flops, cost.n_bytes / 1e9, cost.tasks, cost.seconds(cluster)] for name, cost in steps.items()]
+    title = f"model: {cluster.workers} workers of {cluster.rate:.0e} flops per second, q = 2000, r = 1000, p = 200"
+    run.show_table(title, ["step", "flops", "GB moved", "tasks", "seconds"], rows)

@@ -8,6 +8,7 @@ not, so they appear as a lower share.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,14 +19,51 @@ from psilearn import OEL
 from psilearn.kernels import Dice, Gaussian
 from psilearn.memory import fit_bytes, predict_bytes
 from psilearn_lab.benchmarks import bibtex, usps
-from psilearn_lab.benchmarks.cost_table import Cost, show_costs
-from psilearn_lab.benchmarks.device import synchronize, warm_up
-from psilearn_lab.benchmarks.measurement import Clock, Figures, Run, time_in_turns
-from psilearn_lab.datasets import load_bibtex, load_usps
+from psilearn_lab.benchmarks.measurement import Clock, Figures, Run, synchronize, time_in_turns, warm_up
+from psilearn_lab.datasets import load
 
 NEEDS = (*usps.NEEDS, *bibtex.NEEDS)
 KRYLOV_BLOCKS = 10  # blocks of 1.1 p vectors that the directions take on USPS
 LANDMARKS = 500
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of one step: measured seconds, and what was counted.
+
+    ``operations`` maps the name of a rate of the machine to flops of matrix products and factorizations, or to bytes of
+    copies. It is empty if they are not counted.
+    """
+
+    name: str
+    seconds: float
+    operations: Mapping[str, float]
+    n_bytes: float | None  # of memory at the peak, predicted by psilearn.memory or measured on the device
+    growth: str = ""  # the leading term of the flops
+
+    def share(self, rates: Mapping[str, float]) -> float:
+        """Return the time of the same operations at the highest rates, divided by the measured time."""
+        return sum(amount / rates[name] for name, amount in self.operations.items()) / self.seconds
+
+
+def show_costs(run: Run, title: str, costs: Sequence[Cost]) -> Figures:
+    """Print one row per step and return the figures; the ceiling is the speed of this machine in this run."""
+    figures: Figures = {}
+    for cost in costs:
+        flops = sum(amount for name, amount in cost.operations.items() if name in run.gemm)
+        figures[cost.name] = {
+            "seconds": cost.seconds,
+            "gflop": flops / 1e9 if cost.operations else None,
+            "gigabytes": None if cost.n_bytes is None else cost.n_bytes / 1e9,
+            "percent_of_ceiling": 100 * cost.share(run.rates) if cost.operations else None,
+        }
+    columns = ["step", "seconds", "GFLOP", "peak GB", "% of the highest rates"]
+    rows = [
+        [name, *("" if value is None else value for value in found.values()), cost.growth]
+        for cost, (name, found) in zip(costs, figures.items(), strict=True)
+    ]
+    run.show_table(title, [*columns, "flops grow as"], rows)
+    return figures
 
 
 @dataclass(frozen=True)
@@ -88,7 +126,7 @@ def measure(run: Run) -> Figures:
 
 def load_usps_problem(run: Run) -> dict[str, Any]:
     """Return the data, the model and the sizes of USPS."""
-    data, (n, m, tests, p) = load_usps(), run.select((1000, 6000, 2007, 98), (200, 2600, 200, 30))
+    data, (n, m, tests, p) = load("usps"), run.select((1000, 6000, 2007, 98), (200, 2600, 200, 30))
     X, Y, U = data.X[data.train[:n]], data.Y[data.train[:n]], data.Y[data.train[-m:]]
     model = OEL(usps.INPUT, usps.OUTPUT, alpha=usps.ALPHA, n_components=p, supervision=usps.SUPERVISION)
     sizes = Sizes(n, n + m, n + m, p, tests, n, X.shape[1], Y.shape[1])
@@ -105,7 +143,7 @@ def measure_landmarks(run: Run, problem: dict[str, Any], exact: Sizes) -> list[C
 
 def measure_bibtex(run: Run) -> list[Cost]:
     """Return the costs of OEL₀ on Bibtex, whose inputs and outputs are sparse."""
-    data = load_bibtex()
+    data = load("bibtex")
     train, test = data.train[: run.select(None, 400)], data.test[: run.select(None, 200)]
     X, Y, p = normalize(data.X), data.Y, run.select(200, 50)
     model = OEL(Gaussian(bibtex.GAMMA), Dice(), alpha=bibtex.ALPHA, n_components=p, supervision=1.0)
@@ -128,7 +166,7 @@ def measure_model(
     """Return the costs of a fit and of a prediction."""
     seconds = time_model(run, problem, parameters)
     supervision, landmarks = problem["model"].supervision, parameters.get("output_landmarks")
-    options = {"n_labeled": sizes.n_labeled, "rank": sizes.r, "output_landmarks": landmarks}
+    options: dict[str, Any] = {"n_labeled": sizes.n_labeled, "rank": sizes.r, "output_landmarks": landmarks}
     fit = fit_bytes(sizes.n, sizes.d, n_components=sizes.p, supervision=supervision, **options)
     predict = predict_bytes(sizes.tests, sizes.p, n_anchors=sizes.n, n_candidates=sizes.d)
     return [

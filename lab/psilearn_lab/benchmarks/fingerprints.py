@@ -13,11 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from psilearn import OEL
-from psilearn._linalg import Array
 from psilearn.kernels import Gaussian, GaussianTanimoto
 from psilearn.utils import observe_steps
-from psilearn_lab.benchmarks.measurement import Figures, Run
-from psilearn_lab.benchmarks.step_profile import StepProfile, show_profile
+from psilearn_lab.benchmarks.measurement import Array, Figures, Run, StepProfile, show_profile
 
 Bits = npt.NDArray[np.uint8]
 

@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn._backend import Compute
-from psilearn._linalg import Array
+from psilearn import computing
 from psilearn.decoding import AllLabelSets, Candidates, NearLabelSets, TopK
 from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Kernel, Linear, Tanimoto
-from psilearn_lab.benchmarks.device import find_device
-from psilearn_lab.benchmarks.measurement import Clock, Figures, Run, Turn, growth_exponent, time_in_turns
+from psilearn_lab.benchmarks.measurement import Array, Clock, Figures, Run, Turn, growth_exponent, time_in_turns
 
 N_LANDMARKS = 1000
 MEAN_EXTRA_LABELS = 4  # of a set, besides the first
@@ -48,7 +46,7 @@ def make_predictions(landmarks: Any, n_queries: int, rng: np.random.Generator) -
     return beta
 
 
-def make_turn(candidates: Candidates, beta: Array, k: int, compute: Compute) -> Turn[TopK]:
+def make_turn(candidates: Candidates, beta: Array, k: int, compute: Any) -> Turn[TopK]:
     """Return a function that decodes once."""
 
     def run_turn(clock: Clock) -> TopK:
@@ -62,13 +60,12 @@ def measure(run: Run) -> Figures:
     """Print seconds for each solver, check their growth, and return the figures."""
     n_queries = run.select(10_000, 50)
     label_counts = run.select([250, 500, 1000, 2000], [20, 40])
-    compute = Compute.of("float64", find_device(run.device))
     figures: Figures = {}
     for name, (kernel, sets, k, share) in methods().items():
         n_timed = max(5, int(n_queries * share))
-        figures[name] = {
-            str(n): n_queries / n_timed * _seconds(run, kernel, sets, k, n, n_timed, compute) for n in label_counts
-        }
+        with computing("float64", run.device) as compute:
+            seconds = [_seconds(run, kernel, sets, k, n, n_timed, compute) for n in label_counts]
+        figures[name] = {str(n): n_queries / n_timed * value for n, value in zip(label_counts, seconds, strict=True)}
     rows = [[name, *seconds.values()] for name, seconds in figures.items()]
     run.show_table(f"seconds for {n_queries} queries", ["solver", *(f"L = {n}" for n in label_counts)], rows)
     if not run.quick:
@@ -92,7 +89,7 @@ def methods() -> dict[str, tuple[Kernel, Callable[..., Candidates], int, float]]
 
 
 def _seconds(
-    run: Run, kernel: Kernel, sets: Callable[..., Candidates], k: int, n_labels: int, n_queries: int, compute: Compute
+    run: Run, kernel: Kernel, sets: Callable[..., Candidates], k: int, n_labels: int, n_queries: int, compute: Any
 ) -> float:
     """Return the seconds to decode some queries."""
     rng = np.random.default_rng(n_labels)

@@ -1,9 +1,12 @@
 """The matrix product of the machine itself, which bounds everything else: 2·size³ flops in float32 and float64."""
 
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter
+
 import numpy as np
 
-from psilearn_lab.benchmarks.device import measure_peak_rates, measure_sustained_rates, warm_up
-from psilearn_lab.benchmarks.measurement import Clock, Figures, Run
+from psilearn_lab.benchmarks.measurement import Clock, Figures, Run, synchronize, warm_up
 
 TURNS = 7
 
@@ -54,3 +57,66 @@ def _measure_device(run: Run, device: str) -> Figures:
         + [[f"{name}, flops, over half a second", rate / 1e9] for name, rate in run.sustained.items()],
     )
     return {"device": device, **{name: {"best_gflops": rate / 1e9} for name, rate in rates.items()}}
+
+
+def best_seconds(work: Callable[[], object], turns: int = 7) -> float:
+    """Return the smallest time of a piece of work in seconds."""
+    work()
+    seconds = []
+    for _ in range(turns):
+        synchronize()
+        start = perf_counter()
+        work()
+        synchronize()
+        seconds.append(perf_counter() - start)
+    return min(seconds)
+
+
+def sustained_rate(work: Callable[[], object], operations: float, seconds: float = 0.5) -> float:
+    """Return operations per second of work that is repeated for as long as a fit takes: the clock of a GPU drops."""
+    work()
+    synchronize()
+    start, n_turns = perf_counter(), 0
+    while perf_counter() - start < seconds:
+        for _ in range(4):
+            work()
+        synchronize()
+        n_turns += 4
+    return operations * n_turns / (perf_counter() - start)
+
+
+def measure_sustained_rates(name: str, quick: bool) -> dict[str, float]:
+    """Return flops per second of matrix products over half a second."""
+    import torch
+
+    device = torch.device(name)
+    size, seconds = (512, 0.01) if quick else (8192, 0.5)
+    rates = {}
+    for dtype in ("float64", "float32"):
+        A, B = torch.randn((2, size, size), dtype=getattr(torch, dtype), device=device)
+        rates[dtype] = sustained_rate(partial(torch.matmul, A, B), 2 * size**3, seconds)
+    A, B = torch.randn((2, size, size), device=device).half()
+    rates["half"] = sustained_rate(partial(torch.matmul, A, B), 2 * size**3, seconds)
+    return rates
+
+
+def measure_peak_rates(name: str, quick: bool) -> dict[str, float]:
+    """Return flops per second of matrix products, and bytes per second of copies on the device and to it."""
+    import torch
+
+    device = torch.device(name)
+    size = 512 if quick else 8192
+    rates = {}
+    for dtype, tf32 in (("float64", False), ("float32", False), ("tf32", True)):
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        A, B = torch.randn((2, size, size), dtype=getattr(torch, dtype.replace("tf", "float")), device=device)
+        rates[dtype] = 2 * size**3 / best_seconds(partial(torch.matmul, A, B))
+    torch.backends.cuda.matmul.allow_tf32 = False
+    A, B = torch.randn((2, size, size), device=device).half()
+    rates["half"] = 2 * size**3 / best_seconds(partial(torch.matmul, A, B))
+    target = torch.empty(2**24 if quick else 2**31, dtype=torch.uint8, device=device)
+    other = torch.empty_like(target)
+    rates["copy"] = 2 * len(target) / best_seconds(lambda: other.copy_(target))
+    source = torch.empty(2**24 if quick else 2**30, dtype=torch.uint8, pin_memory=device.type == "cuda")
+    rates["to device"] = len(source) / best_seconds(lambda: target[: len(source)].copy_(source))
+    return rates

@@ -1,13 +1,24 @@
-"""What all benchmarks share: timed turns, tables, checked claims, growth curves, and the history of runs."""
+"""What all benchmarks share: timed turns, child processes with their memory, profiles, tables, claims and the history.
+
+    result = run_in_child("bookmarks", "measure_oel", device=None, sizes=...)
+    result["peak_bytes"], result["baseline_bytes"]
+
+The peak of a child process is its largest resident set, memory-mapped files included; the baseline is its resident set
+after its imports.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import platform
+import re
+import resource
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,15 +27,20 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 import psilearn
+from psilearn import OEL, computing
 
+Array: TypeAlias = NDArray[Any]
 Figures: TypeAlias = dict[str, Any]  # measured numbers, as JSON data
 Curves: TypeAlias = dict[str, dict[str, list[tuple[int, float]]]]  # panel → line → points
 Result = TypeVar("Result")
 Size = TypeVar("Size")
+MARK = "result of a child process:"
+REST = "everything else"
 
 
 class Clock:
@@ -41,9 +57,9 @@ class Clock:
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:
         """Add the seconds of the block to a stage."""
-        start = self.timer()
+        start = type(self).timer()
         yield
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + self.timer() - start
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + type(self).timer() - start
 
     def with_total(self) -> dict[str, float]:
         """Return the stages and their sum."""
@@ -193,3 +209,116 @@ def draw_growth(curves: Curves, path: Path) -> bool:
         axes.grid(alpha=0.3, which="both")
     figure.savefig(path, dpi=120)
     return True
+
+
+def compute_on(device: str | None, dtype: str = "float64") -> AbstractContextManager[object]:
+    """Let psilearn compute on a device of torch, or in NumPy for None, inside the ``with`` block."""
+    return computing(dtype, device)
+
+
+def synchronize() -> None:
+    """Wait until the GPU, if one is used, has finished its work."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def warm_up() -> None:
+    """Fit and predict on little data, so that loading libraries is not measured."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 5))
+    OEL(n_components=5, input_landmarks=50, output_landmarks=50).fit(X, X).predict(X)
+    OEL(n_components=5).fit(X, X).predict(X)
+
+
+def run_in_child(module: str, function: str, *, device: str | None = None, **arguments: Any) -> Figures:
+    """Return the dict that the function returned, with ``peak_bytes`` and ``baseline_bytes``.
+
+    The process computes on ``device``, a device of torch, or in NumPy if it is None.
+    """
+    command = [sys.executable, "-m", "psilearn_lab.benchmarks.measurement", module, function]
+    command += [json.dumps(arguments), device or ""]
+    done = subprocess.run(command, capture_output=True, text=True)
+    answers = [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK)]
+    if done.returncode or not answers:
+        reason = (done.stderr or done.stdout).strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+        raise RuntimeError(f"{module}.{function}({arguments}) failed: {reason[0]}")
+    answer: Figures = json.loads(answers[-1])
+    return answer
+
+
+def resident_bytes(peak: bool) -> int:
+    """Return the resident set of this process: the current one, or the largest so far."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:  # not Linux: only the largest so far is known
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    name = "VmHWM:" if peak else "VmRSS:"
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(name))
+
+
+def run_as_child(module: str, function: str, arguments: str, device: str) -> None:
+    """Run the function and print its answer as one marked line."""
+    call = getattr(importlib.import_module(module if "." in module else f"psilearn_lab.benchmarks.{module}"), function)
+
+    with compute_on(device or None):
+        if device:
+            warm_up()
+        baseline = resident_bytes(peak=False)
+        answer = call(**json.loads(arguments))
+    print(MARK + json.dumps({**answer, "peak_bytes": resident_bytes(peak=True), "baseline_bytes": baseline}))
+
+
+class StepProfile:
+    """Seconds by step, without those of the steps inside: an observer for ``observe_steps``."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._inside: list[float] = []  # seconds of the steps inside each open step
+
+    @contextmanager
+    def __call__(self, description: str) -> Iterator[None]:
+        """Measure one step."""
+        name = re.sub(r"^[\d,]+ | of [\d,]+$| among [\d,]+$|(?<= of )[\d,]+ ", "", description)
+        synchronize()
+        self._inside.append(0.0)
+        start = perf_counter()
+        with nvtx_range(name):
+            yield
+            synchronize()
+        elapsed = perf_counter() - start
+        self.seconds[name] = self.seconds.get(name, 0.0) + elapsed - self._inside.pop()
+        if self._inside:
+            self._inside[-1] += elapsed
+
+    def with_rest(self, total: float) -> dict[str, float]:
+        """Return all steps, the longest first, and what is left of a total."""
+        steps = dict(sorted(self.seconds.items(), key=lambda item: -item[1]))
+        return {**steps, REST: total - sum(steps.values())}
+
+
+@contextmanager
+def nvtx_range(name: str) -> Iterator[None]:
+    """Mark a range for Nsight, where torch computes on a GPU."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        yield
+        return
+    with torch.cuda.nvtx.range(name):
+        yield
+
+
+def show_profile(run: Run, title: str, seconds: dict[str, float], floors: dict[str, float]) -> None:
+    """Print the seconds of each step next to the least seconds of its operations on this machine, where known."""
+    rows: list[list[Any]] = []
+    for name, measured in seconds.items():
+        floor = floors.get(name)
+        share = "" if floor is None else f"{100 * floor / max(measured, 1e-9):.0f} %"
+        rows.append([name, 1e3 * measured, "" if floor is None else 1e3 * floor, share])
+    total, least = sum(seconds.values()), sum(floors.values())
+    rows.append(["sum", 1e3 * total, 1e3 * least, f"{100 * least / total:.0f} %"])
+    run.show_table(title, ["step", "ms", "ms at the highest rates", "share"], rows)
+
+
+if __name__ == "__main__":
+    run_as_child(*sys.argv[1:])

@@ -24,12 +24,20 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV, KFold
 
 from psilearn import IOKRCV
-from psilearn._linalg import Array
 from psilearn.kernels import Gaussian, Linear
-from psilearn_lab.benchmarks.device import synchronize, warm_up
-from psilearn_lab.benchmarks.falkon import GAMMA, make_problem
-from psilearn_lab.benchmarks.measurement import Clock, Figures, Run, Turn, time_in_turns, time_stage
+from psilearn_lab.benchmarks.measurement import (
+    Array,
+    Clock,
+    Figures,
+    Run,
+    Turn,
+    synchronize,
+    time_in_turns,
+    time_stage,
+    warm_up,
+)
 
+GAMMA, N_FEATURES, N_WAVES, NOISE = 0.05, 10, 150, 0.1
 N_SPLITS = 5
 ALPHAS = tuple(float(alpha) for alpha in np.logspace(-8, -1, 15))  # λ
 MAX_SCORE_DIFFERENCE = 1e-6  # relative
@@ -40,6 +48,16 @@ class Best(NamedTuple):
 
     alpha: float
     error: float
+
+
+def make_problem(n: int, r: int) -> tuple[Array, Array]:
+    """Return inputs and noisy targets: r random smooth functions."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, N_FEATURES))
+    waves = np.cos(X @ rng.normal(0, 0.3, (N_FEATURES, N_WAVES)) + rng.uniform(0, 6, N_WAVES))
+    truth = waves @ rng.standard_normal((N_WAVES, r))
+    truth /= truth.std(axis=0)
+    return X, truth + NOISE * rng.standard_normal((n, r))
 
 
 def search_with_psilearn(X: Array, V: Array, cv: Any) -> Best:
@@ -95,7 +113,7 @@ def measure(run: Run) -> Figures:
     warm_up()
     figures: Figures = {}
     for r in run.select((100, 1000), (5, 20)):
-        X, V, _, _ = make_problem(n, r)
+        X, V = make_problem(n, r)
         figures[f"n={n}, r={r}"] = compare(run, X, V, make_searches(run, on_gpu, X, V))
     return figures
 
@@ -104,7 +122,7 @@ def make_searches(run: Run, on_gpu: bool, X: Array, V: Array) -> dict[str, dict[
     """Return the searches by sub-problem and name; the first one of each sub-problem is psilearn's."""
     cv = KFold(N_SPLITS)
     name = "psilearn, NumPy" if run.device is None else f"psilearn, torch {run.device}"
-    folds = {name: partial(search_with_psilearn, X, V, cv)}
+    folds: dict[str, Callable[[], Best]] = {name: partial(search_with_psilearn, X, V, cv)}
     if importlib.util.find_spec("himalaya") is None:
         run.log("himalaya is not installed: its rows are left out.")
     else:
@@ -113,7 +131,7 @@ def make_searches(run: Run, on_gpu: bool, X: Array, V: Array) -> dict[str, dict[
         for backend in backends:
             search_with_himalaya(X[:50], V[:50, :2], cv, backend)  # loading libraries is not measured
         folds |= {f"himalaya, {backend}": partial(search_with_himalaya, X, V, cv, backend) for backend in backends}
-    left_out = {name: partial(search_with_psilearn, X, V, "loo")}
+    left_out: dict[str, Callable[[], Best]] = {name: partial(search_with_psilearn, X, V, "loo")}
     if not on_gpu:
         folds["scikit-learn, KernelRidge per λ"] = partial(search_with_scikit_learn, X, V, cv)
         left_out["scikit-learn, RidgeCV"] = partial(leave_one_out_with_scikit_learn, X, V)

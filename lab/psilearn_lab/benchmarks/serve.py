@@ -1,33 +1,27 @@
 """The HTTP service on the loopback address: predictions per second, latency, memory, and 1000 hostile requests.
 
-A model of 64 numbers and 1000 pairs is served by one process, next to a metabolite model. Clients in another process
-send one row per request over connections that stay open, with and without micro-batching; the same rows are predicted
-by the library in a loop. Then requests and files that try to harm the service are sent, and the latency is measured
-again. Each load is measured several times in turn, because other programs of the machine change the times; medians are
-reported.
+A model of 64 numbers and 1000 pairs is served by one process. Clients in another process send one row per request over
+connections that stay open, with and without micro-batching; the same rows are predicted by the library in a loop. Then
+hostile requests are sent, and the latency is measured again. Each load is measured several times in turn, because other
+programs of the machine change the times; medians are reported.
 """
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from psilearn import OEL
-from psilearn_lab.benchmarks.hostile_requests import send_hostile
-from psilearn_lab.benchmarks.http_client import HTTPClient
-from psilearn_lab.benchmarks.measurement import Figures, Run
-from psilearn_lab.benchmarks.served_models import fit_rows, save_models
+from psilearn import OEL, save_model
+from psilearn.kernels import Gaussian
+from psilearn_lab.benchmarks.measurement import Figures, Run, median_of_each
+from psilearn_lab.fuzz.requests import HTTPClient, post, resident_bytes, send_requests, serving
 
-START = "import sys; from psilearn.app.cli import app; app(sys.argv[1:])"
 FULL: dict[str, Any] = {
     "n": 1000,
     "seconds": 3.0,
@@ -37,20 +31,19 @@ FULL: dict[str, Any] = {
     "times": 5,
 }
 QUICK: dict[str, Any] = {"n": 100, "seconds": 0.5, "clients": (1, 8), "growth": 300, "hostile": 50, "times": 1}
-SMALL_FILE = b"BEGIN IONS\nPEPMASS=75.0804\nADDUCT=[M+H]+\n30.0 1.0\nEND IONS\n"
+WIDTH = 64  # numbers per input
 BLOCK_ROWS = {"batched": 256, "not batched": 1}
 
 
 def measure(run: Run) -> Figures:
     """Measure the service; see the module."""
     sizes = run.select(FULL, QUICK)
-    X, model = fit_rows(sizes["n"])
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((sizes["n"], WIDTH)), rng.random((sizes["n"], 32))
+    model = OEL(Gaussian(0.05), Gaussian(0.1), alpha=1e-3, n_components=min(50, sizes["n"])).fit(X, Y)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        arguments = save_models(model, Path(folder))
-        services = {
-            name: stack.enter_context(service([*arguments, "--block-rows", str(rows)]))
-            for name, rows in BLOCK_ROWS.items()
-        }
+        save_model(model, path := Path(folder, "rows.psi"))
+        services = {name: stack.enter_context(serving(path, "--block-rows", rows)) for name, rows in BLOCK_ROWS.items()}
         figures = measure_loads(model, X, {name: port for name, (port, _) in services.items()}, sizes)
         port, pid = services["batched"]
         hostile = asyncio.run(measure_hostile(port, X, sizes))
@@ -74,12 +67,7 @@ def measure_loads(model: OEL, X: Any, ports: dict[str, int], sizes: dict[str, An
             for name, port in ports.items():
                 load = asyncio.run(measure_load(port, X, clients, sizes["seconds"]))
                 measured.setdefault(f"{clients} clients, {name}", []).append(load)
-    return {name: take_median(values) for name, values in measured.items()}
-
-
-def take_median(values: list[dict[str, float]]) -> dict[str, float]:
-    """Return the median of each figure."""
-    return {name: float(np.median([value[name] for value in values])) for name in values[0]}
+    return {name: median_of_each(values) for name, values in measured.items()}
 
 
 def _check_claims(run: Run, figures: Figures, sizes: dict[str, Any]) -> None:
@@ -95,43 +83,6 @@ def _check_claims(run: Run, figures: Figures, sizes: dict[str, Any]) -> None:
         f"p99 {hostile['before_ms']:.1f} ms before, {hostile['after_ms']:.1f} ms after, "
         f"{hostile['first_after_ms']:.1f} ms while the last files are read; answers {hostile['statuses']}",
     )
-
-
-@contextmanager
-def service(arguments: list[str]) -> Iterator[tuple[int, int]]:
-    """Run ``psilearn serve`` on a free port of the loopback address; yield the port and the process number."""
-    command = [sys.executable, "-c", START, "serve", *arguments, "--port", "0"]
-    with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
-        )
-        assert process.stderr is not None
-        port = int(process.stderr.readline().rsplit(":", 1)[1])
-        drain = subprocess.Popen(["cat"], stdin=process.stderr, stdout=log)
-        try:
-            asyncio.run(_wait_until_ready(port))
-            yield port, process.pid
-        finally:
-            process.terminate()
-            process.wait(60)
-            drain.wait(60)
-
-
-async def _wait_until_ready(port: int) -> None:
-    for _ in range(600):
-        try:
-            async with HTTPClient(port) as client:
-                return await _wait_for_reader(client)
-        except OSError:
-            await asyncio.sleep(0.1)
-    raise TimeoutError("the service does not answer")
-
-
-async def _wait_for_reader(client: HTTPClient) -> None:
-    """Wait until a small file was read: the process that reads files has then imported its packages."""
-    job = json.loads((await client.post("/v1/spectra/upload?format=mgf", SMALL_FILE))[1])["id"]
-    while json.loads((await client.get(f"/v1/spectra/{job}"))[1])["state"] in ("waiting", "running"):
-        await asyncio.sleep(0.1)
 
 
 def measure_library(model: OEL, X: Any, seconds: float) -> dict[str, float]:
@@ -156,7 +107,7 @@ async def measure_load(port: int, X: Any, n_clients: int, seconds: float) -> dic
             while perf_counter() < stop:
                 body = json.dumps({"inputs": [X[number % len(X)].tolist()]}).encode()
                 start = perf_counter()
-                status, _ = await client.post("/v1/predict", body)
+                status, _ = await client.exchange(post("/v1/predict", body))
                 times.append(perf_counter() - start)
                 assert status == 200, status
                 number += 1
@@ -179,28 +130,22 @@ async def measure_growth(port: int, pid: int, X: Any, n_requests: int) -> dict[s
     async def send(count: int) -> None:
         async with HTTPClient(port) as client:
             for _ in range(count):
-                await client.post("/v1/predict", body)
+                await client.exchange(post("/v1/predict", body))
 
     await asyncio.gather(*(send(n_requests // 80) for _ in range(8)))
-    before = resident_mb(pid)
+    before = resident_bytes(pid) / 2**20
     await asyncio.gather(*(send(9 * n_requests // 80) for _ in range(8)))
-    return {"before_mb": before, "growth_mb": resident_mb(pid) - before}
-
-
-def resident_mb(pid: int) -> float:
-    """Return the memory of a process (Linux)."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return {"before_mb": before, "growth_mb": resident_bytes(pid) / 2**20 - before}
 
 
 async def measure_hostile(port: int, X: Any, sizes: dict[str, Any]) -> dict[str, Any]:
     """Return the p99 latency of one client before and right after hostile requests, and their answers."""
     before = [await measure_load(port, X, 1, sizes["seconds"]) for _ in range(sizes["times"])]
-    statuses = await send_hostile(port, sizes["hostile"])
+    statuses = Counter(await send_requests(port, sizes["hostile"]))
     after = [await measure_load(port, X, 1, sizes["seconds"]) for _ in range(sizes["times"])]
     return {
-        "before_ms": take_median(before)["p99_ms"],
-        "after_ms": take_median(after)["p99_ms"],
+        "before_ms": median_of_each(before)["p99_ms"],
+        "after_ms": median_of_each(after)["p99_ms"],
         "first_after_ms": after[0]["p99_ms"],
-        "statuses": statuses,
+        "statuses": dict(sorted(statuses.items())),
     }

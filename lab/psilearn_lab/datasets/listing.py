@@ -11,9 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from psilearn.app.console import PipeConsole
-from psilearn_lab.datasets.catalogue import DATASETS
-from psilearn_lab.datasets.dataset import Dataset
-from psilearn_lab.datasets.home import RemoteFile, data_home
+from psilearn_lab.datasets.catalogue import DATASETS, Dataset, RemoteFile, data_home
 
 _STYLES = {"present": "green", "missing": "yellow", "corrupt": "bold red"}
 

@@ -14,10 +14,16 @@ followed by ``for record in experiments.run(usps, "results", log=print): ...``. 
 
 from importlib import import_module
 
-from psilearn_lab.experiments.experiment import Context, Experiment, Outcome, Part
-from psilearn_lab.experiments.part_errors import FailedError, MissingDataError, PartError
-from psilearn_lab.experiments.record import Record
-from psilearn_lab.experiments.result_rows import Metric, Row
+from psilearn_lab.experiments.experiment import (
+    Context,
+    Experiment,
+    FailedError,
+    MissingDataError,
+    Outcome,
+    Part,
+    PartError,
+)
+from psilearn_lab.experiments.results import Metric, Record, Row
 from psilearn_lab.experiments.runner import load_records, run
 
 NAMES = (
@@ -32,7 +38,6 @@ NAMES = (
     "timing",
 )
 
-_MODULES = {"metabolites": "metabolite_identification"}
 
 __all__ = [
     "NAMES",
@@ -82,6 +87,6 @@ def find(name: str) -> Experiment:
     """
     if name not in NAMES:
         raise ValueError(f"There is no experiment {name!r}; the experiments are {', '.join(NAMES)}.")
-    module = import_module(f"psilearn_lab.experiments.{_MODULES.get(name, name.replace('-', '_'))}")
+    module = import_module(f"psilearn_lab.experiments.{name.replace('-', '_')}")
     experiment: Experiment = module.EXPERIMENT
     return experiment

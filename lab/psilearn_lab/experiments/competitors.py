@@ -7,22 +7,21 @@ often as the config allows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from itertools import product
 from time import perf_counter
 from typing import Any, TypeAlias
 
 from sklearn.model_selection import ParameterGrid
 
-from psilearn import OEL, computing
+from psilearn import OEL
 from psilearn.kernels import Gaussian, Kernel
-from psilearn.utils import hold_out, n_columns, n_samples
+from psilearn.utils import Samples, hold_out, n_columns, n_samples
 from psilearn_lab import baselines
 from psilearn_lab.baselines import Baseline
-from psilearn_lab.experiments.experiment import Config, Context
+from psilearn_lab.experiments.experiment import Context
 from psilearn_lab.experiments.protocol import (
     Data,
     Evaluation,
@@ -32,13 +31,17 @@ from psilearn_lab.experiments.protocol import (
     quote_name,
     select_by_holdout,
 )
-from psilearn_lab.experiments.result_rows import Metric, Row
-from psilearn_lab.experiments.validated_settings import validate_block
+from psilearn_lab.experiments.results import Metric, Row
+from psilearn_lab.experiments.tuned_lines import Tested, scale_data, score_predictions, top_labels
 from psilearn_lab.experiments.widening import (
+    BASES,
     FRACTIONS,
+    Axis,
+    Best,
     Block,
-    ListedAxis,
     Scores,
+    Setting,
+    edge_sentence,
     find_ends,
     values_of,
     widen_best_variant,
@@ -46,11 +49,11 @@ from psilearn_lab.experiments.widening import (
 
 ParameterValues: TypeAlias = Mapping[str, Sequence[Any]]  # name of a parameter → the values that are tried
 
+MakeBaseline: TypeAlias = Callable[[Mapping[str, Any]], Baseline]
+Variant: TypeAlias = tuple[str | None, Mapping[str, Any]]  # a scaling of the rows, and options without an order
 TITLES = {"KNN": "k-NN", "KRR": "KRR, no embedding", "RRR": "reduced rank"}
 NETWORKS = ("NN", "SPEN", "DVN")
 LARGEST_FRACTION = 0.99  # of dropped units, omitted labels and the like
-IN_NUMPY = ("KNN", "PLS", "PRLR")  # baselines without code for devices
-WITHOUT_TORCH = "torch is not installed, so networks are quoted or left out: pip install 'psilearn[torch]'"
 
 
 @dataclass(frozen=True)
@@ -97,23 +100,6 @@ class Competitor:
         return [f"{self.name}: {edge}" for edge in self.edges]
 
 
-def has_torch() -> bool:
-    """Tell whether torch is installed, which the networks need."""
-    return find_spec("torch") is not None
-
-
-def log_numpy(key: str, context: Context) -> None:
-    """Log a line if a device was requested but a baseline has no code for devices."""
-    if context.device is not None and key in IN_NUMPY:
-        context.log(f"{TITLES.get(key, key)}: no code for devices, computed in NumPy")
-
-
-def available_competitors(config: Config) -> dict[str, ParameterValues]:
-    """Return the grids of the competitors that can run: networks need torch."""
-    grids: Mapping[str, ParameterValues] = config["competitors"]
-    return {key: grid for key, grid in grids.items() if has_torch() or key not in NETWORKS}
-
-
 def fit_competitor(key: str, grid: ParameterValues, data: Data, context: Context) -> Competitor:
     """Fit a baseline with the setting of the smallest error on held-out examples, chosen from a grid that is widened.
 
@@ -122,26 +108,48 @@ def fit_competitor(key: str, grid: ParameterValues, data: Data, context: Context
     is the parameter of a Gaussian input kernel.
     """
     start = perf_counter()
-    log_numpy(key, context)
+    make = partial(_make_baseline, key, context)
     axes = _make_axes(key, grid, data, context)
-    options = list(ParameterGrid({k: list(v) for k, v in grid.items() if k not in {axis.name for axis in axes}}))
-
-    def evaluate(option: Mapping[str, Any], block: Block, known: Scores) -> Scores:
-        make = partial(_make_baseline, key, context=context)
-        return validate_block(make, axes, block, known, option, data.X, data.Y, partial(_log_setting, key, context))
-
-    with computing("float64", context.device):
-        option, best, scores = widen_best_variant(axes, options, evaluate, context.config.get("competitor_rounds", 0))
-        chosen = {**option, **values_of(axes, best.setting)}
-        model = _make_baseline(key, chosen, context).fit(data.X, data.Y)
+    options = ParameterGrid({k: list(v) for k, v in grid.items() if k not in {axis.name for axis in axes}})
+    tuning = Tuning(TITLES.get(key, key), make, axes, data, context)
+    _, best, chosen, scores = tuning.choose([(None, option) for option in options], "competitor_rounds")
+    model = make(chosen).fit(data.X, data.Y)
     seconds = {"choose and fit": perf_counter() - start}
     return Competitor(key, model, chosen, find_ends(axes, best, scores), seconds)
 
 
-def _make_axes(key: str, grid: ParameterValues, data: Data, context: Context) -> list[ListedAxis]:
+@dataclass(frozen=True)
+class Tuning:
+    """The search for the parameters of a baseline on held-out training rows, by grids that are widened."""
+
+    name: str
+    make: MakeBaseline
+    axes: Sequence[Axis]  # the numbers that are searched
+    data: Data
+    context: Context
+
+    def choose(self, variants: Sequence[Variant], rounds: str) -> tuple[Variant, Best, dict[str, Any], Scores]:
+        """Return the best variant, setting and parameters; at most as many rounds as the config says widen the grid."""
+        max_rounds = self.context.config.get(rounds, 0)
+        variant, best, scores = widen_best_variant(self.axes, variants, self._evaluate, max_rounds)
+        return variant, best, {**variant[1], **values_of(self.axes, best.setting)}, scores
+
+    def _evaluate(self, variant: Variant, block: Block, known: Scores) -> Scores:
+        """Return minus the errors on the held-out rows of all settings of a block that are not known."""
+        scaling, option = variant
+        data = scale_data(self.data, scaling)
+        name = ", ".join(filter(None, (self.name, scaling)))
+
+        def log(described: str) -> None:
+            self.context.log(", ".join(filter(None, (name, described))))
+
+        return validate_block(self.make, self.axes, block, known, option, data.X, data.Y, log)
+
+
+def _make_axes(key: str, grid: ParameterValues, data: Data, context: Context) -> list[Axis]:
     """Return the parameters of a grid that are numbers, with the largest values that exist."""
     return [
-        ListedAxis.from_values(name, values, _largest_value(key, name, data, context))
+        Axis.from_values(name, values, _largest_value(key, name, data, context))
         for name, values in grid.items()
         if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     ]
@@ -154,10 +162,6 @@ def _largest_value(key: str, name: str, data: Data, context: Context) -> float:
     if name == "n_components":
         return n_columns(data.Y) or 1 if key == "RRR" else min(n_training - 1, data.X.shape[1])
     return {"n_neighbors": n_training, **dict.fromkeys(FRACTIONS, LARGEST_FRACTION)}.get(name, float("inf"))
-
-
-def _log_setting(key: str, context: Context, described: str) -> None:
-    context.log(f"{TITLES.get(key, key)}{': ' + described if described else ''}")
 
 
 def fit_neural_oel(
@@ -210,11 +214,79 @@ def comparison_note(results: Mapping[str, Evaluation], metric: Metric, scale: fl
     )
 
 
-def _make_baseline(key: str, setting: Mapping[str, Any], context: Context) -> Baseline:
-    parameters = {**setting, "random_state": context.seed}
-    if key in NETWORKS:
-        parameters["device"] = context.device
+def _make_baseline(key: str, context: Context, setting: Mapping[str, Any], **options: Any) -> Baseline:
+    """Return an unfitted baseline; ``gamma`` is the width of a Gaussian input kernel."""
+    parameters = {**setting, **options, "random_state": context.seed, "device": context.device}
     if "gamma" in parameters:
         parameters["input_kernel"] = Gaussian(parameters.pop("gamma"))
     baseline: Baseline = getattr(baselines, key)(**parameters)
+    if "n_jobs" in baseline.get_params():
+        baseline.set_params(n_jobs=context.n_jobs)
     return baseline
+
+
+def validate_block(
+    make: MakeBaseline,
+    axes: Sequence[Axis],
+    block: Block,
+    known: Scores,
+    option: Mapping[str, Any],
+    X: Samples,
+    Y: Samples,
+    log: Callable[[str], None],
+) -> Scores:
+    """Return minus the error on the held-out rows of all settings of a block, without those whose score is known.
+
+    ``make`` returns a baseline with given parameters. The values of the parameter that it chooses itself are passed to
+    it as a list; if that parameter has no axis, the smallest error counts.
+    """
+    tuned = make({}).tuned_parameter
+    scores: Scores = {}
+    for settings in _group_settings(axes, block, known, tuned):
+        values = values_of(axes, settings[0])
+        described = {**option, **{name: value for name, value in values.items() if name != tuned}}
+        log(", ".join(f"{name} = {value}" for name, value in described.items()))
+        listed = {tuned: [values_of(axes, setting)[tuned] for setting in settings]} if tuned in values else {}
+        errors = make({**option, **values, **listed}).validate(X, Y)
+        found = errors if listed else errors.min(keepdims=True)
+        scores.update({setting: -float(error) for setting, error in zip(settings, found, strict=True)})
+    return scores
+
+
+def _group_settings(axes: Sequence[Axis], block: Block, known: Scores, tuned: str) -> list[list[Setting]]:
+    """Return the settings of a block that are not known, in groups that differ in the tuned parameter only."""
+    groups: dict[Setting, list[Setting]] = {}
+    for setting in product(*(block[axis.name] for axis in axes)):
+        others = tuple(p for axis, p in zip(axes, setting, strict=True) if axis.name != tuned)
+        if setting not in known:
+            groups.setdefault(others, []).append(setting)
+    return list(groups.values())
+
+
+def tune_and_test(name: str, data: Data, context: Context) -> Tested:
+    """Choose scaling and options by the first grid, widen that grid, fit on all training rows and test once.
+
+    The config has positions of numbers, see ``BASES``, and lists of other options.
+    """
+    grid, start = dict(context.config["competitors"][name]), perf_counter()
+    make = partial(_make_baseline, grid.pop("baseline"), context, validation_fraction=context.config["held_out"])
+    axes = [Axis(parameter, grid.pop(parameter)) for parameter in list(grid) if parameter in BASES]
+    variants = list(product(context.config["scalings"], ParameterGrid(grid)))
+    (scaling, _), best, chosen, _ = Tuning(name, make, axes, data, context).choose(variants, "max_rounds")
+    seconds = {"choose": perf_counter() - start}
+    scaled = scale_data(data, scaling)
+    start = perf_counter()
+    model = make(chosen).fit(scaled.X, scaled.Y)
+    seconds["fit"] = perf_counter() - start
+    scores, seconds["decode"] = score_predictions(
+        scaled.Y_test,
+        lambda: model.predict(scaled.X_test),
+        (lambda k: top_labels(model.predict_soft(scaled.X_test), k)) if context.config["precisions"] else None,
+    )
+    parameters = {"scaling": scaling, **chosen}
+    return Tested(name, 1 + best.score, scores, parameters, seconds, edge_sentence(axes, best))
+
+
+def strongest(lines: Sequence[Tested]) -> Tested:
+    """Return the line with the largest F1 on the test examples."""
+    return max(lines, key=lambda line: float(line.f1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -13,14 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from psilearn.utils import read_npz, write_atomically
-from psilearn_lab.experiments.result_rows import Row
+from psilearn_lab.experiments.results import Row, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Array: TypeAlias = npt.NDArray[np.float64]
 Config: TypeAlias = Mapping[str, Any]  # values are JSON data: numbers, strings, lists and dicts
 Log: TypeAlias = Callable[[str], None]
 CaptionedFigures: TypeAlias = "dict[str, tuple[Figure, str]]"  # name → figure and caption
@@ -122,8 +121,9 @@ class Context:
         path = None if self.scratch is None else self.scratch / f"{name}.npz"
         if path is not None and path.is_file():
             try:
-                return read_npz(path)
-            except (OSError, ValueError):
+                with np.load(path, allow_pickle=False) as stored:
+                    return dict(stored)
+            except (OSError, ValueError, EOFError, zipfile.BadZipFile):
                 self.log(f"{name}: the stored file is damaged; computing it again")
         arrays: dict[str, Any] = {key: np.asarray(value) for key, value in compute().items()}
         if path is not None:
@@ -266,3 +266,80 @@ def _check_name(name: str, owner: str) -> None:
     """Reject a name that cannot be the name of a file or folder."""
     if not re.fullmatch(r"[\w-]+", name):
         raise ValueError(f"The name of {owner} must consist of letters, digits, _ and -; got {name!r}.")
+
+
+class PartError(Exception):
+    """The reason why a part has no record.
+
+    Parameters
+    ----------
+    part : Part
+        The part without a record.
+    reason : str
+        The message.
+
+    See Also
+    --------
+    MissingDataError : The data of a part is missing.
+    FailedError : A part raised an error, or its record cannot be read.
+
+    Examples
+    --------
+    >>> from psilearn_lab.experiments import Outcome, Part, PartError
+    >>> part = Part("toy", "A toy problem", lambda context: Outcome([]), {}, {})
+    >>> error = PartError(part, "the data is missing")
+    >>> error.part.name, str(error)
+    ('toy', 'the data is missing')
+    """
+
+    def __init__(self, part: Part, reason: str) -> None:
+        super().__init__(reason)
+        self.part = part
+
+
+class MissingDataError(PartError):
+    """A part cannot run because its data is missing.
+
+    Parameters
+    ----------
+    part : Part
+        The part without a record.
+    reason : str
+        The message, with the missing files and their places.
+
+    See Also
+    --------
+    FailedError : A part raised an error, or its record cannot be read.
+    run : Run the parts of an experiment; it yields this error instead of a record.
+
+    Examples
+    --------
+    >>> from psilearn_lab.experiments import MissingDataError, Outcome, Part
+    >>> part = Part("toy", "A toy problem", lambda context: Outcome([]), {}, {})
+    >>> str(MissingDataError(part, "toy.arff is missing"))
+    'toy.arff is missing'
+    """
+
+
+class FailedError(PartError):
+    """A part raised an error, or its record cannot be read.
+
+    Parameters
+    ----------
+    part : Part
+        The part without a record.
+    reason : str
+        The message; the error itself is the ``__cause__``.
+
+    See Also
+    --------
+    MissingDataError : The data of a part is missing.
+    run : Run the parts of an experiment; it yields this error instead of a record.
+
+    Examples
+    --------
+    >>> from psilearn_lab.experiments import FailedError, Outcome, Part
+    >>> part = Part("toy", "A toy problem", lambda context: Outcome([]), {}, {})
+    >>> str(FailedError(part, "IndexError: index 3 is out of range"))
+    'IndexError: index 3 is out of range'
+    """

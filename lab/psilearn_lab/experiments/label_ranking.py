@@ -21,8 +21,9 @@ from psilearn.kernels import Gaussian, Kemeny
 from psilearn.metrics import Mean, kendall_tau
 from psilearn.utils import Index, run_parallel
 from psilearn_lab import datasets
-from psilearn_lab.experiments.experiment import Array, Config, Context, Experiment, Outcome, Part
-from psilearn_lab.experiments.result_rows import Metric, Row
+from psilearn_lab.arrays import Array
+from psilearn_lab.experiments.experiment import Config, Context, Experiment, Outcome, Part
+from psilearn_lab.experiments.results import Metric, Row
 
 METHODS = ("IOKR", "OEL₀")
 TAU = Metric("Kendall's τ", "higher", spread="s.d.")
@@ -63,7 +64,7 @@ class FoldResult:
 def run(context: Context, name: str) -> Outcome:
     """Cross-validate IOKR and OEL₀ on one dataset, repeatedly."""
     config = context.config
-    bunch = datasets.load_label_ranking(name)
+    bunch = datasets.load(name)
     splits = [
         split
         for repetition in range(config["repetitions"])

@@ -12,10 +12,11 @@ import numpy.typing as npt
 from psilearn.metrics import Mean, TruthPositions, top_k_accuracy
 from psilearn.plotting import plot_curves
 from psilearn.utils import Index
+from psilearn_lab.arrays import Array
 from psilearn_lab.experiments.competitors import NETWORKS
-from psilearn_lab.experiments.experiment import Array, CaptionedFigures, figure_of
+from psilearn_lab.experiments.experiment import CaptionedFigures, figure_of
 from psilearn_lab.experiments.protocol import quote_name
-from psilearn_lab.experiments.result_rows import Metric, Row
+from psilearn_lab.experiments.results import Metric, Row
 
 LOSS = Metric("Gaussian-Tanimoto loss", "lower", 3)
 TOP_K = {k: Metric(f"top-{k}, %", "higher", 1) for k in (1, 5, 10)}

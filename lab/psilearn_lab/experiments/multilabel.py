@@ -12,7 +12,7 @@ from psilearn.utils import Index, Samples
 from psilearn_lab import datasets
 from psilearn_lab.experiments.experiment import Config
 from psilearn_lab.experiments.protocol import Data, Grid
-from psilearn_lab.experiments.result_rows import Metric
+from psilearn_lab.experiments.results import Metric
 
 F1 = Metric("F1", "higher", 1)
 PERCENT = 100.0  # F1 is shown in percent, as in the paper
@@ -47,7 +47,7 @@ class Multilabel:
 
 def load(name: str, seed: int) -> Multilabel:
     """Load a dataset with rows of length one, or with columns standardized on the training rows."""
-    bunch = getattr(datasets, f"load_{name}")()
+    bunch = datasets.load(name)
     X = bunch.X
     X = StandardScaler().fit(X[bunch.train]).transform(X) if name in STANDARDIZED else normalize(X)
     return Multilabel(X, bunch.Y, np.random.default_rng(seed).permutation(bunch.train), bunch.test)

@@ -9,13 +9,10 @@ from psilearn import IOKR, OEL
 from psilearn.kernels import Kernel
 from psilearn.metrics import f1_score
 from psilearn_lab.experiments.competitors import (
-    WITHOUT_TORCH,
     Competitor,
-    available_competitors,
     comparison_note,
     fit_competitor,
     fit_neural_oel,
-    has_torch,
 )
 from psilearn_lab.experiments.experiment import Context, Experiment, Outcome, Part
 from psilearn_lab.experiments.multilabel import F1, PERCENT, TITLES, load, make_grid, make_output_kernels
@@ -30,7 +27,7 @@ from psilearn_lab.experiments.protocol import (
     fit_and_evaluate,
     make_row,
 )
-from psilearn_lab.experiments.result_rows import Row
+from psilearn_lab.experiments.results import Row
 
 PAPER = {"bibtex": {"IOKR": 44.0, "OEL₀": 43.8}, "bookmarks": {"IOKR": 39.3, "OEL₀": 39.1}}
 QUOTED = {  # values of the paper's table, which quotes these articles
@@ -163,14 +160,13 @@ def run(context: Context, name: str) -> Outcome:
         )
         paper = PAPER.get(name, {}).get(choice.method.name) if choice.outputs == "Gaussian" else None
         rows.append(make_row(TITLES[name], choice, results[choice.name], F1, PERCENT, paper=paper))
-    competitors = [fit_competitor(key, grid, data, context) for key, grid in available_competitors(config).items()]
+    competitors = [fit_competitor(key, grid, data, context) for key, grid in config["competitors"].items()]
     rows += _evaluate_competitors(name, competitors, kernels, data, results, context)
     pairs = [("OEL₀, Gaussian", "IOKR, Gaussian"), ("OEL₀, Dice", "IOKR, Dice"), ("OEL₀, Dice", "OEL₀, Gaussian")]
     notes = [difference_note(results, a, b, PERCENT, 2) for a, b in pairs] + edge_notes(choices)
     if competitors:
         notes.append(comparison_note(results, F1, PERCENT, 2))
         notes += [note for competitor in competitors for note in competitor.edge_notes()]
-        notes += [] if has_torch() else [WITHOUT_TORCH]
     return Outcome(rows, notes)
 
 
@@ -186,11 +182,11 @@ def _evaluate_competitors(
     published = {method: values[name] for method, (_, values) in QUOTED.items() if name in values}
     rows = []
     for competitor in competitors:
-        results[competitor.name] = evaluate(competitor.model, data, f1_score, device=context.device)
+        results[competitor.name] = evaluate(competitor.model, data, f1_score)
         paper = published.pop(competitor.name, None)
         rows.append(competitor.make_row(TITLES[name], results[competitor.name], F1, PERCENT, paper=paper))
     neural = context.config["neural"]
-    if neural and has_torch():
+    if neural:
         kind = neural["output_kernel"]
         title = f"OEL₀, {kind}, neural ĥ"
         competitor, results[title] = fit_neural_oel(title, kernels[kind][0], [1.0], data, f1_score, context)

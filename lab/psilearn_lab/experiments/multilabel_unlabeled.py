@@ -26,7 +26,7 @@ from psilearn_lab.experiments.protocol import (
     fit_and_evaluate,
     make_row,
 )
-from psilearn_lab.experiments.result_rows import Row
+from psilearn_lab.experiments.results import Row
 
 CONFIG: dict[str, Any] = {
     "pairs": 2000,

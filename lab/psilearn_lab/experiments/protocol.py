@@ -13,13 +13,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ShuffleSplit
 
-from psilearn import IOKR, IOKRCV, KDE, OEL, OELCV, computing
+from psilearn import IOKR, IOKRCV, KDE, OEL, OELCV
 from psilearn.kernels import Gaussian, Kernel
 from psilearn.metrics import Mean
 from psilearn.utils import Samples, hold_out, n_samples, take
 from psilearn_lab.experiments.experiment import Context
-from psilearn_lab.experiments.result_rows import Metric, Row
-from psilearn_lab.experiments.widened_search import Line, Values, WidenedSearch
+from psilearn_lab.experiments.results import Metric, Row
+from psilearn_lab.experiments.widening import Line, Values, WidenedSearch
 
 Score: TypeAlias = Callable[[Samples, Samples], Mean]  # of the true and the predicted outputs
 Estimator: TypeAlias = IOKR | KDE | OEL
@@ -208,13 +208,10 @@ def fit_and_evaluate(model: Estimator, data: Data, score: Score, candidates: Sam
     return replace(evaluation, seconds={"fit": fit_seconds, **evaluation.seconds})
 
 
-def evaluate(
-    model: Model, data: Data, score: Score, candidates: Samples | None = None, device: str | None = None
-) -> Evaluation:
-    """Decode the test inputs with a fitted model, on a device if one is given, and compare with the truth."""
+def evaluate(model: Model, data: Data, score: Score, candidates: Samples | None = None) -> Evaluation:
+    """Decode the test inputs with a fitted model, and compare with the truth."""
     start = perf_counter()
-    with computing("float64", device):
-        prediction = model.predict(data.X_test, candidates)
+    prediction = model.predict(data.X_test, candidates)
     seconds = {"decode": perf_counter() - start}
     return Evaluation(model, prediction, score(data.Y_test, prediction), seconds)
 

@@ -15,10 +15,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from psilearn.app.console import PipeConsole, check_output_folder, report_interrupt
 from psilearn_lab import experiments
-from psilearn_lab.experiments.experiment import Experiment, Log
-from psilearn_lab.experiments.part_errors import FailedError, PartError
-from psilearn_lab.experiments.record import Record
+from psilearn_lab.experiments.experiment import Experiment, FailedError, Log, PartError
 from psilearn_lab.experiments.report import Chapter, write_report
+from psilearn_lab.experiments.results import Record
 from psilearn_lab.experiments.runner import is_current, load_results, results_folder, run
 from psilearn_lab.experiments.tables import TRIAL_WARNING, format_seconds, render_tables, summarize
 

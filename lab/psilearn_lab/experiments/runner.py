@@ -14,11 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from psilearn import __version__
-from psilearn.utils import to_json_value, write_atomically
-from psilearn_lab.experiments.experiment import Context, Experiment, Log, Outcome, Part
-from psilearn_lab.experiments.part_errors import FailedError, MissingDataError, PartError
-from psilearn_lab.experiments.record import Record, describe_environment
-from psilearn_lab.experiments.results_csv import write_csv
+from psilearn_lab.experiments.experiment import (
+    Context,
+    Experiment,
+    FailedError,
+    Log,
+    MissingDataError,
+    Outcome,
+    Part,
+    PartError,
+)
+from psilearn_lab.experiments.results import Record, describe_environment, to_json_value, write_atomically, write_csv
 
 NO_PICTURES = "No pictures: they need the extra psilearn[plot]; with it the part is run again."
 

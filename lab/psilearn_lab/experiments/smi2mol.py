@@ -4,24 +4,139 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer
 
 from psilearn import IOKR, OEL
 from psilearn.decoding import local_search
 from psilearn.kernels import Gaussian, Graph, Kernel, Substrings, WeisfeilerLehman
 from psilearn.metrics import BoundedMean, graph_edit_distance
-from psilearn_chem import MoleculeEdits
+from psilearn_chem import MoleculeEdits, molecule_graphs
+from psilearn_lab import datasets
 from psilearn_lab.experiments.experiment import Config, Context, Experiment, Outcome, Part
 from psilearn_lab.experiments.protocol import describe_parameters
-from psilearn_lab.experiments.result_rows import Metric, Row
-from psilearn_lab.experiments.smi2mol_nearest import nearest_graphs
-from psilearn_lab.experiments.smi2mol_network import make_network
-from psilearn_lab.experiments.smi2mol_task import Molecules, Task
+from psilearn_lab.experiments.results import Metric, Row
+from psilearn_lab.neural import NeuralRegressor
+
+FIRST, LAST = "^", "$"  # mark the ends of a string, so that substrings know them
+
+
+@dataclass(frozen=True)
+class Molecules:
+    """Molecules as texts and as graphs."""
+
+    texts: list[str]
+    graphs: list[Graph]
+
+    @classmethod
+    def of(cls, smiles: Sequence[str], n_jobs: int | None) -> Molecules:
+        """Return molecules; marks of stereochemistry, of which graphs know nothing, are removed from the texts."""
+        return cls([FIRST + remove_stereo(text) + LAST for text in smiles], molecule_graphs(smiles, n_jobs=n_jobs))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def head(self, n: int | None) -> Molecules:
+        """Return the first n molecules."""
+        return Molecules(self.texts[:n], self.graphs[:n])
+
+
+@dataclass(frozen=True)
+class Task:
+    """Training, validation and test molecules, and molecules without a text."""
+
+    train: Molecules
+    validation: Molecules
+    test: Molecules
+    unlabeled: Molecules
+
+    @property
+    def title(self) -> str:
+        """The numbers of training pairs and of molecules without a text."""
+        pairs = f"QM9, {len(self.train):,} pairs"
+        return f"{pairs} and {len(self.unlabeled):,} molecules without a SMILES" if self.unlabeled.texts else pairs
+
+    @classmethod
+    def load(cls, config: Config, seed: int, n_jobs: int | None) -> Task:
+        """Read the SMILES and divide them at random; molecules that differ by stereochemistry only count once."""
+        smiles = list({remove_stereo(text): text for text in datasets.load("qm9").smiles}.values())
+        order = np.random.default_rng(seed).permutation(len(smiles))
+        sizes = [config["tests"], config["validation"], config["pairs"], config["unlabeled"]]
+        parts, start = [], 0
+        for size in sizes:
+            stop = len(smiles) if size is None else start + size
+            parts.append(Molecules.of([smiles[i] for i in order[start:stop]], n_jobs))
+            start = stop
+        test, validation, train, unlabeled = parts
+        return cls(train, validation, test, unlabeled)
+
+
+def remove_stereo(smiles: str) -> str:
+    """Return a SMILES without marks of stereochemistry, as text: nothing is parsed."""
+    return re.sub(r"\[(\w)@+H?\]", r"\1", smiles).replace("/", "").replace("\\", "")
+
+
+CHARACTERS = "^$CNOFHcno123456789()[]=#+-"
+
+
+def make_network(settings: Mapping[str, Any], max_length: int, device: str | None) -> Pipeline:
+    """Return a perceptron on the characters at each position and on hashed counts of substrings.
+
+    The number of epochs is found by early stopping on a tenth of the training pairs.
+    """
+    substrings = HashingVectorizer(
+        analyzer="char",
+        ngram_range=(1, max_length),
+        lowercase=False,
+        norm=None,
+        alternate_sign=False,
+        n_features=settings["columns"],
+    )
+    positions = FunctionTransformer(one_hot, kw_args={"n_positions": settings["positions"]})
+    network = NeuralRegressor(
+        settings["hidden"],
+        dropout=settings["dropout"],
+        learning_rate=settings["learning_rate"],
+        epochs=settings["epochs"],
+        patience=settings["patience"],
+        batch_size=settings["batch_size"],
+        standardize=False,
+        device=device,
+    )
+    return make_pipeline(make_union(substrings, positions), network)
+
+
+def one_hot(texts: Sequence[str], n_positions: int) -> Any:
+    """Return one column per position, from both ends of a text, and character; other characters have no column."""
+    code = {character: k for k, character in enumerate(CHARACTERS)}
+    rows, columns = [], []
+    for i, text in enumerate(texts):
+        for shift, part in ((0, text), (n_positions, text[::-1])):
+            for place, character in enumerate(part[:n_positions]):
+                if character in code:
+                    rows.append(i)
+                    columns.append((shift + place) * len(CHARACTERS) + code[character])
+    shape = len(texts), 2 * n_positions * len(CHARACTERS)
+    return sparse.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
+
+
+def nearest_graphs(train: Molecules, texts: list[str], kernel: Substrings) -> list[Graph]:
+    """Return the graph of the training molecule whose text is nearest to each text by the cosine of features."""
+    kernel.fit(train.texts)
+    neighbors = NearestNeighbors(n_neighbors=1, algorithm="brute", metric="cosine").fit(kernel.features(train.texts))
+    nearest = neighbors.kneighbors(kernel.features(texts), return_distance=False)[:, 0]
+    return [train.graphs[i] for i in nearest]
+
 
 METRICS = {
     False: Metric("graph edit distance, without bond orders", "lower", 3),

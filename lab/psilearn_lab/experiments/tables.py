@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from psilearn_lab.experiments.result_rows import Metric, Row
+from psilearn_lab.experiments.results import Metric, Row
 
 TRIAL_WARNING = "Trial run on little data: these results are not meaningful."
 HEADINGS = ("method", "ours ± {spread}", "paper", "difference", "verdict")

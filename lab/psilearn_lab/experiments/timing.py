@@ -13,7 +13,7 @@ from psilearn.kernels import Gaussian, Kernel
 from psilearn_lab.experiments import multilabel, usps
 from psilearn_lab.experiments.experiment import Config, Context, Experiment, Outcome, Part
 from psilearn_lab.experiments.protocol import Data, describe_parameters
-from psilearn_lab.experiments.result_rows import Metric, Row
+from psilearn_lab.experiments.results import Metric, Row
 
 FIT = Metric("fit, s", "lower", 2)
 DECODE = Metric("decode, s", "lower", 2)

@@ -9,11 +9,14 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.utils.extmath import row_norms
 
 from psilearn.metrics import Mean, f1_score
 from psilearn.utils import Samples, n_samples
 from psilearn_lab.experiments.experiment import Context
-from psilearn_lab.experiments.result_rows import Metric, Row
+from psilearn_lab.experiments.protocol import Data
+from psilearn_lab.experiments.results import Metric, Row
 
 PRECISIONS = (1, 3, 5)
 
@@ -102,3 +105,26 @@ def paired_note(line: Tested, reference: Tested, scale: float) -> str:
         f"“{line.name}” minus “{reference.name}”: {scale * difference:+.2f} ± "
         f"{scale * difference.standard_error:.2f} (F1, paired over {n_samples(difference.values)} test examples)."
     )
+
+
+SCALINGS = ("rows", "unit rows", "columns")
+
+
+def scale_data(data: Data, scaling: str | None) -> Data:
+    """Return the data with scaled inputs; constants are taken from the training inputs.
+
+    "rows" are the rows as they are, "unit rows" have length one, and "columns" are standardized. Then one factor gives
+    the training rows a mean squared length of one. None returns the data as they are.
+    """
+    if scaling is None:
+        return data
+    if scaling not in SCALINGS:
+        raise ValueError(f"There is no scaling {scaling!r}; there are {', '.join(SCALINGS)}.")
+    X, X_test = data.X, data.X_test
+    if scaling == "unit rows":
+        X, X_test = normalize(X), normalize(X_test)
+    elif scaling == "columns":
+        scaler = StandardScaler().fit(X)
+        X, X_test = scaler.transform(X), scaler.transform(X_test)
+    factor = 1 / np.sqrt(np.mean(row_norms(X, squared=True)))
+    return Data(X * factor, data.Y, X_test * factor, data.Y_test, data.unlabeled)

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psilearn import IOKR, KDE, OEL
 from psilearn.kernels import Gaussian, Kernel
 from psilearn.metrics import kernel_loss
-from psilearn.plotting import plot_completions, plot_convergence, plot_curves, select_example_per_class
+from psilearn.plotting import plot_completions, plot_curves, select_example_per_class
+from psilearn_lab import datasets
+from psilearn_lab.arrays import Array
 from psilearn_lab.baselines import SPEN
-from psilearn_lab.datasets import load_usps
 from psilearn_lab.experiments.competitors import (
-    WITHOUT_TORCH,
     Competitor,
-    available_competitors,
     comparison_note,
     fit_competitor,
     fit_neural_oel,
-    has_torch,
 )
-from psilearn_lab.experiments.experiment import (
-    Array,
-    CaptionedFigures,
-    Config,
-    Context,
-    Experiment,
-    Outcome,
-    Part,
-    figure_of,
-)
+from psilearn_lab.experiments.experiment import CaptionedFigures, Config, Context, Experiment, Outcome, Part, figure_of
 from psilearn_lab.experiments.protocol import (
     Choice,
     Data,
@@ -48,11 +37,18 @@ from psilearn_lab.experiments.protocol import (
     fit_and_evaluate,
     make_row,
 )
-from psilearn_lab.experiments.result_rows import Metric, Row
+from psilearn_lab.experiments.results import Metric, Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from psilearn_lab.neural.epochs import History
 
 LOSS = Metric("RBF loss", "lower", 3)
 PAPER = {"SPEN": 0.801, "KDE": 0.764, "IOKR": 0.751, "OEL₀": 0.734, "OEL": 0.725}
 WIDTH = 16  # pixels per image line
+GREEN = "#0b7a75"
 CONFIG: dict[str, Any] = {
     "pairs": 1000,
     "alone": 6000,
@@ -130,7 +126,7 @@ GRID_QUICK = {name: value for name, value in QUICK.items() if name in GRID_CONFI
 
 def load(config: Config) -> tuple[Data, Array]:
     """Return pairs from the first training images, lower halves of the last ones, test images, and the test digits."""
-    usps = load_usps()
+    usps = datasets.load("usps")
     pairs, others = usps.train[: config["pairs"]], usps.train[-config["alone"] :]
     test = usps.test[: config["tests"]]
     data = Data(usps.X[pairs], usps.Y[pairs], usps.X[test], usps.Y[test], usps.Y[others])
@@ -146,16 +142,51 @@ def run(context: Context) -> Outcome:
     choices = _choose(data, output_kernel, context)
     results: dict[str, Evaluation] = {}
     rows = _evaluate_methods(choices, data, score, results, context)
-    competitors = [fit_competitor(key, grid, data, context) for key, grid in available_competitors(config).items()]
-    rows += _evaluate_competitors(competitors, data, score, results, context.device)
-    if has_torch():
-        rows += _evaluate_neural(output_kernel, data, score, results, context)
+    competitors = [fit_competitor(key, grid, data, context) for key, grid in config["competitors"].items()]
+    rows += _evaluate_competitors(competitors, data, score, results)
+    rows += _evaluate_neural(output_kernel, data, score, results, context)
     figures = _draw_figures(data, digits, {choice.name: results[choice.name] for choice in choices}, context)
-    spen = _find_spen(competitors)
+    spen = next((competitor.model for competitor in competitors if isinstance(competitor.model, SPEN)), None)
     if spen and figures:
         caption = "SPEN: errors while its features are trained, loss-augmented inference, and the hinge loss."
         figures["spen-convergence"] = (plot_convergence(spen), caption)
     return Outcome(rows, _make_notes(results, choices, competitors, config), figures)
+
+
+def plot_convergence(spen: SPEN) -> Figure:
+    """Draw the training of a structured prediction energy network in three diagrams.
+
+    The first shows the training loss of the feature network (cross-entropy or squared error) and the error of held-out
+    examples (1 − F1 or squared distance) over its epochs, each divided by its first value. The second shows the mean of
+    E(x, ŷ) − Δ(ŷ, y) over the steps of loss-augmented inference. The third shows the hinge loss of the energy over its
+    epochs, divided by its first value. A dotted line marks the epoch whose weights were kept.
+    """
+    from matplotlib.figure import Figure
+
+    if not hasattr(spen, "inference_curve_"):
+        raise TypeError(f"plot_convergence draws a fitted SPEN; got spen={spen!r:.80}.")
+    figure = Figure(figsize=(11, 3.2), dpi=130, facecolor="white", layout="constrained")
+    features, inference, hinge = figure.subplots(1, 3)
+    _draw_history(features, spen.pretraining_, spen.pretraining_.validation, "loss and error of the features")
+    _draw_history(hinge, spen.history_, spen.validation_hinge_[1:], "hinge loss")  # the first value is before training
+    inference.plot(spen.inference_curve_, color=GREEN, marker=".")
+    inference.set_xlabel("step of loss-augmented inference")
+    inference.set_ylabel("E(x, ŷ) − Δ(ŷ, y), held out")
+    return figure
+
+
+def _draw_history(ax: Axes, history: History, held_out: Sequence[float], label: str) -> None:
+    """Draw training and held-out values over epochs, each divided by its first value."""
+    from matplotlib.ticker import MaxNLocator
+
+    epochs = np.arange(1, len(history.training) + 1)
+    ax.plot(epochs, np.divide(history.training, history.training[0] or 1), color="black", label="training")
+    ax.plot(epochs, np.divide(held_out, held_out[0] or 1), color=GREEN, label="held out")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.axvline(history.best_epoch, color=GREEN, linestyle=":", label="kept")
+    ax.set_xlabel("epoch")
+    ax.set_ylabel(f"{label}, ratio to the first")
+    ax.legend()
 
 
 def run_grid(context: Context) -> Outcome:
@@ -208,22 +239,15 @@ def _evaluate_competitors(
     data: Data,
     score: Score,
     results: dict[str, Evaluation],
-    device: str | None,
 ) -> list[Row]:
-    """Test each competitor with candidates and without; without SPEN, quote it."""
+    """Test each competitor with candidates and without."""
     rows = []
     known_outputs = np.concatenate([data.Y, data.unlabeled])
     for competitor in competitors:
         for name, candidates in ((competitor.name, known_outputs), (f"{competitor.name}, free", None)):
-            results[name] = evaluate(competitor.model, data, score, candidates, device)
+            results[name] = evaluate(competitor.model, data, score, candidates)
             rows.append(competitor.make_row("USPS", results[name], LOSS, method=name, paper=PAPER.get(name)))
-    if _find_spen(competitors) is None:
-        rows.append(Row("USPS", "SPEN", LOSS, paper=PAPER["SPEN"], source="the paper"))
     return rows
-
-
-def _find_spen(competitors: list[Competitor]) -> SPEN | None:
-    return next((competitor.model for competitor in competitors if isinstance(competitor.model, SPEN)), None)
 
 
 def _evaluate_neural(
@@ -242,7 +266,6 @@ def _make_notes(
     results: Mapping[str, Evaluation], choices: list[Choice], competitors: list[Competitor], config: Config
 ) -> list[str]:
     return [
-        *([] if has_torch() else [WITHOUT_TORCH]),
         comparison_note(results, LOSS),
         "“free” is the prediction of a method itself, which is not one of the candidates. A blurred lower half has a "
         "smaller loss than a sharp one of the wrong digit; methods that must return a real lower half cannot predict "

@@ -1,16 +1,17 @@
-"""Damage valid files at random and check how the readers and loaders of psilearn treat them.
+"""Attack psilearn in all ways, and print the table of docs/reliability.md.
 
-    python -m psilearn_lab.fuzz --list                        print the targets
-    python -m psilearn_lab.fuzz --seconds 60 TARGET ...       run some targets, each for a minute
-    python -m psilearn_lab.fuzz --runs 5000 TARGET ...        run some targets on 5000 inputs each
-    python -m psilearn_lab.fuzz --seconds 2 all               run all targets
-    python -m psilearn_lab.fuzz --seed 7 --first 123 --runs 1 TARGET      run the input number 123 of the random seed 7
-    python -m psilearn_lab.fuzz --input FOLDER TARGET         run a stored input
-    python -m psilearn_lab.fuzz --atheris TARGET              let atheris choose the inputs by coverage, if it is installed
+    python -m psilearn_lab.fuzz                               all parts (hours)
+    python -m psilearn_lab.fuzz --share 0.01                  all parts, a hundredth of the attempts
+    python -m psilearn_lab.fuzz readers models                some parts
+    python -m psilearn_lab.fuzz mulan model-csr               some readers or saved models (--list prints their names)
+    python -m psilearn_lab.fuzz readers --seconds 60          each reader for a minute
+    python -m psilearn_lab.fuzz arguments --only OEL          calls whose name contains a text; kills --only build
+    python -m psilearn_lab.fuzz mulan --seed 7 --first 123 --runs 1       one input
+    python -m psilearn_lab.fuzz mulan --input FOLDER          a stored input
 
-A reader may accept an input, or raise a ValueError or an OSError that names the file. Anything else is a defect:
-another exception, a crash or a hang of the process, and memory beyond twice the input and 64 MB. The exit status is 1
-if there is a defect; its input is stored, and its path is printed.
+A defect is an unclear error, a crash, a hang, too much memory or time for the bytes of the input, a changed state or a
+difference between two ways to compute a result. Inputs of files begin with crafted ones. Of each new defect the first
+input is stored, and its path printed. The exit status is 1 if there is a defect.
 """
 
 from __future__ import annotations
@@ -18,78 +19,101 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
-import fuzz.threads  # noqa: F401  before NumPy is imported
+from psilearn_lab.fuzz.arguments import Arguments
+from psilearn_lab.fuzz.files import attack, read_tree
+from psilearn_lab.fuzz.harness import Tally, run_attempts
+from psilearn_lab.fuzz.models import MODELS
+from psilearn_lab.fuzz.oracles import attack_by_oracles
+from psilearn_lab.fuzz.processes import SCENARIOS, attack_by_forks, attack_by_kills
+from psilearn_lab.fuzz.readers import READERS
+from psilearn_lab.fuzz.requests import attack_service
 
-# isort: split
-from psilearn_lab.fuzz.atheris_driver import run_atheris
-from psilearn_lab.fuzz.campaign import TIME_LIMIT, Campaign, Summary
-from psilearn_lab.fuzz.targets import TARGETS
-from psilearn_lab.fuzz.trees import read_tree
+TARGETS = {target.name: target for target in (*READERS, *MODELS)}
+ATTEMPTS = {"readers": 5000, "models": 20_000, "requests": 1000, "kills": 40, "forks": 30, "oracles": 139}
+PARTS = ("readers", "models", "arguments", *list(ATTEMPTS)[2:])
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the targets of the command line, and return the exit status."""
+    """Run the parts of the command line, and return the exit status."""
     options = _parse(arguments)
     if options.list:
         print("\n".join(TARGETS))
         return 0
-    names = list(TARGETS) if options.targets == ["all"] else options.targets
-    if options.atheris:
-        return run_atheris(TARGETS[names[0]], options.seed)
-    summaries = []
-    print(f"{'target':24}{'attempts':>9}{'clear errors':>14}{'accepted':>10}{'defects':>9}{'seed':>10}{'seconds':>9}")
-    for name in names:
-        summaries.append(_run(name, options))
-        _print(summaries[-1])
+    print("| attacked | attempts | clear errors | accepted | defects | seed |\n| --- | --- | --- | --- | --- | --- |")
+    tallies = []
+    for tally in _attack(options):
+        tallies.append(tally)
+        counts = (tally.attempts, tally.clear_errors, tally.accepted, tally.defects)
+        print(f"| {tally.name} | {' | '.join(f'{count:,}' for count in counts)} | {tally.seed} |", flush=True)
+        for reason in tally.places.values():
+            print(f"    {reason}", file=sys.stderr, flush=True)
     if options.json:
-        options.json.write_text(json.dumps([summary.to_json() for summary in summaries], indent=1), encoding="utf-8")
-    return int(any(summary.defects for summary in summaries))
+        options.json.write_text(json.dumps([asdict(tally) for tally in tallies], indent=1), encoding="utf-8")
+    return int(any(tally.defects for tally in tallies))
 
 
-def _run(name: str, options: argparse.Namespace) -> Summary:
-    campaign = Campaign(TARGETS[name], options.seed, options.failures, options.time_limit)
-    if options.input:
-        return campaign.reproduce(read_tree(options.input))
-    seconds = 2.0 if options.seconds is None and options.runs is None else options.seconds
-    return campaign.run(seconds=seconds, runs=options.runs, first=options.first)
+def _attack(options: argparse.Namespace) -> Iterator[Tally]:
+    """Yield a row of the table per reader, model, scenario or part."""
+
+    def count(part: str) -> int:
+        return options.runs or max(1, round(options.share * ATTEMPTS[part]))
+
+    seed = options.seed
+    for part in options.parts or PARTS:
+        if part in ("readers", "models") or part in TARGETS:
+            targets = {"readers": READERS, "models": MODELS}.get(part) or (TARGETS[part],)
+            runs = count("models" if part == "models" else "readers") if options.seconds is None else 10**12
+            limits = {"first": options.first, "seconds": options.seconds or float("inf"), "failures": options.failures}
+            stored = read_tree(options.input) if options.input else None
+            for target in targets:
+                yield attack(target, seed, runs=1 if stored else runs, size=options.size, stored=stored, **limits)
+        elif part == "arguments":
+            yield _attack_arguments(options)
+        elif part == "requests":
+            yield attack_service(count(part), seed)
+        elif part == "kills":
+            yield from (attack_by_kills(name, count(part), seed) for name in SCENARIOS if options.only in name)
+        elif part == "forks":
+            yield attack_by_forks(count(part), seed)
+        else:
+            yield attack_by_oracles(range(seed, seed + count(part)))
 
 
-def _print(summary: Summary) -> None:
-    print(
-        f"{summary.target:24}{summary.attempts:9}{summary.clear_errors:14}{summary.accepted:10}{summary.defects:9}"
-        f"{summary.seed:10}{summary.seconds:9}",
-        flush=True,
-    )
-    for place, defect in summary.places.items():
-        print(
-            f"  {defect.count} × {place.splitlines()[0]}: {defect.reason}\n    input {defect.index}: {defect.path}",
-            flush=True,
-        )
+def _attack_arguments(options: argparse.Namespace) -> Tally:
+    tally, share = Tally("wrong arguments", options.seed), 1.0 if options.runs else options.share
+    selection = options.seed, share, options.only
+    for _, result in run_attempts(Arguments(*selection), options.runs or 10**12, time_limit=60):
+        if result.kind == "end":
+            break
+        tally.add(result)
+    return tally
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        "python -m psilearn_lab.fuzz", description="Fuzz the readers and loaders of psilearn."
+    text = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("python -m psilearn_lab.fuzz", description=__doc__, formatter_class=text)
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}, or targets of --list; default: all"
     )
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="targets, or all")
-    parser.add_argument("--list", action="store_true", help="print the targets")
-    parser.add_argument("--seconds", type=float, help="time per target (default 2, unless --runs is given)")
-    parser.add_argument("--runs", type=int, help="number of inputs per target")
+    parser.add_argument("--list", action="store_true", help="print the readers and models")
+    parser.add_argument("--share", type=float, default=1.0, help="share of the usual attempts (default 1)")
+    parser.add_argument("--runs", type=int, help="number of attempts of each row")
+    parser.add_argument("--seconds", type=float, help="time per reader or model, instead of a number of attempts")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default 0)")
-    parser.add_argument("--first", type=int, default=0, help="number of the first input (default 0)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first input of a file (default 0)")
+    parser.add_argument("--size", type=int, default=1 << 20, help="bytes of the largest crafted files (default 1 MiB)")
+    parser.add_argument("--only", default="", help="only calls or scenarios whose name contains this text")
     parser.add_argument("--input", type=Path, help="run the stored input of this folder")
     parser.add_argument("--failures", type=Path, help="folder for inputs with defects (default: a new temporary one)")
-    parser.add_argument(
-        "--time-limit", type=float, default=TIME_LIMIT, help=f"seconds per input (default {TIME_LIMIT:g})"
-    )
     parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--atheris", action="store_true", help="run one target by atheris, in this process")
     options = parser.parse_args(arguments)
-    unknown = [name for name in options.targets if name not in TARGETS and options.targets != ["all"]]
-    if unknown or not (options.targets or options.list):
-        parser.error(f"give targets of --list, or all; unknown: {', '.join(unknown) or 'none'}")
+    unknown = sorted(set(options.parts) - set(PARTS) - set(TARGETS))
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}; the parts are {', '.join(PARTS)}, and --list prints targets")
     return options
 
 

@@ -1,84 +1,56 @@
-"""Random changes of the content of a file: of its bytes, its lines, its numbers and, if it is an archive, its parts."""
+"""Random changes of files: of bytes, lines and numbers, inside archives, and of the structure of JSON and arrays."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import json
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
+from typing import Any
 
-Mutation = Callable[[bytes, Random], bytes]
+import numpy as np
 
 MAX_SIZE = 1 << 18  # bytes of a changed file
-NUMBERS = (
-    *(
-        b"0",
-        b"-0",
-        b"-1",
-        b"1e309",
-        b"-1e309",
-        b"1e-400",
-        b"nan",
-        b"inf",
-        b"-inf",
-        b"NaN",
-        b"",
-        b"0x10",
-        b"1_000",
-        b"1.5",
+NUMBERS = [
+    *b"0 -0 -1 1e309 -1e309 1e-400 nan inf -inf NaN 0x10 1_000 1.5 127 128 255 256 65536 5e-324 100000000".split(),
+    *b"2147483647 2147483648 4294967296 -2147483649 9223372036854775807 9223372036854775808 1000000000000".split(),
+    *(b"-9223372036854775809", b"\xd9\xa3", b"1.7976931348623157e308", b"", b"1" + b"0" * 30, b"9" * 5000),
+]
+TOKENS = [
+    *b"\0|\n|\r\n|\r|\t| |,|:|;|'|\"|\\|{|}|[|]|<|>|\xef\xbb\xbf|\xff\xfe|\xed\xa0\x80|\xc0|?|#|%|//|(|(((((".split(
+        b"|"
     ),
-    *(b"127", b"128", b"255", b"256", b"65536", b"2147483647", b"2147483648", b"4294967296", b"-2147483649"),
-    *(b"9223372036854775807", b"9223372036854775808", b"-9223372036854775809", b"1" + b"0" * 30, b"9" * 5000),
-    *(b"\xd9\xa3", b"1.7976931348623157e308", b"5e-324", b"1000000000000", b"100000000"),
-)
-TOKENS = (
-    *(
-        b"\0",
-        b"\n",
-        b"\r\n",
-        b"\r",
-        b"\t",
-        b" ",
-        b",",
-        b":",
-        b";",
-        b"'",
-        b'"',
-        b"\\",
-        b"{",
-        b"}",
-        b"[",
-        b"]",
-        b"<",
-        b">",
-    ),
-    *(
-        b"\xef\xbb\xbf",
-        b"\xff\xfe",
-        b"\xed\xa0\x80",
-        b"\xc0",
-        b"?",
-        b"#",
-        b"%",
-        b"//",
-        b"null",
-        b"true",
-        b"(",
-        b"(((((",
-    ),
-    *(
-        b"<!DOCTYPE a [<!ENTITY b 'c'>]>",
-        b"&b;",
-        b"[" * 3000,
-        b'{"a":' * 3000,
-        b"\x1f\x8b",
-        b"PK\x03\x04",
-        b"\xe2\x80\xa8",
-    ),
-)
+    *(b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b"&b;", b"\x1f\x8b", b"PK\x03\x04", b"\xe2\x80\xa8", b"null", b"true"),
+    *(b"[" * 3000, b'{"a":' * 3000),
+]
+VALUES: list[Any] = [
+    *(None, True, False, 0, 1, -1, 2, 3, 7, 0.5, -0.5, 1e308, 2**31, 2**53, -(2**63), 10**9, 10**30, "", "a", "float"),
+    *("\0", [], {}, [0], [1, 2], [-1, -1], [2**62, 2], [[]], "1e309", "median", "../x", ["x"] * 3, "F64", "U8"),
+    *({"kind": "list", "items": []}, {"kind": "reference", "id": 0}, {"kind": "float", "value": "nan"}),
+    *({"kind": "type", "name": "float"}, {"kind": "dtype", "name": "O"}, {"kind": "dtype", "name": "<f4"}),
+]
+DTYPES = [
+    "<f8",
+    "<f4",
+    ">f8",
+    "<i8",
+    "<i4",
+    "|u1",
+    "|b1",
+    "|i1",
+    "<c16",
+    "<U3",
+    "<U0",
+    "|S2",
+    "<M8[s]",
+    "|V8",
+    "|O",
+    "<f2",
+]
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*")
 
@@ -103,41 +75,35 @@ def _mutate_archive(content: bytes, rng: Random, tokens: Sequence[bytes]) -> byt
         if content.startswith(b"\x1f\x8b"):
             return gzip.compress(mutate_bytes(gzip.decompress(content), rng, tokens), 1, mtime=0)
         if content.startswith(b"PK\x03\x04"):
-            return _mutate_zip(content, rng, tokens)
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                members = {name: archive.read(name) for name in archive.namelist()}
+            chosen = rng.choice(sorted(members))
+            change = mutate_array if rng.random() < 0.5 else mutate_bytes
+            members[chosen] = change(members[chosen], rng)
+            if rng.random() < 0.1:
+                members[rng.choice(sorted(members))] = members.pop(rng.choice(sorted(members)))
+            stream = io.BytesIO()
+            with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+                for name, data in members.items():
+                    archive.writestr(zipfile.ZipInfo(name), data)
+            return stream.getvalue()
     except (OSError, EOFError, ValueError, KeyError, NotImplementedError, zlib.error, zipfile.BadZipFile):
         pass  # a previous change has damaged it
     return None
 
 
-def _mutate_zip(content: bytes, rng: Random, tokens: Sequence[bytes]) -> bytes:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    chosen = rng.choice(sorted(members))
-    members[chosen] = mutate_bytes(members[chosen], rng, tokens)
-    if rng.random() < 0.1:
-        members[rng.choice(sorted(members))] = members.pop(rng.choice(sorted(members)))
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name), data)
-    return stream.getvalue()
-
-
-def _slice(content: bytes, rng: Random, longest: int = 64) -> tuple[int, int]:
+def _slice(content: bytes, rng: Random) -> tuple[int, int]:
     start = rng.randrange(len(content) + 1)
-    return start, min(len(content), start + rng.randrange(longest))
+    return start, min(len(content), start + rng.randrange(64))
 
 
 def _insert(content: bytes, rng: Random, token: bytes) -> bytes:
     start = rng.randrange(len(content) + 1)
-    stop = start + (len(token) if rng.random() < 0.5 else 0)
-    return content[:start] + token + content[stop:]
+    return content[:start] + token + content[start + (len(token) if rng.random() < 0.5 else 0) :]
 
 
 def _flip_bit(content: bytes, rng: Random) -> bytes:
-    if not content:
-        return b"\0"
-    changed = bytearray(content)
+    changed = bytearray(content or b"\0")
     for _ in range(rng.choice((1, 1, 1, 4, 16))):
         changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
     return bytes(changed)
@@ -149,10 +115,9 @@ def _set_byte(content: bytes, rng: Random) -> bytes:
 
 def _set_integer(content: bytes, rng: Random) -> bytes:
     size = rng.choice((2, 4, 8))
-    value = rng.choice(
-        (0, 1, -1, 2 ** (8 * size - 1) - 1, -(2 ** (8 * size - 1)), 2 ** (4 * size), rng.randrange(4096))
-    )
-    token = (value % 2 ** (8 * size)).to_bytes(size, rng.choice(("little", "big")))
+    half = 2 ** (8 * size - 1)
+    value = rng.choice((0, 1, -1, half - 1, -half, 2 ** (4 * size), rng.randrange(4096)))
+    token = (value % (2 * half)).to_bytes(size, rng.choice(("little", "big")))
     start = rng.randrange(len(content) + 1)
     return content[:start] + token + content[start + size :]
 
@@ -179,15 +144,13 @@ def _move(content: bytes, rng: Random) -> bytes:
 
 
 def _truncate(content: bytes, rng: Random) -> bytes:
-    return content[
-        : rng.choice((0, 1, 4, rng.randrange(len(content) + 1), max(0, len(content) - rng.randrange(1, 32))))
-    ]
+    n = len(content)
+    return content[: rng.choice((0, 1, 4, rng.randrange(n + 1), max(0, n - rng.randrange(1, 32))))]
 
 
 def _change_lines(content: bytes, rng: Random) -> bytes:
     lines = content.split(b"\n")
-    i, j = rng.randrange(len(lines)), rng.randrange(len(lines))
-    action = rng.randrange(4)
+    i, j, action = rng.randrange(len(lines)), rng.randrange(len(lines)), rng.randrange(4)
     if action == 0:
         del lines[i]
     elif action == 1:
@@ -222,8 +185,81 @@ def _repeat_byte(content: bytes, rng: Random) -> bytes:
     return _insert(content, rng, bytes([rng.randrange(256)]) * rng.choice((10, 1000, 60_000)))
 
 
-_CHANGES: tuple[Mutation, ...] = (
+_CHANGES: tuple[Callable[[bytes, Random], bytes], ...] = (
     *(_flip_bit, _flip_bit, _set_byte, _set_integer, _change_near_end, _change_near_end, _delete, _duplicate, _move),
     *(_truncate, _change_lines, _change_lines, _change_number, _change_number, _change_number, _change_word),
     *(_insert_token, _insert_token, _repeat_byte),
 )
+
+
+def mutate_json(value: Any, rng: Random) -> Any:
+    """Replace, remove, exchange or nest nodes of a JSON value, in place; return it."""
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        places = list(_iter_places(value))
+        if places:
+            _change_place(rng, places)
+    return value
+
+
+def _iter_places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each container with each of its keys."""
+    if isinstance(value, dict | list):
+        for key in list(value) if isinstance(value, dict) else range(len(value)):
+            yield value, key
+            yield from _iter_places(value[key])
+
+
+def _change_place(rng: Random, places: list[tuple[Any, Any]]) -> None:
+    (container, key), (other, other_key) = rng.choice(places), rng.choice(places)
+    action, copied = rng.randrange(7), json.loads(json.dumps(other[other_key]))
+    number = isinstance(container[key], int | float) and not isinstance(container[key], bool)
+    if action == 0:
+        del container[key]
+    elif action == 1:
+        container[key] = copied
+    elif action == 2 and isinstance(container, list):
+        container.append(json.loads(json.dumps(container[key])))
+    elif action == 3 and number:
+        container[key] = rng.choice((-container[key], container[key] + 1, container[key] - 1, container[key] * 1000))
+    elif action == 4 and isinstance(container[key], dict | list):  # the node within itself, again and again
+        for _ in range(rng.choice((1, 3, 12))):
+            inner = json.loads(json.dumps(container[key]))
+            for parent, inside in list(_iter_places(container[key]))[-2:]:
+                parent[inside] = inner
+            if len(json.dumps(container[key])) > MAX_SIZE:
+                break
+    else:
+        container[key] = json.loads(json.dumps(rng.choice(VALUES)))
+
+
+def mutate_array(content: bytes, rng: Random) -> bytes:
+    """Change the values, the shape or the dtype of an .npy file; return the content if it is not one."""
+    action = rng.randrange(5)
+    if action == 0:
+        sizes = [rng.choice((0, 1, 2, 3, 7, 30, 2**20, 2**40, 2**62, -1)) for _ in range(rng.randrange(4))]
+        return re.sub(rb"'shape': \([^)]*\)", f"'shape': {tuple(sizes)}".encode(), content, count=1)
+    if action == 1:
+        return re.sub(rb"'descr': '[^']*'", f"'descr': '{rng.choice(DTYPES)}'".encode(), content, count=1)
+    try:
+        array = change_array(np.load(io.BytesIO(content), allow_pickle=False), rng)
+    except Exception:  # a previous change has damaged it; numpy raises errors of many types
+        return content
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=False)
+    return stream.getvalue()
+
+
+def change_array(array: Any, rng: Random) -> Any:
+    """Return an array with some other values, another dtype or another shape."""
+    action = rng.randrange(3)
+    with np.errstate(all="ignore"):
+        if action == 0 and array.size and array.dtype.kind in "biuf":
+            array = array.copy()
+            for _ in range(rng.choice((1, 1, 3))):
+                value: Any = rng.choice((0, 1, -1, 2, 2**31 - 1, 2**40, -(2**62), np.nan, np.inf, 1e300, 1e-300, 255))
+                array.flat[rng.randrange(array.size)] = np.asarray(value).astype(array.dtype)
+            return array
+        if action == 1:
+            return array.astype(rng.choice(("<f8", "<f4", "<i8", "<i4", "|u1", "|b1")))
+    forms = (array[:-1], array[::-1], array.T, array.ravel(), array[None], array[:0]) if array.ndim else (array[None],)
+    return np.ascontiguousarray(rng.choice(forms))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -11,24 +11,14 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from psilearn._linalg import Array
-from psilearn.kernels.row_kernel import check_numbers
-from psilearn.utils import (
-    RandomStateLike,
-    Samples,
-    fitted_snapshot,
-    hold_out,
-    n_samples,
-    publish,
-    show_progress,
-    take,
-    unfitted_copy,
-)
-from psilearn_lab.neural.device import DeviceLike, fixed_seed, require_torch
-from psilearn_lab.neural.parameters import check_network
+from psilearn.utils import Samples, fitted_snapshot, hold_out, publish, show_progress, take, unfitted_copy
+from psilearn_lab.arrays import Array
+from psilearn_lab.neural.parameters import NetworkParameters, fixed_seed, resolve_device
+from psilearn_lab.neural.perceptron import fit_perceptron
 
 
-class NeuralRegressor(RegressorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class NeuralRegressor(NetworkParameters, RegressorMixin, BaseEstimator):
     """Multi-layer perceptron for many outputs on torch, with the interface of scikit-learn.
 
     The network minimizes squared errors with AdamW and dropout. A part of the examples is held out to find the number
@@ -86,34 +76,10 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        hidden: Sequence[int] = (200, 200),
-        *,
-        dropout: float = 0.2,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-2,
-        epochs: int = 300,
-        patience: int = 20,
-        batch_size: int = 64,
-        standardize: bool = True,
-        validation_fraction: float = 0.1,
-        device: DeviceLike = None,
-        random_state: RandomStateLike = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.hidden = hidden
-        self.dropout = dropout
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.batch_size = batch_size
-        self.standardize = standardize
-        self.validation_fraction = validation_fraction
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    hidden: Sequence[int] = field(default=(200, 200), kw_only=False)
+    dropout: float = 0.2
+    epochs: int = 300
+    patience: int = 20
 
     def fit(self, X: Samples, y: Samples) -> Self:
         """Train the network on pairs (xᵢ, yᵢ).
@@ -142,28 +108,18 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
         >>> NeuralRegressor(hidden=(10,), epochs=5).fit(X, 2 * X).n_features_in_
         1
         """
-        require_torch(type(self).__name__)
-        from psilearn_lab.neural.perceptron import Options, fit_perceptron
-
-        check_network(self)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        self.check_network()
         model = unfitted_copy(self)
-        X, y = check_numbers(X, "X", ensure_2d=True), check_numbers(y, "y", accept_sparse=False)
-        if n_samples(X) != n_samples(y):
-            raise ValueError(f"X and y must have one row per example: X has {n_samples(X)}, y has {n_samples(y)}.")
         X, y = validate_data(model, X, y, accept_sparse="csr", multi_output=True, y_numeric=True, ensure_min_samples=2)
         Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        options = Options.from_estimator(self)
-        with show_progress(self.verbose), fixed_seed(self.random_state, options.device) as rng:
+        with show_progress(self.verbose), fixed_seed(self.random_state, resolve_device(self.device)) as rng:
             training, held_out = hold_out(len(Y), self.validation_fraction, int(rng.integers(2**31)))
             pairs = take(X, held_out), Y[held_out]
-            description = "network, validated"
+            X_training, Y_training, text = take(X, training), Y[training], "network, validated"
             _, history = fit_perceptron(
-                take(X, training), Y[training], options, rng, description, False, pairs, _mean_squared_error
+                X_training, Y_training, self, self.epochs, rng, text, False, pairs, _squared_error
             )
-            options = replace(options, epochs=history.best_epoch)
-            network, _ = fit_perceptron(X, Y, options, rng, "network", False)
+            network, _ = fit_perceptron(X, Y, self, history.best_epoch, rng, "network", False)
         model.history_, model.network_, model._predicts_1d = history, network, y.ndim == 1
         return publish(self, model)
 
@@ -193,7 +149,6 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
         (3, 2)
         """
         model = fitted_snapshot(self)
-        X = check_numbers(X, "X", ensure_2d=True)
         X = validate_data(model, X, accept_sparse="csr", reset=False)
         prediction = model.network_(X)
         return prediction[:, 0] if model._predicts_1d else prediction
@@ -206,6 +161,5 @@ class NeuralRegressor(RegressorMixin, BaseEstimator):
         return tags
 
 
-def _mean_squared_error(Y_true: Array, Y_pred: Array) -> float:
-    """Return the mean of squared errors."""
+def _squared_error(Y_true: Array, Y_pred: Array) -> float:
     return float(np.mean((Y_true - Y_pred) ** 2))

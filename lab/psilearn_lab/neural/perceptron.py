@@ -1,48 +1,94 @@
-"""A multi-layer perceptron for labels or numbers, the common part of all networks of this library."""
+"""A multi-layer perceptron for labels or numbers, and rows of numbers as its tensors, one batch at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 from torch.nn import functional
 
-from psilearn._backend import iter_blocks
-from psilearn._linalg import Array
 from psilearn.utils import ErrorMetric, Index, Pairs, Samples
-from psilearn_lab.neural.batches import Standardizer, TensorRows
-from psilearn_lab.neural.device import resolve_device
+from psilearn_lab.arrays import Array, block_rows, iter_blocks
 from psilearn_lab.neural.epochs import History, Schedule, train
-from psilearn_lab.neural.parameters import NetworkParameters
+from psilearn_lab.neural.parameters import NetworkParameters, resolve_device
 
 BLOCK_ROWS = 8192  # rows that a network evaluates together
+RowIndex: TypeAlias = Index | slice
 
 
-@dataclass(frozen=True)
-class Options:
-    """The size of a perceptron and the parameters of its training."""
+class TensorRows:
+    """Rows of numbers that are returned as dense tensors.
 
-    hidden: Sequence[int]
-    dropout: float
-    learning_rate: float
-    weight_decay: float
-    epochs: int
-    patience: int
-    batch_size: int
-    standardize: bool
-    device: torch.device
+    Rows that fit into ``working_memory`` as tensors are stored as one tensor on the device, filled block by block;
+    others stay in their form and are moved batch by batch.
 
-    @classmethod
-    def from_estimator(cls, model: NetworkParameters, epochs: int | None = None) -> Options:
-        """Return the options given by the parameters of an estimator; ``epochs`` replaces its number of epochs."""
-        options = {field.name: getattr(model, field.name) for field in fields(cls)}
-        options["device"] = resolve_device(model.device)
-        options["epochs"] = model.epochs if epochs is None else epochs
-        return cls(**options)
+    Parameters
+    ----------
+    A : array or CSR matrix of shape (n, d)
+        The rows.
+    device : torch.device
+        The device of the tensors.
+    transform : callable, default=None
+        A function that is applied to dense rows.
+    dtype : torch.dtype, default=torch.float32
+        The dtype of the tensors.
+    """
+
+    def __init__(
+        self,
+        A: Samples,
+        device: torch.device,
+        transform: Callable[[Array], Array] | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self._A, self._device, self._transform, self._dtype = A, device, transform, dtype
+        n, d = A.shape
+        self._tensor: torch.Tensor | None = None
+        if block_rows(dtype.itemsize * d, n) == n:
+            tensor = torch.empty((n, d), dtype=dtype, device=device)
+            for rows in iter_blocks(n, 32 * d):
+                tensor[rows] = self._to_tensor(A[rows])
+            self._tensor = tensor
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return int(self._A.shape[0])
+
+    def __getitem__(self, index: RowIndex) -> torch.Tensor:
+        """Return a tensor (b, d) for an array of row numbers or a slice."""
+        if self._tensor is None:
+            return self._to_tensor(self._A[index])
+        return self._tensor[index if isinstance(index, slice) else torch.as_tensor(index, device=self._device)]
+
+    def _to_tensor(self, A: Samples) -> torch.Tensor:
+        """Return transformed rows as a dense tensor on the device."""
+        dense = np.ascontiguousarray(A.toarray() if sparse.issparse(A) else A)
+        if self._transform is not None:
+            dense = self._transform(dense)
+        return torch.tensor(dense, dtype=self._dtype, device=self._device)
+
+
+class Standardizer:
+    """The map a ↦ (a − mean)/deviation of each column; a constant column is only centered."""
+
+    def __init__(self, A: Samples) -> None:
+        if sparse.issparse(A):
+            mean, variance = mean_variance_axis(A.astype(np.float64), axis=0)
+        else:
+            mean, variance = A.mean(axis=0, dtype=np.float64), A.var(axis=0, dtype=np.float64)
+        constant = variance <= (10 * np.finfo(np.float64).eps * mean) ** 2
+        self.mean: Array = mean
+        self.deviation: Array = np.where(constant, 1.0, np.sqrt(variance))
+
+    def __call__(self, rows: Array) -> Array:
+        """Return standardized rows."""
+        return (rows - self.mean) / self.deviation
 
 
 class Perceptron:
@@ -119,7 +165,7 @@ def evaluate(network: torch.nn.Module, rows: TensorRows, width: int) -> Array:
 def build_perceptron(
     X: Samples,
     width: int,
-    options: Options,
+    options: NetworkParameters,
     bias: ArrayLike = 0.0,
     center: Array | float = 0.0,
     unit: float = 1.0,
@@ -133,14 +179,16 @@ def build_perceptron(
     last = torch.nn.Linear(widths[-1], width)
     with torch.no_grad():
         last.bias.copy_(torch.as_tensor(bias))
-    network = torch.nn.Sequential(torch.nn.Sequential(*layers), last).to(options.device)
-    return Perceptron(network, standardizer, center, unit, options.device)
+    device = resolve_device(options.device)
+    network = torch.nn.Sequential(torch.nn.Sequential(*layers), last).to(device)
+    return Perceptron(network, standardizer, center, unit, device)
 
 
 def fit_perceptron(
     X: Samples,
     Y: Array,
-    options: Options,
+    options: NetworkParameters,
+    epochs: int,
     rng: np.random.Generator,
     description: str,
     labels: bool,
@@ -158,8 +206,10 @@ def fit_perceptron(
         The inputs.
     Y : array of shape (n, L)
         The outputs.
-    options : Options
+    options : NetworkParameters
         The size of the network and the parameters of its training.
+    epochs : int
+        The largest number of epochs.
     rng : numpy.random.Generator
         The generator of the order of the examples; weights and dropout are drawn by torch.
     description : str
@@ -200,5 +250,5 @@ def fit_perceptron(
             return error(Y_held_out, perceptron(held_out_rows))
 
     optimizer = torch.optim.AdamW(network.parameters(), options.learning_rate, weight_decay=options.weight_decay)
-    schedule = Schedule(options.epochs, options.batch_size, options.patience)
+    schedule = Schedule(epochs, options.batch_size, options.patience)
     return perceptron, train(network, optimizer, loss, n, schedule, rng, description, validate)

@@ -5,13 +5,9 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
-
-from psilearn_chem.spectra import Spectrum
-
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 
 from psilearn_chem.molecules import Adduct, CandidateLibrary, Fingerprints, Formula, MoleculeList
+from psilearn_chem.spectra import Spectrum
 
 GROUPS = ("C", "CC", "CCC", "C(C)C", "O", "OC", "OCC", "N", "NC", "F", "Cl", "C#N", "C(=O)O", "CO")
 

@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 from chem_tests.chemistry import smiles_list, spectra_of
 from psilearn.app.cli import app
 from psilearn_chem.spectra import write_parquet

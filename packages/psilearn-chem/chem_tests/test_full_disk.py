@@ -6,7 +6,6 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
 pytest.importorskip("resource", reason="limits of POSIX")
 
 import resource

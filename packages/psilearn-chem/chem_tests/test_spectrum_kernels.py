@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chem_tests.test_kernel_properties import spectra
 from psilearn import computing
 from psilearn.kernels import Linear
 from psilearn_chem import PrecursorMass, ProbabilityProduct, spectrum_kernel
 from psilearn_chem import spectrum_kernels as module
 from psilearn_chem.spectra import Spectrum
-from tests.kernels.kernel_cases import PROPERTY, spectra
+from tests.kernels.kernel_cases import PROPERTY
 
 
 def double_loop(a, b, of="peaks", width=0.005, unit="Da", power=0.5):

@@ -4,9 +4,8 @@ import gc
 
 import numpy as np
 
-from psilearn_chem import Spectrum, spectrum_kernel, spectrum_memory
-from psilearn_chem.spectrum_kernels import ProbabilityProduct
-from psilearn_chem.spectrum_memory import remember, share_blocks
+from psilearn_chem import Spectrum, spectrum_kernel, spectrum_kernels
+from psilearn_chem.spectrum_kernels import ProbabilityProduct, remember, share_blocks
 
 
 def test_values_are_computed_once_for_the_spectra_that_need_them():
@@ -18,7 +17,7 @@ def test_values_are_computed_once_for_the_spectra_that_need_them():
         return [float(spectrum.mz[-1]) for spectrum in missing]
 
     gc.collect()  # spectra of earlier tests
-    before = len(spectrum_memory._values)
+    before = len(spectrum_kernels._values)
     assert remember(spectra[:2], "heaviest", heaviest) == [50.0, 51.0]
     assert remember([spectra[3], spectra[0], spectra[2]], "heaviest", heaviest) == [53.0, 50.0, 52.0]
     assert remember(spectra, "heaviest", heaviest) == [50.0, 51.0, 52.0, 53.0]
@@ -27,7 +26,7 @@ def test_values_are_computed_once_for_the_spectra_that_need_them():
     assert remember([], "heaviest", heaviest) == []
     del spectra
     gc.collect()
-    assert len(spectrum_memory._values) == before
+    assert len(spectrum_kernels._values) == before
 
 
 def test_blocks_are_computed_once_while_they_are_shared(monkeypatch):

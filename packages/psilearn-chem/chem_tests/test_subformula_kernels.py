@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-
 from chem_tests.chemistry import different_smiles, spectra_of
 from psilearn import IOKR, load_model, save_model
 from psilearn.kernels import Gaussian, Linear, Tanimoto
-from psilearn_chem import Spectrum, SubformulaFeatures, SubformulaKernel, spectrum_memory, subformula_rows
+from psilearn_chem import Spectrum, SubformulaFeatures, SubformulaKernel, spectrum_kernels, subformula_kernels
 from psilearn_chem.molecules import Adduct, Formula
 from psilearn_chem.molecules.subformulas import annotate_peaks, formula_text
 
@@ -71,19 +69,19 @@ def test_matrices_are_positive_semidefinite_and_independent_of_the_blocks(of):
 
 def test_annotations_are_kept_as_long_as_their_spectra(monkeypatch):
     calls = []
-    annotate = subformula_rows.annotate_peaks
-    monkeypatch.setattr(subformula_rows, "annotate_peaks", lambda *a, **k: calls.append(1) or annotate(*a, **k))
+    annotate = subformula_kernels.annotate_peaks
+    monkeypatch.setattr(subformula_kernels, "annotate_peaks", lambda *a, **k: calls.append(1) or annotate(*a, **k))
     A = fragment_spectra(5)
-    before = len(spectrum_memory._values)
+    before = len(spectrum_kernels._values)
     K = SubformulaKernel()(A)
     assert len(calls) == 5
     assert np.array_equal(SubformulaKernel()(A), K) and SubformulaKernel("losses")(A).shape == (5, 5)
     assert len(calls) == 5
     SubformulaKernel(ppm=3.0)(A)
-    assert len(calls) == 10 and len(spectrum_memory._values) == before + 5
+    assert len(calls) == 10 and len(spectrum_kernels._values) == before + 5
     del A
     gc.collect()
-    assert len(spectrum_memory._values) == before
+    assert len(spectrum_kernels._values) == before
 
 
 def test_a_spectrum_without_explained_peaks_is_similar_to_nothing():

@@ -6,8 +6,16 @@ Code outside of this package, ``_linalg`` and ``kernels`` handles arrays and ten
 
 from array_api_compat import array_namespace
 
-from psilearn._backend.budget import block_rows, iter_blocks, iter_slices, working_bytes
-from psilearn._backend.compute import NUMPY, Compute, computing, current_compute, find_device, resolve_compute
+from psilearn._backend.compute import (
+    NUMPY,
+    Compute,
+    MissingDependencyError,
+    computing,
+    current_compute,
+    explain_missing,
+    find_device,
+    resolve_compute,
+)
 from psilearn._backend.device_arrays import (
     device_of,
     gpu_names,
@@ -19,20 +27,20 @@ from psilearn._backend.device_arrays import (
     to_fortran,
     to_numpy,
 )
-from psilearn._backend.device_threads import N_STREAMS, beside, map_in_streams, side_streams
-from psilearn._backend.memory_limits import host_available_bytes
-from psilearn._backend.streaming import halve_if_needed, row_blocks, stream, unless_memory_ends
+from psilearn._backend.memory_limits import block_rows, host_available_bytes, iter_blocks, iter_slices, working_bytes
+from psilearn._backend.streaming import N_STREAMS, halve_if_needed, map_in_streams, row_blocks, stream
 
 __all__ = [
     "NUMPY",
     "N_STREAMS",
     "Compute",
+    "MissingDependencyError",
     "array_namespace",
-    "beside",
     "block_rows",
     "computing",
     "current_compute",
     "device_of",
+    "explain_missing",
     "find_device",
     "gpu_names",
     "halve_if_needed",
@@ -44,13 +52,11 @@ __all__ = [
     "map_in_streams",
     "resolve_compute",
     "row_blocks",
-    "side_streams",
     "stream",
     "take_rows",
     "tensor_to_numpy",
     "to_device",
     "to_fortran",
     "to_numpy",
-    "unless_memory_ends",
     "working_bytes",
 ]

@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend.budget import block_rows, gpu_available_bytes, iter_slices
 from psilearn._backend.device_arrays import device_of, to_device, to_numpy
-from psilearn._backend.memory_limits import host_available_bytes
-from psilearn._backend.missing_dependency import MissingDependencyError
+from psilearn._backend.memory_limits import block_rows, gpu_available_bytes, host_available_bytes, iter_slices
 from psilearn._backend.torch_precision import full_precision, tensor_cores
 
 FLOAT64 = np.dtype(np.float64)
@@ -24,6 +22,19 @@ GPU_SHARE = 4  # a block takes at most one part in four of the free memory of a 
 MAX_GPU_BLOCK_BYTES = 2**34  # at most 16 GiB,
 CACHED_SHARE = 0.25  # of the memory of a GPU, up to which torch keeps what a fit has used
 GPU_ROWS_FACTOR = 8  # and at most eight times as many rows as on a CPU
+
+
+class MissingDependencyError(ModuleNotFoundError):
+    """An optional package is not installed; the message says how to install it."""
+
+
+@contextmanager
+def explain_missing(message: str) -> Iterator[None]:
+    """Convert a ModuleNotFoundError of the imports in the block; an installed but broken package keeps its error."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(message, name=error.name) from error
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,26 @@
-"""Blocks of rows that pass through a device: copied ahead of the work, and halved if memory runs out."""
+"""Work on a device: blocks of rows, copied ahead and halved if memory runs out; small problems in several streams."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import cache
+from queue import LifoQueue
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
+from sklearn import config_context, get_config
 
 from psilearn._backend.compute import Compute
 from psilearn._backend.device_arrays import has_torch_dtype, to_device
+from psilearn._backend.torch_precision import join_team
 
 Block = tuple[slice, Any]  # consecutive rows, and the objects at these rows
+Item = TypeVar("Item")
 Result = TypeVar("Result")
+N_STREAMS = 8  # of a GPU, in which small problems are computed
 
 
 def row_blocks(A: Any, rows: Iterable[slice]) -> Iterator[Block]:
@@ -85,16 +92,6 @@ def halve_if_needed(rows: slice, work: Callable[[slice], Result], compute: Compu
         pending += [slice(middle, part.stop), slice(part.start, middle)]
 
 
-def unless_memory_ends(work: Callable[[], Result]) -> Result | None:
-    """Return ``work()``, or None if the memory of the device does not suffice."""
-    import torch
-
-    try:
-        return work()
-    except torch.cuda.OutOfMemoryError:
-        return None
-
-
 def _copy_ahead(blocks: Iterable[Block], compute: Compute) -> Iterator[Block]:
     """Yield the blocks with dense rows on the device, each copied while the work on the one before continues."""
     if not compute.on_gpu:
@@ -149,3 +146,55 @@ class _GpuCopier:
 def _is_copyable(block: Any) -> bool:
     """Return whether a block is an array that torch can hold as it is."""
     return isinstance(block, np.ndarray) and has_torch_dtype(block)
+
+
+def map_in_streams(work: Callable[[Item], Result], items: Iterable[Item], device: Any) -> Iterator[Result]:
+    """Yield ``work(item)`` for each item, in order, computed in several streams of a GPU.
+
+    Small matrices leave most of a GPU idle, and their eigenvectors take as long as the chain of their steps: several of
+    them at a time take little longer than one. The caller must be inside of ``Compute.active()``. Items may share
+    tensors that exist before the call, but must not compute anything that another item uses.
+    """
+    import torch
+
+    index = torch.cuda.current_device() if device.index is None else device.index
+    free = _free_streams(index)
+    ready = torch.cuda.current_stream(index).record_event()  # what the current thread computed before
+
+    def run(item: Item, config: dict[str, Any]) -> Result:
+        stream = free.get()
+        try:
+            # scikit-learn keeps its settings per thread
+            with join_team(), config_context(**config), torch.cuda.stream(stream):
+                stream.wait_event(ready)
+                try:
+                    return work(item)
+                finally:
+                    stream.synchronize()  # memory of the caller may be freed after an error
+        finally:
+            free.put(stream)
+
+    with ThreadPoolExecutor(N_STREAMS) as pool:
+        pending = [pool.submit(copy_context().run, run, item, get_config()) for item in items]
+        try:
+            for result in pending:
+                yield result.result()
+        finally:
+            for result in pending:
+                result.cancel()
+
+
+@cache
+def _free_streams(index: int) -> LifoQueue[Any]:
+    """Return the few streams of a GPU, the last used one first.
+
+    torch keeps a workspace of 32 MiB for each that has multiplied matrices.
+    """
+    import torch
+
+    # Let torch load its solvers, which fails if several threads call the first of them at the same time.
+    torch.linalg.cholesky(torch.ones((1, 1), device=f"cuda:{index}"))
+    free: LifoQueue[Any] = LifoQueue()
+    for _ in range(N_STREAMS):
+        free.put(torch.cuda.Stream(index))
+    return free

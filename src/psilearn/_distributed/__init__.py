@@ -5,10 +5,16 @@ Code that works on blocks calls :func:`map_chunks`, :func:`concat_chunks` or :fu
 once for a collection in memory and once per chunk for a chunked one. Dask is imported only when it is used.
 """
 
-from psilearn._distributed.alignment import check_aligned, line_from_memory
-from psilearn._distributed.chunk_tasks import concat_chunks, map_chunks, map_items, reduce_chunks, sum_chunks
-from psilearn._distributed.chunked_rows import ChunkedRows, as_chunks, is_dask
-from psilearn._distributed.lazy_rows import as_rows, lazy_rows
+from psilearn._distributed.chunk_tasks import (
+    as_rows,
+    concat_chunks,
+    lazy_rows,
+    map_chunks,
+    map_items,
+    reduce_chunks,
+    sum_chunks,
+)
+from psilearn._distributed.chunked_rows import ChunkedRows, as_chunks, check_aligned, is_dask, line_from_memory
 from psilearn._distributed.scheduling import ClusterLostError, runs_on_cluster
 
 __all__ = [

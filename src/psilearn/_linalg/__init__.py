@@ -14,7 +14,6 @@ from psilearn._linalg.array_ops import (
     nonzero_pairs,
     row_products,
 )
-from psilearn._linalg.block_krylov import MAX_DEPTH, block_krylov_eigh
 from psilearn._linalg.cholesky import (
     INDEFINITE,
     SINGLE,
@@ -29,26 +28,32 @@ from psilearn._linalg.cholesky import (
     solve_transposed,
     spanning_cholesky,
 )
-from psilearn._linalg.eigen import FULL_SOLVER_ORDER, dense_top_eigh, eigh, is_iterated, top_eigh
-from psilearn._linalg.mixed_gram import MixedGram
-from psilearn._linalg.moments import GramSum, Moment, Subspace, mixed_moment, mixing_weights
-from psilearn._linalg.offset_products import Offsets, row_inner_products, symmetric_gaussians
+from psilearn._linalg.eigen import (
+    FULL_SOLVER_ORDER,
+    MAX_DEPTH,
+    block_krylov_eigh,
+    dense_top_eigh,
+    eigh,
+    is_iterated,
+    top_eigh,
+)
+from psilearn._linalg.moments import GramSum, MixedGram, Moment, Subspace, mixed_moment, mixing_weights
 from psilearn._linalg.split_products import (
     HALF_ERROR,
     SPLIT_ERROR,
     SPLIT_UNDERFLOW,
     HalfMatrix,
+    Offsets,
     SplitMatrix,
-    add_product,
     block_copies,
     has_half_units,
     is_split_faster,
     matmul,
     multiply_halves,
+    row_inner_products,
     squared_column_norms,
-    use_in_current_stream,
 )
-from psilearn._linalg.split_triangle import SplitTriangle
+from psilearn._linalg.torch_triangles import SplitTriangle
 
 __all__ = [
     "FULL_SOLVER_ORDER",
@@ -71,7 +76,6 @@ __all__ = [
     "SplitMatrix",
     "SplitTriangle",
     "Subspace",
-    "add_product",
     "add_to_diagonal",
     "argsmallest",
     "block_copies",
@@ -97,7 +101,5 @@ __all__ = [
     "solve_transposed",
     "spanning_cholesky",
     "squared_column_norms",
-    "symmetric_gaussians",
     "top_eigh",
-    "use_in_current_stream",
 ]

@@ -9,7 +9,7 @@ from scipy.linalg.blas import dtrsm, strsm
 from scipy.linalg.lapack import dpotrf, dpstrf
 
 from psilearn._backend import array_namespace, take_rows
-from psilearn._linalg import panel_solutions, torch_cholesky
+from psilearn._linalg import torch_triangles
 from psilearn._linalg.array_ops import Array
 
 INDEFINITE = 1e-6  # relative size of a negative part that is too large for a rounding error
@@ -29,7 +29,7 @@ class ShiftedCholesky:
     def __init__(self, K: Array, shift: float, overwrite: bool = False) -> None:
         self._tensor: Any = None
         if not isinstance(K, np.ndarray):
-            self._tensor = torch_cholesky.cholesky(K, shift, overwrite)
+            self._tensor = torch_triangles.cholesky(K, shift, overwrite)
             if self._tensor is None:
                 raise NotPositiveSemidefiniteError("a leading minor is not positive definite")
             return
@@ -43,7 +43,7 @@ class ShiftedCholesky:
     def solve(self, B: Array) -> Array:
         """Return (K + shift·I)⁻¹ B."""
         if self._tensor is not None:
-            return torch_cholesky.cholesky_solve(self._tensor, B)
+            return torch_triangles.cholesky_solve(self._tensor, B)
         return cho_solve(self._factor, B, check_finite=False)
 
 
@@ -53,7 +53,7 @@ def shifted_factor(lower: Array, shift: float) -> Array | None:
     ``lower`` has the lower triangle of K, in Fortran order. It is overwritten.
     """
     if not isinstance(lower, np.ndarray):
-        return torch_cholesky.cholesky(lower, shift, overwrite=True)
+        return torch_triangles.cholesky(lower, shift, overwrite=True)
     lower.flat[:: len(lower) + 1] += shift
     R, failed = dpotrf(lower, lower=1, overwrite_a=1)
     return None if failed else R
@@ -61,8 +61,8 @@ def shifted_factor(lower: Array, shift: float) -> Array | None:
 
 def solve_both(R: Array, B: Any) -> tuple[Any, Any]:
     """Return R⁻¹B and (RRᵀ)⁻¹B for a lower triangle R; 2n² flops per column of B, which may be overwritten."""
-    if not isinstance(R, np.ndarray) and panel_solutions.uses_panels(R):
-        return panel_solutions.solve_twice(R, B)
+    if not isinstance(R, np.ndarray) and torch_triangles.uses_panels(R):
+        return torch_triangles.solve_twice(R, B)
     half = solve_lower(R, np.asfortranarray(B) if isinstance(B, np.ndarray) else B)
     return half, solve_transposed(R, half)
 
@@ -124,7 +124,7 @@ def _pivoted(K: Array, tolerance: float) -> tuple[PivotedCholesky, float]:
     restored at the end.
     """
     if not isinstance(K, np.ndarray):
-        values, pivots, error = torch_cholesky.pivoted_cholesky(K, tolerance)
+        values, pivots, error = torch_triangles.pivoted_cholesky(K, tolerance)
         return PivotedCholesky(values, pivots), error
     n = len(K)
     diagonal = np.diagonal(K).copy()
@@ -159,7 +159,7 @@ def spanning_cholesky(K: Array, tolerance: float) -> SpanningCholesky:
     amplifies an error by at most about 1/√tolerance, so no jitter is added to K.
     """
     if not isinstance(K, np.ndarray):
-        whole = torch_cholesky.cholesky(K, 0.0)
+        whole = torch_triangles.cholesky(K, 0.0)
         if whole is not None and float(whole.diagonal().min()) ** 2 > tolerance:
             return SpanningCholesky(np.arange(len(K)), whole)
         del whole
@@ -188,7 +188,7 @@ def solve_lower(L: Array, B: Any) -> Any:
     if 0 in B.shape:
         return B
     if not isinstance(B, np.ndarray):
-        return torch_cholesky.solve_triangle(L, B)
+        return torch_triangles.solve_triangle(L, B)
     return (strsm if B.dtype == np.float32 else dtrsm)(1.0, L, B, lower=1, overwrite_b=1)
 
 
@@ -197,7 +197,7 @@ def solve_transposed(L: Array, B: Array) -> Array:
     if 0 in B.shape:
         return B
     if not isinstance(B, np.ndarray):
-        if panel_solutions.uses_panels(L):
-            return panel_solutions.solve_transposed(L, B)
-        return torch_cholesky.solve_triangle(L, B, transposed=True)
+        if torch_triangles.uses_panels(L):
+            return torch_triangles.solve_transposed(L, B)
+        return torch_triangles.solve_triangle(L, B, transposed=True)
     return solve_triangular(L, B, trans="T", lower=True, check_finite=False)

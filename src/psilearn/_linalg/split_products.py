@@ -12,8 +12,7 @@ three products whose terms are exact, so that the factors contribute an error of
 to an entry. The units add the terms in float32. They are assumed to truncate, each time by up to 2⁻²³ of the sum.
 The large part HH' is therefore added in chunks of 1024 terms, which are rounded: the sums contribute at most
 (min(k, 1024)·2⁻²³ + k/1024·2⁻²⁴) Σ|a||b|. On an H200 the error was 5e-7 Σ|a||b| where signs are mixed and 5e-6 Σ|a||b|
-where all terms are positive; a float32 product of 8192 terms has 7e-8 and 1e-6. The fused kernel (``fused_products``)
-adds all three products in chunks of 128 terms, with a smaller error than float32, or of 512 with Triton before 3.6.
+where all terms are positive; a float32 product of 8192 terms has 7e-8 and 1e-6.
 
 Ootomo and Yokota, *Recovering single precision accuracy from Tensor Cores…*, 2022.
 """
@@ -22,10 +21,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from math import frexp
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -40,9 +37,6 @@ MAX_SCALE_EXPONENT = 126
 PANEL = 2048  # rows or columns of a Gram matrix that are computed at a time
 FLOAT64_PANEL = 512  # the same in float64, whose products are fast for smaller matrices: less above the diagonal
 MIN_SIZE = 512  # rows and columns from which on splitting a matrix pays off
-MIN_FUSED_TERMS = 2**36  # of a product, in all its sums, from which on the fused kernel is used: it must be compiled
-MIN_FUSED_ENTRIES = 2**24  # of a matrix from which on it is split by a kernel, for the same reason
-HOPPER = 9  # the architecture that the fused kernel was written for
 SPLIT_ERROR = 2.0**-20  # of two split factors, relative to Σ|a||b|
 HALF_ERROR = 2.0**-11 + 2.0**-20  # of a split factor and one in half precision
 SPLIT_UNDERFLOW = 2.0**-37  # of the factors, relative to max|a| max|b|, per term
@@ -66,49 +60,6 @@ def _multiplies_to_float32(index: int) -> bool:
         raise
     except (TypeError, RuntimeError):  # before torch 2.8
         return False
-
-
-def fused_products(A: SplitMatrix, B: SplitMatrix) -> Any:
-    """Return the module that multiplies split matrices (a, k) and (k, c) in one pass, or None if torch alone is used.
-
-    The factors must be large, the rows of A contiguous, and the rows or columns of B.
-    """
-    (a, k), c, device = A.shape, B.shape[1], A.high.device
-    if device.type != "cuda" or a * k * c < MIN_FUSED_TERMS:
-        return None
-    if A.high.stride(1) != 1 or not (_is_loadable(A) and _is_loadable(B)):
-        return None
-    return _fused_module(device.index or 0)
-
-
-def fused_split(A: Any, out: SplitMatrix) -> Any:
-    """Return the module that splits a tensor (a, b) in one pass, or None if torch alone is used."""
-    if A.device.type != "cuda" or A.numel() < MIN_FUSED_ENTRIES or out.high.stride(1) != 1:
-        return None
-    return _fused_module(A.device.index or 0)
-
-
-def _is_loadable(A: SplitMatrix) -> bool:
-    """Return whether the rows or the columns of a matrix are contiguous and aligned to 16 bytes."""
-    parts = [part if part.stride(1) == 1 else part.T for part in (A.high, A.low)]
-    return all(part.stride(1) == 1 and not part.stride(0) % VECTOR and not part.data_ptr() % 16 for part in parts)
-
-
-@cache
-def _fused_module(index: int) -> Any:
-    """Return the module of the fused kernel if it works on a GPU."""
-    import torch
-
-    if torch.cuda.get_device_capability(index)[0] != HOPPER or find_spec("triton") is None:
-        return None
-    try:
-        module = import_module("psilearn._linalg.fused_products")
-        probe = SplitMatrix.of(torch.ones((ALIGNMENT, ALIGNMENT), device=f"cuda:{index}"))
-        return module if bool((module.product(probe, probe) == ALIGNMENT).all()) else None
-    except torch.cuda.OutOfMemoryError:
-        raise
-    except Exception:  # Triton needs a C compiler, and its versions differ
-        return None
 
 
 def multiply_halves(A: Any, B: Any, total: Any = None, sign: int = 1) -> Any:
@@ -156,10 +107,6 @@ class SplitMatrix:
 
     def fill(self, A: Any, factor: float = 1.0) -> None:
         """Set the entries to a float32 or float64 tensor times ``factor``, a power of two."""
-        fused = fused_split(A, self)
-        if fused is not None:
-            fused.split(A, factor * self.scale, self)
-            return
         rest = A * (factor * self.scale)
         self.high.copy_(rest)
         rest -= self.high
@@ -204,9 +151,6 @@ class SplitMatrix:
 
     def multiply(self, other: SplitMatrix) -> Any:
         """Return the product with another split matrix in float32, (a, c)."""
-        fused = fused_products(self, other)
-        if fused is not None:
-            return fused.product(self, other)
         total = self.scaled_product(other)
         total /= self.scale * other.scale
         return total
@@ -275,25 +219,6 @@ def block_copies(compute: Compute) -> int:
     return 4 if compute.dtype == np.float32 and has_half_units(compute.device) else 3
 
 
-def add_product(total: Any, A: Any, B: Any) -> None:
-    """Add A B to a float64 matrix; the factors are two arrays, two tensors, or split matrices instead of tensors."""
-    fused = fused_products(A, B) if isinstance(A, SplitMatrix) and isinstance(B, SplitMatrix) else None
-    if fused is None:
-        total += matmul(A, B)
-    else:
-        fused.add_product(A, B, 1.0, total)
-
-
-def use_in_current_stream(A: Any) -> Any:
-    """Return a tensor or a split matrix of another stream; its memory is not reused before this stream is done."""
-    import torch
-
-    for part in (A.high, A.low) if isinstance(A, SplitMatrix) else (A,):
-        if part.device.type == "cuda":
-            part.record_stream(torch.cuda.current_stream(part.device))
-    return A
-
-
 def matmul(A: Any, B: Any) -> Any:
     """Return the product of two float32 matrices, each of them an array, a tensor or a :class:`SplitMatrix`."""
     if isinstance(A, SplitMatrix):
@@ -317,10 +242,6 @@ def add_lower_gram(total: Any, F: Any, factor: float = 1.0) -> None:
 
     F (r, b) is a tensor or a :class:`SplitMatrix`. What is above the diagonal blocks of the panels stays as it is.
     """
-    fused = fused_products(F, F.T) if isinstance(F, SplitMatrix) else None
-    if fused is not None:
-        fused.add_product(F, F.T, factor, total, lower=True)
-        return
     in_float64 = getattr(F, "dtype", None) == total.dtype
     step = FLOAT64_PANEL if in_float64 else PANEL
     for start in range(0, len(total), step):
@@ -330,3 +251,33 @@ def add_lower_gram(total: Any, F: Any, factor: float = 1.0) -> None:
             part.addmm_(F[below], F[columns].T, alpha=factor)
         else:
             part.add_(F[below] @ F[columns].T, alpha=factor)
+
+
+class Offsets(NamedTuple):
+    """Numbers that are added to the rows and to the columns of a block of inner products."""
+
+    left: Any  # (a,)
+    right: Any  # (b,)
+    largest: float  # a bound on their size
+
+    def add_to(self, products: Any) -> Any:
+        """Return the float32 products (a, b) with the offsets, in place."""
+        return products.add_(self.left.to(products.dtype)[:, None]).add_(self.right.to(products.dtype))
+
+
+def row_inner_products(A: Any, B: Any, offsets: Offsets, compute: Compute) -> Any:
+    """Return A Bᵀ + offsets for float32 tensors (a, d) and (b, d), in split precision if that is faster.
+
+    The offsets u, v are then two more terms of the products, (u/t)·t + t·(v/t), which costs less than two passes over
+    the block. With t² near the largest offset none of these entries is large.
+    """
+    import torch
+
+    if not all(is_split_faster(rows.shape, compute) for rows in (A, B)):
+        return offsets.add_to(A @ B.T)
+    t = 2.0 ** (frexp(offsets.largest)[1] // 2)
+    left, right = (numbers.to(A.dtype)[:, None] for numbers in (offsets.left, offsets.right))
+    padding = (-A.shape[1] - 2) % VECTOR
+    rows = torch.cat([A, left / t, torch.full_like(left, t), A.new_zeros((len(A), padding))], 1)
+    columns = torch.cat([B, torch.full_like(right, t), right / t, B.new_zeros((len(B), padding))], 1)
+    return (SplitMatrix.of(columns) @ SplitMatrix.of(rows).T).T  # column-major, as triangular systems read it

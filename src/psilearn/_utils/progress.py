@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from typing import TypeVar
 
 Item = TypeVar("Item")
 Observer = Callable[[str], AbstractContextManager[None]]
@@ -17,7 +15,8 @@ Observer = Callable[[str], AbstractContextManager[None]]
 _VERBOSE: ContextVar[bool] = ContextVar("psilearn_verbose", default=False)
 _DRAWING: ContextVar[bool] = ContextVar("psilearn_drawing", default=False)
 _OBSERVER: ContextVar[Observer | None] = ContextVar("psilearn_observer", default=None)
-MIN_SECONDS = 1.0  # shorter steps are not shown
+MIN_SECONDS = 1.0  # shorter steps are not shown, and counts not more often
+WIDTH = 79  # of a terminal, to write over longer lines
 
 
 def show_progress(verbose: bool | int) -> AbstractContextManager[None]:
@@ -36,31 +35,39 @@ def _set_verbose(verbose: bool) -> Iterator[None]:
 
 
 def track(items: Iterable[Item], description: str, total: int | None = None) -> Iterator[Item]:
-    """Yield the items; inside :func:`show_progress`, draw a progress bar once they take longer than a second.
+    """Yield the items; inside :func:`show_progress`, show their count once they take longer than a second.
 
-    A progress bar inside the steps of another one is not drawn.
+    The count of items inside the steps of another count is not shown.
     """
     if not _VERBOSE.get() or _DRAWING.get():
         yield from items
         return
-    from rich import progress
-
-    columns = (progress.MofNCompleteColumn(), progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
-    bar = progress.Progress(progress.TextColumn(description), progress.BarColumn(), *columns, console=_console())
-    task = bar.add_task(description, total=total)
-    start, started = monotonic(), False
+    start = shown = monotonic()
+    done = 0
     _DRAWING.set(True)
     try:
-        for item in items:
+        for done, item in enumerate(items, 1):
             yield item
-            bar.advance(task)
-            if not started and monotonic() - start > MIN_SECONDS:
-                bar.start()
-                started = True
+            if monotonic() - shown > MIN_SECONDS:
+                shown = monotonic()
+                _show_count(description, done, total, shown - start)
     finally:
         _DRAWING.set(False)
-        if started:
-            bar.stop()
+        if shown > start:
+            _show_count(description, done, total, monotonic() - start, end="\n")
+
+
+def _show_count(description: str, done: int, total: int | None, seconds: float, end: str = "") -> None:
+    """Show a count; a file gets only the last one, whose line ends."""
+    left = f", {seconds * (total - done) / done:.0f} s left" if total and done < total and not end else ""
+    if end or sys.stderr.isatty():
+        _show(f"{description}: {done}/{total or '?'} in {seconds:.1f} s{left}", end)
+
+
+def _show(line: str, end: str) -> None:
+    """Write over the line of a terminal, or append to a file."""
+    is_terminal = sys.stderr.isatty()
+    print(f"\r{line:<{WIDTH}}" if is_terminal else line, end=end, file=sys.stderr, flush=True)
 
 
 def stage(description: str) -> AbstractContextManager[None]:
@@ -72,11 +79,6 @@ def step(description: str) -> AbstractContextManager[None]:
     """Report a short step of a computation to the observer, if there is one; it is not shown."""
     observer = _OBSERVER.get()
     return nullcontext() if observer is None else observer(description)
-
-
-def is_watched() -> bool:
-    """Return whether the steps of a computation are shown or observed, one after the other."""
-    return _VERBOSE.get() or _OBSERVER.get() is not None
 
 
 @contextmanager
@@ -91,15 +93,11 @@ def observe_steps(observer: Observer) -> Iterator[None]:
 
 @contextmanager
 def _shown_stage(description: str) -> Iterator[None]:
-    console, start = _console(), monotonic()
-    with console.status(description):
-        yield
+    start, is_terminal = monotonic(), sys.stderr.isatty()
+    if is_terminal:
+        _show(description, end="")
+    yield
     if monotonic() - start > MIN_SECONDS:
-        console.print(f"{description}: {monotonic() - start:.1f} s")
-
-
-def _console() -> Console:
-    """Return a console that writes to stderr."""
-    from psilearn.app.console import PipeConsole
-
-    return PipeConsole(stderr=True)
+        _show(f"{description}: {monotonic() - start:.1f} s", end="\n")
+    elif is_terminal:
+        _show("", end="\r")

@@ -4,6 +4,8 @@ A collection is a 1-D or 2-D array or tensor (its rows), a CSR matrix (its rows)
 outputs and candidates are collections. Only kernels use the contents of an object.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import chain
@@ -19,6 +21,7 @@ from psilearn._utils.row_groups import canonical_csr, group_rows
 Samples = Any
 Index = NDArray[np.intp]
 
+NOT_COLLECTIONS = (str, bytes, dict, set, frozenset)  # of outputs, although they have a length
 KEY_BYTES = 32  # longer rows are compared by their digests
 CHUNK_BYTES = 2**20  # size of the rows that are converted to keys at a time
 MIN_GROUPED_ROWS = 64  # fewer rows are compared faster by a dictionary of keys
@@ -31,7 +34,8 @@ def n_samples(A: Samples) -> int:
 
 def is_empty(A: Samples) -> bool:
     """Return whether an object is an empty collection."""
-    sized = isinstance(getattr(A, "shape", None), tuple) or hasattr(type(A), "__len__")
+    is_array = isinstance(getattr(A, "shape", None), tuple)
+    sized = is_array or (hasattr(type(A), "__len__") and not isinstance(A, NOT_COLLECTIONS))
     return sized and getattr(A, "ndim", 1) > 0 and n_samples(A) == 0
 
 
@@ -41,7 +45,7 @@ def check_collection(A: Samples, name: str) -> int:
         size = n_samples(A)
     except (TypeError, IndexError, ValueError):
         size = -1
-    is_other = isinstance(A, str | bytes | dict | set | frozenset) and not hasattr(A, "shape")
+    is_other = isinstance(A, NOT_COLLECTIONS) and not hasattr(A, "shape")
     if size < 0 or is_other or isinstance(A, memoryview):
         raise TypeError(f"{name} must be an array or a sequence of objects; got {type(A).__name__}.")
     return size
@@ -296,3 +300,30 @@ def _object_key(item: Any) -> Hashable:
     except TypeError:
         return ("id", id(item))
     return ("value", item)
+
+
+def make_csr(container: type, parts: Sequence[NDArray[Any]], shape: Sequence[int], *, copy: bool = False) -> Any:
+    """Return a CSR matrix of the given class from data, indices and indptr; raise a ValueError if they do not fit.
+
+    SciPy's own check is not sufficient: if the last number of indptr is not positive, it accepts any other numbers,
+    with which later calls read and write other memory.
+    """
+    data, indices, indptr = parts
+    n_rows, n_columns = shape
+    if not (type(n_rows) is int and type(n_columns) is int and n_rows >= 0 and n_columns >= 0):
+        raise ValueError(f"{shape!r:.80} is not the shape of a matrix")
+    if not all(part.dtype.isnative for part in parts):
+        raise ValueError("the numbers of a CSR matrix have another byte order than this machine")
+    is_number = data.dtype.kind in "biufc" and data.dtype != "f2"  # SciPy does not compute with float16
+    if not (is_number and indices.dtype.kind == indptr.dtype.kind == "i"):
+        raise ValueError(f"a CSR matrix has data of {data.dtype}, indices of {indices.dtype}, indptr of {indptr.dtype}")
+    if not (data.ndim == indices.ndim == indptr.ndim == 1 and len(data) == len(indices) and len(indptr) == n_rows + 1):
+        raise ValueError(
+            f"a CSR matrix of {n_rows} rows has data, indices and indptr of shapes {data.shape}, {indices.shape} and "
+            f"{indptr.shape}"
+        )
+    if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any() or indptr[-1] > len(indices):
+        raise ValueError(f"indptr of a CSR matrix does not ascend from 0 to its {len(indices)} entries")
+    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < n_columns:
+        raise ValueError(f"a CSR matrix of {n_columns} columns has indices from {indices.min()} to {indices.max()}")
+    return container((data, indices, indptr), shape=(n_rows, n_columns), copy=copy)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import multiprocessing
 import os
 import signal
 import sys
@@ -11,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
 from typing import Any
 
 from joblib import Parallel
@@ -39,14 +37,6 @@ def run_parallel(tasks: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:
 def uses_dask() -> bool:
     """Return whether a surrounding ``joblib.parallel_config`` chooses Dask's workers."""
     return type(get_active_backend()[0]).__name__ == "DaskDistributedBackend"
-
-
-def end_workers() -> None:
-    """End all worker processes of this process at once."""
-    for process in multiprocessing.active_children():
-        if process.pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def end_with_parent(parent: int, started_by_main_thread: bool) -> None:

@@ -1,4 +1,7 @@
-"""Consoles, errors, interruptions and output files of commands, for the commands of all packages."""
+"""Consoles, errors, interruptions and output files of commands, for the commands of all packages.
+
+Nothing heavy is imported here, so that ``psilearn --version`` and ``psilearn --help`` answer at once.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,17 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import typer
 from rich.console import Console
-
-from psilearn._utils.missing_packages import MissingDependencyError
-from psilearn._utils.worker_processes import end_workers
+from typer.core import TyperGroup
 
 USAGE_STATUS = 2
-USER_ERRORS = (ValueError, OSError, EOFError, MissingDependencyError, MemoryError)
+USER_ERRORS = (ValueError, OSError, EOFError, ModuleNotFoundError, MemoryError)
 
 
 @contextmanager
@@ -33,6 +35,8 @@ def report_errors(*, resume: str = "") -> Iterator[None]:
     except BrokenPipeError:
         raise
     except USER_ERRORS as error:
+        if type(error) is ModuleNotFoundError:  # not a subclass that says how to install an optional package
+            raise
         typer.secho(f"Error: {_describe(error)}", err=True, fg="red")
         raise typer.Exit(USAGE_STATUS) from error
     except KeyboardInterrupt as interrupt:
@@ -58,22 +62,19 @@ class TerminatedError(KeyboardInterrupt):
 
 
 def report_interrupt(interrupt: KeyboardInterrupt, resume: str = "") -> int:
-    """End the worker processes, report an interruption in one line on stderr, and return the exit status."""
-    end_workers()
-    typer.secho(f"{describe_interrupt(interrupt)} {resume}".rstrip(), err=True, fg="yellow")
-    return interrupt_status(interrupt)
+    """End the worker processes, report an interruption in one line on stderr, and return the exit status.
 
+    The status is 130 after Ctrl-C, and 143 after SIGTERM.
+    """
+    import multiprocessing
 
-def interrupt_status(interrupt: KeyboardInterrupt) -> int:
-    """Return the exit status of an interrupted command: 130 after Ctrl-C, 143 after SIGTERM."""
-    return SIGNAL_STATUS + (interrupt.number if isinstance(interrupt, TerminatedError) else signal.SIGINT)
-
-
-def describe_interrupt(interrupt: KeyboardInterrupt) -> str:
-    """Return one sentence about an interruption."""
-    if isinstance(interrupt, TerminatedError):
-        return f"Terminated by {signal.Signals(interrupt.number).name}."
-    return "Interrupted."
+    for process in multiprocessing.active_children():
+        with suppress(ProcessLookupError):
+            process.kill()
+    number = interrupt.number if isinstance(interrupt, TerminatedError) else signal.SIGINT
+    name = "Interrupted." if number == signal.SIGINT else f"Terminated by {signal.Signals(number).name}."
+    typer.secho(f"{name} {resume}".rstrip(), err=True, fg="yellow")
+    return SIGNAL_STATUS + number
 
 
 @contextmanager
@@ -97,6 +98,17 @@ def catch_signals() -> Iterator[None]:
 def _raise_terminated(number: int, _: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)
     raise TerminatedError(number)
+
+
+def open_closed_streams() -> None:
+    """Connect each standard stream that is closed, as by ``>&-``, to nowhere: else the next file gets its number."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def flush_output() -> bool:
@@ -171,3 +183,48 @@ class PipeConsole(Console):
     def on_broken_pipe(self) -> None:
         """Raise the error again."""
         raise  # called by rich while the error is handled
+
+
+class CommandGroup(TyperGroup):
+    """Commands whose exit status after a signal is 128 plus its number, as in shells.
+
+    If the reader of the output is gone, a command ends silently, as if by SIGPIPE. Characters that the encoding of the
+    output lacks are printed as question marks.
+    """
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Parse the arguments and run a command."""
+        open_closed_streams()
+        replace_unknown_characters()
+        try:
+            with catch_signals():
+                return super().main(*args, **extra)
+        except SystemExit as end:
+            if isinstance(end.__context__, BrokenPipeError):  # help pages end with status 1 at a closed pipe
+                end.code = PIPE_STATUS
+            raise
+        finally:
+            if flush_output():
+                sys.exit(PIPE_STATUS)
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Parse the arguments; some options print and exit."""
+        with _exit_quietly():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command after its arguments were parsed."""
+        with _exit_quietly():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _exit_quietly() -> Iterator[None]:
+    """Exit with the status of shells after a closed pipe or an interruption."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        flush_output()
+        raise typer.Exit(PIPE_STATUS) from error
+    except KeyboardInterrupt as interrupt:  # outside of report_errors
+        raise typer.Exit(report_interrupt(interrupt)) from interrupt

@@ -13,7 +13,7 @@ from psilearn.decoding.per_example import PerExampleCandidates
 from psilearn.decoding.ranked import RankedCandidates, join_rankings, ranked_candidates
 from psilearn.decoding.sharded import ShardedCandidates
 from psilearn.decoding.shared import SharedCandidates
-from psilearn.decoding.strings import StringBeam
+from psilearn.decoding.string_beam import StringBeam
 from psilearn.decoding.top_k import TopK
 
 __all__ = [

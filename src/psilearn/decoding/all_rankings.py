@@ -23,16 +23,15 @@ from math import factorial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from psilearn._backend import Compute, iter_blocks, to_numpy
 from psilearn._linalg import Array
-from psilearn._utils.samples import Index, Samples, take
-from psilearn.decoding.found_rows import FoundRows
+from psilearn._utils.samples import Index, Samples, distinct, take
 from psilearn.decoding.kemeny import best_kemeny
 from psilearn.decoding.path_decoder import DecodedStep, PathDecoder
-from psilearn.decoding.rule_candidates import RuleCandidates
-from psilearn.decoding.shared import SharedCandidates
+from psilearn.decoding.shared import RuleCandidates, SharedCandidates
 from psilearn.decoding.top_k import TopK
 from psilearn.embedding import Embedding
 from psilearn.kernels import Hamming, Kemeny, Kernel, Lehmer, RankingKernel
@@ -43,6 +42,34 @@ DEFINING_METHODS = (  # a subclass that overrides one of them has another embedd
     *("__call__", "diag", "paired", "features"),
     *("_block", "_diag", "_paired", "_code", "_scale", "_width"),
 )
+
+
+class FoundRows:
+    """The distinct rows that a solver has found so far, in the order in which they first appeared.
+
+    A decoder without a list of candidates numbers its predictions with it. Memory: the distinct rows.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._rows: list[NDArray[Any]] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def number(self, rows: NDArray[Any]) -> Index:
+        """Return the number of each row (q, K), (q,); rows that are new get the next numbers."""
+        first, inverse = distinct(rows)
+        numbers = np.empty(len(first), dtype=np.intp)
+        for i, row in enumerate(rows[first]):
+            numbers[i] = self._numbers.setdefault(row.tobytes(), len(self._rows))
+            if numbers[i] == len(self._rows):
+                self._rows.append(row)
+        return numbers[inverse]
+
+    def take(self, numbers: Index) -> NDArray[Any]:
+        """Return rows by their numbers, of shape (q, K)."""
+        return np.stack([self._rows[i] for i in numbers])
 
 
 def best_hamming(W: Array) -> Index:

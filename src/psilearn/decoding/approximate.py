@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend import Compute, current_compute, iter_blocks, to_numpy
+from psilearn._backend import Compute, current_compute, explain_missing, iter_blocks, to_numpy
 from psilearn._linalg import Array, row_products
 from psilearn._utils import validation
-from psilearn._utils.missing_packages import explain_missing
 from psilearn._utils.samples import Index
+from psilearn._utils.validation import RandomStateLike
 from psilearn.decoding.distances import k_smallest, tie_tolerance, to_distances
 from psilearn.decoding.shared import SharedCandidates
 from psilearn.decoding.top_k import TopK
@@ -81,7 +81,7 @@ class ApproximateCandidates(SharedCandidates):
         k: int = 10,
         kind: str = "hnsw",
         min_recall: float = 0.95,
-        random_state: int = 0,
+        random_state: RandomStateLike = 0,
         verbose: bool = True,
     ) -> ApproximateCandidates:
         """Build an index of embedded candidates, and choose its effort by the recall on queries.
@@ -102,7 +102,7 @@ class ApproximateCandidates(SharedCandidates):
             A graph of neighbors, or an inverted file with 4·√c lists, which is built faster and searched more slowly.
         min_recall : float, default=0.95
             The recall to reach. 1 visits as much as is needed to find all of them on the first half of the queries.
-        random_state : int, default=0
+        random_state : int, RandomState or None, default=0
             The random seed of the clustering.
         verbose : bool, default=True
             Whether the measured recall is printed.
@@ -128,7 +128,7 @@ class ApproximateCandidates(SharedCandidates):
         validation.check_option(kind, KINDS, "kind")
         min_recall = validation.check_fraction(min_recall, "min_recall")
         Z = _as_queries(candidates, queries)
-        index, max_effort = _build_index(candidates, kind, random_state)
+        index, max_effort = _build_index(candidates, kind, validation.as_random_state(random_state))
         make = _maker(cls, candidates, index)
         tuning, held_out = Z[: len(Z) // 2], Z[len(Z) // 2 :]
         truth = candidates.nearest(tuning, k).indices
@@ -204,7 +204,7 @@ def _maker(
     return make
 
 
-def _build_index(candidates: SharedCandidates, kind: str, random_state: int) -> tuple[Any, int]:
+def _build_index(candidates: SharedCandidates, kind: str, generator: np.random.RandomState) -> tuple[Any, int]:
     """Return an index of all points, and the largest effort that makes sense."""
     with explain_missing("Approximate search needs faiss: pip install 'psilearn[ann]'."):
         import faiss
@@ -218,8 +218,8 @@ def _build_index(candidates: SharedCandidates, kind: str, random_state: int) -> 
     else:
         max_effort = max(1, min(int(LISTS_FACTOR * np.sqrt(c)), c // 39 or 1))  # faiss asks for 39 points per list
         index = faiss.IndexIVFFlat(faiss.IndexFlatL2(width), width, max_effort, faiss.METRIC_L2)
-        index.cp.seed = random_state
-        sample = np.random.RandomState(random_state).choice(c, min(c, TRAINING_POINTS * max_effort), replace=False)
+        index.cp.seed = int(generator.randint(2**31))
+        sample = generator.choice(c, min(c, TRAINING_POINTS * max_effort), replace=False)
         sample = np.sort(sample)
         index.train(_points(np.asarray(g[sample]), norms[sample]))
     for rows in iter_blocks(c, 16 * width):

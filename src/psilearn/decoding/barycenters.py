@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from psilearn._backend import to_numpy
+from psilearn._backend import explain_missing, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils import validation
-from psilearn._utils.missing_packages import explain_missing
 from psilearn.embedding import Embedding
 from psilearn.kernels import Graph
 

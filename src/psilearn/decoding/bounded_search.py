@@ -6,6 +6,7 @@ bound says that they may be among the answers get their distance in float64, whi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -37,6 +38,19 @@ DENSE_SHARE = 1 / 16  # of the pairs of a block: if more are in doubt, a matrix 
 MANY_HITS = 32  # pairs of a row in doubt, besides 4k, from which on the k smallest bounds are searched for first
 MAX_PAIRS = 2**22  # pairs of a device in doubt that are processed together
 _BLAS_LIMIT = Lock()  # threads of two searches at once would leave BLAS with the limit of the other one
+_limits: list[Any] = []  # what limits BLAS while a search holds the lock
+
+
+def _end_searches() -> None:
+    """Free the lock and the threads of BLAS in a forked child, where the thread that searches does not exist."""
+    global _BLAS_LIMIT
+    _BLAS_LIMIT = Lock()
+    while _limits:
+        _limits.pop().restore_original_limits()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_end_searches)
 
 
 class Layout(NamedTuple):
@@ -165,8 +179,12 @@ def _scan(
     is_short = n_products < PRODUCTS_PER_THREAD
     for rows, g in blocks if is_short else track(blocks, "search of candidates"):
         bounds = Bounds(queries, g, squared_norms[rows], rows.start, compute)
-        with _BLAS_LIMIT, nullcontext() if is_lone else blas.limit(limits=1):
-            _scan_in_threads(visit, bounds, n_visitors, height, width)
+        with _BLAS_LIMIT, nullcontext() if is_lone else blas.limit(limits=1) as limit:
+            _limits[:] = [] if limit is None else [limit]
+            try:
+                _scan_in_threads(visit, bounds, n_visitors, height, width)
+            finally:
+                _limits.clear()
 
 
 def _scan_in_threads(visit: Visit, bounds: Bounds, n_threads: int, height: int, width: int) -> None:

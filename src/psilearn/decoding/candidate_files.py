@@ -20,10 +20,9 @@ from scipy import sparse
 from psilearn._backend import Compute, iter_blocks, tensor_to_numpy, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.array_files import SHA256, UNSEALED, FileFormat, check_seal, seal
-from psilearn._utils.csr_parts import make_csr
 from psilearn._utils.files import MAX_JSON_BYTES, create_folder, open_regular_file, parse_json, write_atomically
 from psilearn._utils.hashing import content_hash
-from psilearn._utils.samples import Samples, n_samples
+from psilearn._utils.samples import Samples, make_csr, n_samples
 from psilearn._utils.stacked_rows import StackedRows
 from psilearn.embedding import Embedding
 

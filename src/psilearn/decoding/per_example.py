@@ -14,10 +14,9 @@ from psilearn._utils.samples import Index, Samples, check_not_empty, concat, tak
 from psilearn.decoding.bounded_search import Blocks, search_nearest, search_positions
 from psilearn.decoding.candidates import Candidates
 from psilearn.decoding.distances import count_nearer, k_smallest
-from psilearn.decoding.expansions import ExpansionPathDecoder
+from psilearn.decoding.expansions import ExpansionPathDecoder, SetPools, members_of, pool_norms
 from psilearn.decoding.output_set import OutputSet
 from psilearn.decoding.path_decoder import PathDecoder
-from psilearn.decoding.set_pools import SetPools, members_of, pool_norms
 from psilearn.decoding.top_k import TopK
 from psilearn.embedding import Embedding
 

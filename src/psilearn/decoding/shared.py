@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -18,7 +19,7 @@ from psilearn._utils.hashing import content_hash
 from psilearn._utils.samples import Index, Samples, check_collection, n_columns, n_samples, take
 from psilearn.decoding.bounded_search import search_nearest, search_positions
 from psilearn.decoding.candidate_files import Shard, open_shard, read_shards, stack
-from psilearn.decoding.candidates import Candidates
+from psilearn.decoding.candidates import Candidates, RankedRow
 from psilearn.decoding.component_path import ComponentPathDecoder
 from psilearn.decoding.embedded_outputs import EmbeddedOutputs
 from psilearn.decoding.output_set import OutputSet
@@ -315,3 +316,39 @@ def _check_embedding(embedding: object) -> None:
         raise TypeError(
             f"embedding must be the embedding of a model, model.embedding_; got {type(embedding).__name__}."
         )
+
+
+class RuleCandidates(Candidates):
+    """All outputs that satisfy a rule; a subclass finds the nearest, and everything else uses ``listed``."""
+
+    @property
+    @abstractmethod
+    def listed(self) -> SharedCandidates:
+        """The outputs as a list; an error if they are too many."""
+
+    def _outputs_of(self, example: int) -> Samples:
+        return self.listed.outputs
+
+    def _take(self, indices: Index) -> Samples:
+        return self.listed._take(indices)
+
+    def _restrict(self, examples: slice | Index) -> Self:
+        return self
+
+    def _groups(self, n_examples: int) -> Iterator[tuple[OutputSet, Index]]:
+        return self.listed._groups(n_examples)
+
+    def _distinct(self) -> Self:
+        return self
+
+    def _validate(self, check: Callable[[Samples, str], Samples], n_examples: int) -> Self:
+        return self
+
+    def _match(self, truth: Samples) -> Index:
+        return self.listed._match(truth)
+
+    def _ranked(self, Z: Any, compute: Compute) -> Iterator[RankedRow]:
+        return self.listed._ranked(Z, compute)
+
+    def _positions(self, Z: Any, truth: Index, compute: Compute) -> tuple[Array, Array]:
+        return self.listed._positions(Z, truth, compute)

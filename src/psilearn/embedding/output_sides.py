@@ -1,6 +1,6 @@
 """The output side of a fit: coordinates of the labeled outputs, and the second moment of the unlabeled ones.
 
-:class:`ExactOutputs` works on all distinct outputs, as :class:`~psilearn.embedding.gram_outputs.GramOutputs` does
+:class:`ExactOutputs` works on all distinct outputs, as :class:`GramOutputs` does
 without coordinates. :class:`LandmarkOutputs` works in the span of a few landmarks, in one pass over batches, so that
 the number of outputs is limited by time only.
 """
@@ -15,19 +15,33 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from psilearn._backend import Compute, iter_slices, take_rows, to_numpy
-from psilearn._distributed import ChunkedRows
-from psilearn._linalg import Array, Moment, Subspace, matmul, mixed_moment
+from psilearn._backend import Compute, array_namespace, iter_slices, stream, take_rows, to_numpy
+from psilearn._distributed import ChunkedRows, sum_chunks
+from psilearn._linalg import (
+    INDEFINITE,
+    Array,
+    GramSum,
+    MixedGram,
+    Moment,
+    NotPositiveSemidefiniteError,
+    Subspace,
+    block_copies,
+    matmul,
+    mixed_moment,
+    row_products,
+    squared_column_norms,
+)
 from psilearn._utils import validation
-from psilearn._utils.progress import step
+from psilearn._utils.progress import step, track
 from psilearn._utils.samples import Samples, concat, distinct, n_samples, take
-from psilearn.embedding.coordinates import KnownOutputs, OutputCoordinates, embedding_in
+from psilearn.embedding.coordinates import KnownOutputs, OutputCoordinates, embedding_in, output_gram
 from psilearn.embedding.embedding import MAX_EMBEDDED_ROWS, Embedding
-from psilearn.embedding.output_stream import OutputStream
-from psilearn.embedding.running_moment import RunningMoment
+from psilearn.embedding.output_stream import OutputStream, number_batches
 from psilearn.kernels import Kernel
 from psilearn.landmarks.features import LandmarkFeatures, place_small
 from psilearn.landmarks.selection import Landmarks, pool_size
+
+MAX_KEPT_BYTES = 2**29  # of features of outputs that are kept for the embedding
 
 
 class OutputSide(Protocol):
@@ -261,23 +275,6 @@ class LandmarkTargets:
     def __getitem__(self, rows: slice) -> Any:
         return self.features.columns(take(self.outputs, rows), self.compute).T
 
-    @property
-    def max_width(self) -> int:
-        """The number r of coordinates."""
-        return self.features.rank
-
-    @property
-    def is_concurrent(self) -> bool:
-        """Whether another thread computes the targets."""
-        return False
-
-    def prepare(self, rows: slice) -> None:
-        """Do nothing: rows are computed when they are asked for."""
-
-    def is_ready(self, rows: slice) -> bool:
-        """Return True: no other thread computes the rows."""
-        return True
-
     def factor(self, rows: slice) -> Any:
         """Return the rows as a factor of products: an array, a tensor or a split matrix."""
         phi, _ = self.features.factor_and_lengths(take(self.outputs, rows), self.compute, is_checked=True)
@@ -312,3 +309,153 @@ def _landmark_pool(labeled: Samples, unlabeled: OutputStream | None, landmarks: 
         return pool
     pool = concat([pool, sample])
     return take(pool, distinct(pool).first)
+
+
+class GramOutputs:
+    """All distinct outputs yⱼ as the coordinates eⱼ, with the inner product of their Gram matrix K.
+
+    The directions are those of :class:`ExactOutputs`, without a factorization of K: d² kernel values and, for p
+    directions, about 2d² flops for each of 10 to 12 products with p vectors. This is the faster exact method if the
+    rank of K is near d and p is a small share of it. Targets of the regression are indicators of the labeled outputs,
+    so the regression must be linear in them.
+    """
+
+    approximation_error = 0.0
+
+    def __init__(self, kernel: Kernel, known: KnownOutputs, compute: Compute) -> None:
+        self.kernel, self.compute = kernel, compute
+        self.known = known
+        self.outputs = known.outputs
+        self.K = output_gram(kernel, known.outputs, compute)  # (d, d)
+
+    @property
+    def labeled(self) -> Array:
+        """The indicators of the labeled outputs, (n, l)."""
+        return take_rows(self.compute.eye(self.known.n_labeled), self.known.labeled)
+
+    @property
+    def rank(self) -> int:
+        """The number d of coordinates."""
+        return len(self.K)
+
+    def leading_directions(
+        self, supervised: Moment | None, supervision: float, n_components: int | None, compute: Compute
+    ) -> Subspace:
+        """Return the leading directions of M_c as coefficients of the outputs (d, p), and their values there."""
+        mixed = MixedGram.of(self.K, supervised, self.known.frequencies, supervision, compute)
+        subspace = mixed.top(self.rank if n_components is None else n_components, compute)
+        self._check_residuals(subspace.values)
+        return subspace
+
+    def rotation(self, subspace: Subspace) -> Array | None:
+        """Return g of the distinct labeled outputs, (l, p): the map from indicators to the embedding."""
+        assert subspace.values is not None
+        return subspace.values[: self.known.n_labeled]
+
+    def embedding(self, V: Array | None) -> Embedding:
+        """Return y ↦ Vᵀk(D, y)."""
+        return Embedding(self.kernel, self.outputs, to_numpy(np.eye(self.rank) if V is None else V))
+
+    def embed_known(self, subspace: Subspace, embedding: Embedding) -> Any:
+        """Return g(y) for the distinct outputs, (d, p), as a NumPy array."""
+        del embedding  # the values are known
+        return to_numpy(subspace.values).astype(self.compute.dtype, copy=False)
+
+    def for_partial_fit(self) -> None:
+        """Return None: every output is stored, and a fit is exact."""
+
+    def _check_residuals(self, values: Any) -> None:
+        """Raise if some |g(y)|² exceeds k(y, y), which is impossible for a positive semi-definite kernel."""
+        diagonal = array_namespace(self.K).linalg.diagonal(self.K)
+        excess = float((row_products(values, values) - diagonal).max())
+        if excess > INDEFINITE * float(diagonal.max()):
+            raise NotPositiveSemidefiniteError(
+                f"output_kernel = {self.kernel!r} is not positive semi-definite on the outputs: the squared length of "
+                f"a projection of ψ(y) exceeds k(y, y) by {excess:.3g}."
+            )
+
+
+class RunningMoment:
+    """Σ φ(y)φ(y)ᵀ over batches of outputs, r² numbers, with the part of Σ k(y, y) that the landmarks capture.
+
+    Without ``has_sum`` only that part: directions that depend on the inputs alone need no moment of the outputs.
+    """
+
+    def __init__(self, features: LandmarkFeatures, compute: Compute, has_sum: bool = True) -> None:
+        self.features = features
+        self.compute = compute
+        self.has_sum = has_sum
+        self.sum = GramSum(features.rank if has_sum else 0, compute)
+        self.count = 0
+        self.captured = 0.0
+        self.total = 0.0
+
+    def add(self, outputs: OutputStream, counts: Any = None, keep: bool = False) -> list[Any]:
+        """Add every output of a stream: m·r kernel values and 2m·r² flops.
+
+        ``counts`` (m,) says how often each output in memory occurs; only a moment without a sum takes it. With
+        ``keep``, φ(y) of all outputs is returned, (r, b) for each block, unless that takes much memory.
+        """
+        kept: list[Any] = []
+        if outputs.chunks is not None:
+            common = self.features.to_numpy(), self.compute, self.has_sum
+            self._add_sums(*sum_chunks(_moment_of_chunk, outputs.chunks, common=common))
+            return kept
+        features, compute = self.features.to_device(self.compute), self.compute
+
+        def factor_and_lengths(batch: Samples) -> tuple[Any, Array]:
+            return features.factor_and_lengths(batch, compute)  # (r, b), k(y, y)
+
+        batches = track(
+            outputs.batches(block_copies(compute) * features.rank * compute.itemsize, compute), outputs.name
+        )
+        numbered = number_batches(batches)
+        for rows, (phi, lengths) in stream(numbered, factor_and_lengths, compute, features.kernel.supports_torch):
+            if self.has_sum:
+                with step("moment of the outputs"):
+                    self.sum.add(phi)
+            captured = to_numpy(squared_column_norms(phi))
+            weights = np.ones(len(lengths)) if counts is None else counts[rows]
+            self.count += int(weights.sum())
+            self.captured += float(weights @ captured)
+            self.total += float(weights @ lengths)
+            if keep and rows.stop * features.rank * compute.itemsize <= MAX_KEPT_BYTES:
+                kept.append(phi)
+            else:
+                kept, keep = [], False
+            del phi  # before the next block is computed
+        return kept
+
+    def merge(self, other: RunningMoment) -> None:
+        """Add the sums of another moment."""
+        self._add_sums(other.sum, other.count, other.captured, other.total)
+
+    def _add_sums(self, gram: GramSum | Array, count: int, captured: float, total: float) -> None:
+        self.sum.merge(gram if isinstance(gram, GramSum) else GramSum.of(gram))
+        self.count += count
+        self.captured += captured
+        self.total += total
+
+    def mean(self) -> Moment:
+        """Return the sum divided by the count."""
+        mean = self.sum.symmetric()
+        mean /= self.count
+        return Moment(matrix=mean)
+
+    def to_numpy(self, features: LandmarkFeatures) -> RunningMoment:
+        """Return the same moment with NumPy arrays and these features."""
+        converted = copy(self)
+        converted.features = features
+        converted.sum = self.sum.to_numpy() if self.count else GramSum(len(self.sum.lower))
+        converted.compute = self.compute.on_numpy()
+        return converted
+
+
+def _moment_of_chunk(
+    Y: Samples, features: LandmarkFeatures, compute: Compute, has_sum: bool
+) -> tuple[Any, int, float, float]:
+    """Return the sums of a moment over one chunk of outputs."""
+    with compute.active():
+        moment = RunningMoment(features, compute, has_sum)
+        moment.add(OutputStream(Y, features.kernel, Y))
+        return moment.sum.to_numpy().lower, moment.count, moment.captured, moment.total

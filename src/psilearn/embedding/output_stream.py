@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn._backend import NUMPY, Compute
+from psilearn._backend import NUMPY, Compute, explain_missing
 from psilearn._distributed import ChunkedRows, as_chunks, is_dask
-from psilearn._utils.missing_packages import explain_missing
 from psilearn._utils.reading import convert_read_errors
 from psilearn._utils.samples import Samples, concat, is_empty, n_samples, take
 from psilearn.kernels import Kernel
@@ -264,7 +263,7 @@ def number_batches(batches: Iterable[Samples]) -> Iterator[tuple[slice, Samples]
 
 def read_parquet(path: Path) -> Iterator[Samples]:
     """Yield the rows of a Parquet file in batches: 2-D arrays of its columns, or lists of objects."""
-    with explain_missing("Reading a .parquet file needs pyarrow: pip install 'psilearn[parquet]'."):
+    with explain_missing("Reading a .parquet file needs pyarrow: pip install 'psilearn[app]'."):
         from pyarrow import parquet, types
     with convert_read_errors(path, "a Parquet file"):
         for i, batch in enumerate(parquet.ParquetFile(path).iter_batches(batch_size=MAX_BATCH_ROWS)):

@@ -13,11 +13,15 @@ from psilearn._linalg import Subspace
 from psilearn._utils.progress import step
 from psilearn._utils.samples import Samples, n_samples
 from psilearn.embedding import KnownOutputs, OutputStream
-from psilearn.embedding.chunked_outputs import known_outputs_of
-from psilearn.embedding.gram_outputs import GramOutputs
-from psilearn.embedding.output_sides import ExactOutputs, LandmarkOutputs, OutputSide
-from psilearn.estimators.fit_memory import FitSizes
-from psilearn.estimators.memory_check import probable_rank, require_fit_memory, require_remaining_memory, row_bytes
+from psilearn.embedding.coordinates import known_outputs_of
+from psilearn.embedding.output_sides import ExactOutputs, GramOutputs, LandmarkOutputs, OutputSide
+from psilearn.estimators.fit_memory import (
+    FitSizes,
+    probable_rank,
+    require_fit_memory,
+    require_remaining_memory,
+    row_bytes,
+)
 from psilearn.kernels import Kernel
 from psilearn.landmarks.selection import Landmarks, pool_size
 from psilearn.regression.kernel_regression import Regression

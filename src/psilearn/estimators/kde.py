@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from psilearn.estimators.output_kernel_regression import LearnedEmbeddingRegression
+from psilearn.estimators.base import LearnedEmbeddingRegression
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from psilearn._utils import validation
-from psilearn.estimators.output_kernel_regression import LearnedEmbeddingRegression
+from psilearn.estimators.base import LearnedEmbeddingRegression
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
 

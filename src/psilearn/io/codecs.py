@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from psilearn.io.encoding import Decoder, Encoder
 
 ENTRY_POINTS = "psilearn.codecs"
+OPTIONAL_CODECS = "psilearn.io.sklearn_codecs"  # of the library, but not loaded with it
 PLAIN = (type(None), bool, int, float, str)
 
 JSONObject = dict[str, Any]
@@ -190,6 +192,7 @@ class Registry:
         if self._group is None:
             return
         group, self._group = self._group, None
+        import_module(OPTIONAL_CODECS)
         for entry_point in entry_points(group=group):
             try:
                 entry_point.load()

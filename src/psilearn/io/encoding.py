@@ -20,7 +20,7 @@ from scipy import sparse
 
 from psilearn._backend import tensor_to_numpy
 from psilearn._utils.array_files import NAMES, check_shape, pack_texts, unpack_texts
-from psilearn._utils.csr_parts import make_csr
+from psilearn._utils.samples import make_csr
 from psilearn.io.codecs import ENTRY_POINTS, PLAIN, Codec, JSONObject, Registry
 
 NOT_SHARED = (*PLAIN, tuple, dict, type, np.dtype)  # values without an identity that must be kept
@@ -29,6 +29,7 @@ MAX_DEPTH = 100  # of nested values
 MAX_EXPANSION = 16  # values and bytes of arrays, counted as often as they occur, per byte of the file
 MAX_COLUMNS = 2**31 - 1  # of CSR matrices, whose columns take no space
 STORED_AS_BYTES = "cSmM"  # complex numbers, bytes and dates have no tensors
+MAX_ITEM_BYTES = 2**16  # of a dtype of texts
 MAX_WIDENING = 64  # bytes of an array of texts of one width per byte of the texts and their ends
 
 
@@ -75,8 +76,9 @@ class Encoder:
             raise TypeError(
                 f"{where} contains an object of type {type(value).__name__}, which cannot be saved without pickle. "
                 f"Numbers, texts, arrays, CSR matrices, lists, tuples and dicts of these, kernels of psilearn.kernels "
-                f"without functions, and classes that an installed package registers as {ENTRY_POINTS} can be saved."
-                f"{self._registry.import_errors}"
+                f"without functions, scikit-learn's preprocessing, and classes that an installed package registers as "
+                f"{ENTRY_POINTS} can be saved.{self._registry.import_errors} "
+                f"For anything else, use joblib.dump(model, file), and load only files that you trust."
             )
         return {"kind": codec.kind, **codec.encode(value, self, where)}
 
@@ -237,8 +239,8 @@ def _encode_type(value: type, encoder: Encoder, where: str) -> JSONObject:
 
 def _decode_dtype(data: JSONObject, _: Decoder) -> np.dtype[Any]:
     dtype = np.dtype(str(data["name"]))
-    if dtype.kind not in "biufc":
-        raise ValueError(f"{dtype} is not a dtype of numbers")
+    if dtype.kind not in "biufcOUS" or dtype.itemsize > MAX_ITEM_BYTES:
+        raise ValueError(f"{dtype} is not a dtype of numbers, texts or objects")
     return dtype
 
 

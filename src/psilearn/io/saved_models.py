@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +19,9 @@ from psilearn.io.encoding import Decoder, Encoder
 from psilearn.io.model_codecs import ESTIMATORS
 from psilearn.kernels import Kernel
 from psilearn.regression import KernelRegression
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
 
 FORMAT = FileFormat("psilearn.model", 1, "saved model", "Fit the model and save it again.")
 KERNEL_PARTS = ("left", "right", "kernel", "kernel_", "output_kernel")  # attributes of kernels that are kernels
@@ -40,11 +42,13 @@ def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = N
 
     Parameters
     ----------
-    model : IOKR, KDE, OEL or a search over one of them
+    model : IOKR, KDE, OEL, a scikit-learn Pipeline that ends with one of them, or a search
         The fitted model without a ``regressor``. Of a search such as :class:`~psilearn.OELCV`, the best estimator is
         saved. Its kernels must be kernels of :mod:`psilearn.kernels` or of an installed application (no functions and
         no classes of your own), and its inputs and outputs arrays, CSR matrices, objects of an installed application
-        such as spectra, or lists of texts, numbers, lists and tuples. Tensors are loaded as arrays.
+        such as spectra, or lists of texts, numbers, lists and tuples. Tensors are loaded as arrays. The other steps
+        of a pipeline are scalers, imputers, encoders, text vectorizers, PCA, TruncatedSVD, ColumnTransformer or
+        FeatureUnion of scikit-learn, without functions.
     path : str or Path
         The file, such as "tagger.psi". Missing folders are created.
     notes : dict, default=None
@@ -85,8 +89,7 @@ def save_model(model: Any, path: str | Path, *, notes: dict[str, Any] | None = N
     """
     notes = _check_notes(notes)
     path = check_model_path(path, overwrite=overwrite)
-    estimator = copy.copy(_fitted_estimator(model))
-    estimator.device = None if estimator.device is None else str(estimator.device)
+    estimator = _fitted_estimator(model)
     encoder = Encoder()
     data = encoder.encode(estimator, type(estimator).__name__)
     FORMAT.write(path, {"model": data, "notes": notes}, encoder.arrays)
@@ -129,12 +132,14 @@ def check_model_path(path: str | Path, *, overwrite: bool = False) -> Path:
     return path
 
 
-def load_model(path: str | Path, *, mapped: bool = False) -> IOKR | KDE | OEL:
+def load_model(path: str | Path, *, mapped: bool = False) -> IOKR | KDE | OEL | Pipeline:
     """Load a saved model.
 
     Files of unknown origin are safe to load: only numbers, texts, arrays and the names of registered classes are read,
     and nothing is executed. The cost is proportional to the size of the file: see the section *Saving models* of the
-    guide.
+    guide. If the steps of a pipeline were saved with another version of scikit-learn, a
+    :class:`~sklearn.exceptions.InconsistentVersionWarning` is issued; a step without what this version needs is
+    rejected.
 
     Parameters
     ----------
@@ -146,8 +151,9 @@ def load_model(path: str | Path, *, mapped: bool = False) -> IOKR | KDE | OEL:
 
     Returns
     -------
-    IOKR, KDE or OEL
-        The fitted model. Its ``partial_fit`` requires a new fit.
+    IOKR, KDE, OEL or Pipeline
+        The fitted model. Its ``partial_fit`` requires a new fit. A pipeline predicts from what it was fitted on, such
+        as texts; ``pipeline[:-1].transform(X)`` are the inputs of ``pipeline[-1]``, which has ``predict_topk``.
 
     Raises
     ------
@@ -175,7 +181,7 @@ def load_model(path: str | Path, *, mapped: bool = False) -> IOKR | KDE | OEL:
     return load_with_notes(path, mapped=mapped)[0]
 
 
-def load_with_notes(path: str | Path, *, mapped: bool = False) -> tuple[IOKR | KDE | OEL, dict[str, Any]]:
+def load_with_notes(path: str | Path, *, mapped: bool = False) -> tuple[IOKR | KDE | OEL | Pipeline, dict[str, Any]]:
     """Load a saved model and its notes, from one opened file.
 
     Parameters
@@ -187,7 +193,7 @@ def load_with_notes(path: str | Path, *, mapped: bool = False) -> tuple[IOKR | K
 
     Returns
     -------
-    model : IOKR, KDE or OEL
+    model : IOKR, KDE, OEL or Pipeline
         The fitted model.
     notes : dict
         The notes, empty if there are none.
@@ -220,7 +226,7 @@ def load_with_notes(path: str | Path, *, mapped: bool = False) -> tuple[IOKR | K
     with FORMAT.convert_errors(path):
         notes = _notes_of(file)
         model = Decoder(file.arrays, file.n_bytes).decode(file.content["model"])
-        problems = _find_problems(model)
+        problems = _find_problems(_last_step(model))
         if problems:
             raise ValueError(f"its contents are not those of a fitted model ({', '.join(problems)})")
     return model, notes
@@ -286,8 +292,13 @@ def _check_notes(notes: dict[str, Any] | None) -> dict[str, Any]:
     return notes
 
 
+def _last_step(model: Any) -> Any:
+    """Return the estimator at the end of a pipeline, or the model itself."""
+    return _last_step(model.steps[-1][1]) if getattr(model, "steps", None) else model
+
+
 def _fitted_estimator(model: Any) -> Any:
-    """Return a fitted estimator that can be saved: the model itself, or the best estimator of a search."""
+    """Return a copy of a fitted model that can be saved, with the best estimator instead of a search."""
     if hasattr(model, "refit"):
         if not hasattr(model, "best_estimator_"):
             raise ValueError(
@@ -295,10 +306,14 @@ def _fitted_estimator(model: Any) -> Any:
                 f"an estimator with best_params_."
             )
         model = model.best_estimator_
+    if getattr(model, "steps", None):
+        name, last = model.steps[-1]
+        return _copy(model, steps=[*model.steps[:-1], (name, _fitted_estimator(last))])
     if type(model) not in ESTIMATORS:
         names = ", ".join(cls.__name__ for cls in ESTIMATORS)
         raise TypeError(
-            f"Only {names} and searches over them can be saved; got a model of type {type(model).__name__}."
+            f"Only {names}, searches over them and pipelines that end with one of them can be saved; got a model of "
+            f"type {type(model).__name__}. Use joblib.dump(model, file), and load only files that you trust."
         )
     if not hasattr(model, "regression_"):
         raise ValueError(f"This {type(model).__name__} is not fitted: there is nothing to save.")
@@ -307,7 +322,14 @@ def _fitted_estimator(model: Any) -> Any:
             "A model with a regressor cannot be saved without pickle, because the regressor is an object of another "
             "library. Use joblib.dump(model, file), and load only files that you trust."
         )
-    return model
+    return _copy(model, device=None if model.device is None else str(model.device))
+
+
+def _copy(model: Any, **changes: Any) -> Any:
+    """Return a shallow copy with other attributes, without what pickle calls."""
+    copied = object.__new__(type(model))
+    vars(copied).update(vars(model), **changes)
+    return copied
 
 
 def _find_problems(model: Any) -> list[str]:

@@ -22,12 +22,10 @@ from psilearn.kernels.graph import (
 )
 from psilearn.kernels.hellinger import Hellinger
 from psilearn.kernels.hierarchy import HierarchicalDice, Hierarchy
-from psilearn.kernels.kernel import Kernel, Normalized, Product, Scaled, Sum
+from psilearn.kernels.kernel import Kernel, Normalized, Product, Scaled, Sum, has_pre_image, pre_image
 from psilearn.kernels.linear import Linear, Polynomial
 from psilearn.kernels.objects import Pairwise, Precomputed
-from psilearn.kernels.pre_images import has_pre_image, pre_image
-from psilearn.kernels.ranking_kernel import RankingKernel
-from psilearn.kernels.ranking_kernels import Hamming, Kemeny, Lehmer
+from psilearn.kernels.ranking_kernels import Hamming, Kemeny, Lehmer, RankingKernel
 from psilearn.kernels.row_kernel import RowKernel
 from psilearn.kernels.string import EditGaussian, GappySubstrings, MismatchSubstrings, Substrings
 from psilearn.kernels.time_series import GlobalAlignment

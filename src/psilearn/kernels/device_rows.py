@@ -14,7 +14,6 @@ from scipy import sparse
 
 from psilearn._backend import Compute, iter_slices, to_device
 from psilearn._linalg import Offsets, has_half_units, multiply_halves, row_inner_products, row_products
-from psilearn.kernels.csr_columns import column_counts, keep_columns
 
 _WARNING_LOCK = Lock()
 SPARSE_DENSITY = 0.005  # share of nonzeros below which a product of CSR rows stays sparse
@@ -112,8 +111,7 @@ def squared_lengths(rows: Any) -> Any:
 def inner_products(A: Any, B: Any, compute: Compute, offsets: Offsets | None = None) -> Any:
     """Return A Bᵀ, or A Bᵀ + offsets, for dense or CSR rows on a device, dense, in the requested precision.
 
-    With offsets, which may ask for Gaussians of the sums, large float32 products of dense rows may have the error of
-    split precision.
+    With offsets, large float32 products of dense rows may have the error of split precision.
 
     CSR rows are converted to dense ones, which pays off from half a percent of nonzeros on. Below that, and if memory
     does not suffice for dense rows, CSR rows are multiplied with dense panels of the other side. Columns in which one
@@ -236,3 +234,16 @@ def _bits(rows: Any, part: slice, packed: bool, dtype: Any) -> Any:
         return rows[part].to(dtype)
     places = torch.arange(7, -1, -1, dtype=torch.uint8, device=rows.device)  # the first bit is the highest
     return ((rows[part, :, None] >> places) & 1).reshape(part.stop - part.start, -1).to(dtype)
+
+
+def column_counts(rows: Any) -> Any:
+    """Return the number of entries in each column of CSR rows."""
+    return np.bincount(rows.indices, minlength=rows.shape[1])
+
+
+def keep_columns(rows: Any, kept: Any) -> Any:
+    """Return CSR rows without the columns where ``kept`` is False."""
+    entries = kept[rows.indices]
+    stops = np.concatenate([[0], np.cumsum(entries)])[rows.indptr]
+    columns = (np.cumsum(kept) - 1)[rows.indices[entries]]
+    return type(rows)((rows.data[entries], columns, stops), shape=(rows.shape[0], int(np.count_nonzero(kept))))

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from psilearn._backend import Compute, array_namespace, is_tensor, iter_blocks, take_rows, to_device, to_numpy
-from psilearn._linalg import Array, Offsets, has_half_units, nonzero_pairs, row_products, symmetric_gaussians
+from psilearn._linalg import Array, Offsets, has_half_units, nonzero_pairs, row_products
 from psilearn._utils.samples import Index
 from psilearn.kernels import device_rows
 from psilearn.kernels.device_rows import DeviceRows
@@ -48,10 +48,9 @@ def gaussians(A: Any, B: Any, gamma: float, compute: Compute) -> Any:
     rows = _Rows.of(A, B, compute.dtype, scale)
     width = gamma / scale / scale  # the square of the scale may be out of range
     largest, limit = rows.largest_square(), FAR[compute.dtype.itemsize] / width
-    block = None
-    if has_half_units(compute.device) and largest * width <= SPLIT_RADIUS:
+    if has_half_units(compute.device) and B is not A and largest * width <= SPLIT_RADIUS:
         block = rows.split_gaussians(largest, width, compute)
-    if block is None:
+    else:
         block = to_gaussians(rows.products(compute), rows.squared_left, rows.squared_right, width)
     if not largest <= limit:  # NaN, where squares overflow, counts as far
         _correct(block, A, B, rows, limit, lambda distances: array_namespace(distances).exp(-gamma * distances))
@@ -131,16 +130,11 @@ class _Rows(NamedTuple):
         return inner_products(self.left, self.right, compute)
 
     def split_gaussians(self, largest: float, gamma: float, compute: Compute) -> Any:
-        """Return exp(−γ|a − b|²) for rows on a GPU, possibly from split products; ``largest`` is the largest |a|².
-
-        None if both sides are the same and no symmetric split products are available.
-        """
+        """Return exp(−γ|a − b|²) for rows on a GPU, possibly from split products; ``largest`` is the largest |a|²."""
         # −|a − b|²/2 = ⟨a, b⟩ − |a|²/2 − |b|²/2
         left, right = (to_device(squared, compute.device) / -2 for squared in (self.squared_left, self.squared_right))
-        offsets = Offsets(left, right, largest / 2, gamma)
-        if self.left is self.right:
-            return symmetric_gaussians(self.left, offsets, compute) if is_tensor(self.left) else None
-        return device_rows.inner_products(self.left, self.right, compute, offsets)
+        sums = device_rows.inner_products(self.left, self.right, compute, Offsets(left, right, largest / 2))
+        return sums.mul_(2 * gamma).clamp_(max=0).exp_()
 
     def largest_square(self) -> float:
         """Return the largest |a|²."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from functools import partial
 from threading import Lock
@@ -24,6 +25,8 @@ MAX_RECENT_BYTES = 2**26  # of the features of a collection that is kept
 
 _recent: WeakKeyDictionary[Kernel, OrderedDict[Any, Any]] = WeakKeyDictionary()
 _lock = Lock()  # chunks of a Dask collection are computed by several threads
+if hasattr(os, "register_at_fork"):  # the thread that holds it does not exist in a child
+    os.register_at_fork(after_in_child=lambda: globals().update(_lock=Lock()))
 
 
 class FeatureKernel(Kernel):

@@ -18,7 +18,7 @@ from scipy import sparse
 from psilearn._backend import Compute, block_rows, iter_blocks, to_device, to_numpy
 from psilearn._linalg import Array, row_products
 from psilearn.kernels import device_rows
-from psilearn.kernels.csr_columns import column_counts, keep_columns
+from psilearn.kernels.device_rows import column_counts, keep_columns
 
 Finish = Callable[[Array, slice, slice], None]
 Panel = Callable[[slice], Array]

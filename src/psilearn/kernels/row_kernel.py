@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import assert_all_finite, check_array
 
 from psilearn._backend import Compute, array_namespace, is_tensor, tensor_to_numpy
-from psilearn._utils.samples import Samples, check_csr, check_not_empty, check_real
+from psilearn._utils.samples import Samples, check_csr, check_not_empty, check_not_masked, check_real
 from psilearn.kernels.device_rows import rows_on_device
 from psilearn.kernels.kernel import Kernel
 
@@ -84,6 +84,7 @@ def check_rows(
     """Validate rows of numbers as scikit-learn's ``check_array`` does; errors name the argument."""
     if not isinstance(A, np.ndarray) or 0 in A.shape[:1] or A.ndim == 0:
         check_not_empty(A, name)
+    check_not_masked(A, name)
     check_real(A, name)
     if is_tensor(A):
         return _check_tensor(A, name, ensure_all_finite, ensure_2d)

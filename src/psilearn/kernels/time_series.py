@@ -6,8 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from psilearn._backend import Compute
-from psilearn._backend.missing_dependency import explain_missing
+from psilearn._backend import Compute, explain_missing
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples, check_not_empty, n_samples, take

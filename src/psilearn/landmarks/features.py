@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn._backend import Compute, array_namespace, beside, is_tensor, to_fortran
+from psilearn._backend import Compute, array_namespace, is_tensor, to_fortran
 from psilearn._linalg import (
     SINGLE,
     Array,
@@ -39,49 +38,6 @@ def place_small(kernel: Kernel, A: Samples, compute: Compute) -> Samples:
 
 
 @dataclass(frozen=True)
-class LandmarkGram:
-    """k(S, S) in float64 for landmarks S: what is computed before its factor."""
-
-    kernel: Kernel
-    landmarks: Samples
-    placed: Samples  # the landmarks on the device
-    K: Array  # (q, q); overwritten by the factor
-    side: str  # "input" or "output", for messages
-
-    @classmethod
-    def of(
-        cls, kernel: Kernel, landmarks: Samples, side: str, compute: Compute, *, is_checked: bool = False
-    ) -> LandmarkGram:
-        """Compute the kernel of landmarks, which are validated unless ``is_checked``: q²/2 kernel values."""
-        landmarks = landmarks if is_checked else kernel.check(landmarks, f"{side} landmarks")
-        placed = kernel.to_device(landmarks, compute)
-        with stage(f"kernel of {n_samples(landmarks):,} {side} landmarks"):
-            K = kernel.gram(placed, compute=compute, remedy=f"Lower {side}_landmarks.")
-        return cls(kernel, landmarks, placed, K, side)
-
-    def factor(self, compute: Compute) -> LandmarkFeatures:
-        """Return the features, q³/3 flops; landmarks that others span are dropped.
-
-        The tolerance is q·ε·max k(s, s), or 2√q·ε₃₂·max k(s, s) if features are computed in float32: it bounds how much
-        the solution with L amplifies the rounding errors of a block.
-        """
-        K, landmarks, placed = self.K, self.landmarks, self.placed
-        scale = float(array_namespace(K).linalg.diagonal(K).max())
-        is_single = compute.dtype == np.float32
-        rounding = 2 * np.sqrt(len(K)) * SINGLE if is_single else len(K) * float(np.finfo(np.float64).eps)
-        try:
-            with stage(f"Cholesky factor of {len(K):,} {self.side} landmarks"):
-                kept, triangle = spanning_cholesky(K, rounding * scale)
-        except NotPositiveSemidefiniteError as error:
-            raise NotPositiveSemidefiniteError(
-                f"{self.side}_kernel = {self.kernel!r} is not positive semi-definite on the landmarks: {error}."
-            ) from error
-        if len(kept) < len(K):
-            landmarks, placed = take(landmarks, kept), take(placed, kept)
-        return LandmarkFeatures(self.kernel, landmarks, triangle, placed)
-
-
-@dataclass(frozen=True)
 class LandmarkFeatures:
     """The map φ(a) = L⁻¹ k(S, a) ∈ Rʳ with LLᵀ = k(S, S): coordinates of ψ(a), projected on the span of landmarks S.
 
@@ -96,9 +52,32 @@ class LandmarkFeatures:
     _has_checked_block = False  # whether the symmetry of a block was checked: that of the first one is
 
     @classmethod
-    def of(cls, kernel: Kernel, landmarks: Samples, side: str, compute: Compute) -> LandmarkFeatures:
-        """Validate landmarks, and factor k(S, S) in float64; landmarks that others span are dropped."""
-        return LandmarkGram.of(kernel, landmarks, side, compute).factor(compute)
+    def of(
+        cls, kernel: Kernel, landmarks: Samples, side: str, compute: Compute, *, is_checked: bool = False
+    ) -> LandmarkFeatures:
+        """Factor k(S, S) in float64 for landmarks, validated unless ``is_checked``; those that others span are dropped.
+
+        r²/2 kernel values and r³/3 flops. The tolerance is r·ε·max k(s, s), or 2√r·ε₃₂·max k(s, s) if features are
+        computed in float32: it bounds how much the solution with L amplifies the rounding errors of a block. ``side``
+        is "input" or "output", for messages.
+        """
+        landmarks = landmarks if is_checked else kernel.check(landmarks, f"{side} landmarks")
+        placed = kernel.to_device(landmarks, compute)
+        with stage(f"kernel of {n_samples(landmarks):,} {side} landmarks"):
+            K = kernel.gram(placed, compute=compute, remedy=f"Lower {side}_landmarks.")
+        scale = float(array_namespace(K).linalg.diagonal(K).max())
+        is_single = compute.dtype == np.float32
+        rounding = 2 * np.sqrt(len(K)) * SINGLE if is_single else len(K) * float(np.finfo(np.float64).eps)
+        try:
+            with stage(f"Cholesky factor of {len(K):,} {side} landmarks"):
+                kept, triangle = spanning_cholesky(K, rounding * scale)
+        except NotPositiveSemidefiniteError as error:
+            raise NotPositiveSemidefiniteError(
+                f"{side}_kernel = {kernel!r} is not positive semi-definite on the landmarks: {error}."
+            ) from error
+        if len(kept) < len(K):
+            landmarks, placed = take(landmarks, kept), take(placed, kept)
+        return cls(kernel, landmarks, triangle, placed)
 
     @property
     def rank(self) -> int:
@@ -135,10 +114,9 @@ class LandmarkFeatures:
         """
         is_single = compute.dtype == np.float32
         is_split = is_single and is_split_faster(block.shape, compute)
-        with beside(compute) if check is not None else nullcontext() as submit:
-            phi = self._split_triangle.solve(block, longest) if is_split else None
-            if check is not None and submit is not None:  # while a GPU solves
-                self.__dict__["_has_checked_block"] = submit(lambda: check.run(self.landmarks, compute)).result()
+        phi = self._split_triangle.solve(block, longest) if is_split else None
+        if check is not None:  # a GPU has work until then
+            self.__dict__["_has_checked_block"] = check.run(self.landmarks, compute)
         if phi is not None and phi.is_finite():
             return phi
         return solve_lower(self._single_triangle if is_single else self.triangle, block)

@@ -9,12 +9,11 @@ import numpy as np
 
 from psilearn._backend import iter_blocks, tensor_to_numpy
 from psilearn._linalg import Array
-from psilearn._utils.rank_checks import check_has_preference, check_ranks
 from psilearn._utils.samples import Samples
 from psilearn.kernels.ranking_kernels import pair_signs
 from psilearn.kernels.row_kernel import check_rows
-from psilearn.metrics.mean import Mean, check_same_length
-from psilearn.rankings import collect_items, from_orders, is_orders
+from psilearn.metrics.scores import Mean, check_same_length
+from psilearn.rankings import check_has_preference, check_ranks, collect_items, from_orders, is_orders
 
 # a function of the signs (b, K(K−1)/2) of all item pairs i<j in two rankings per row → one value per row (b,)
 SignComparison: TypeAlias = Callable[[Array, Array], Array]

@@ -1,30 +1,38 @@
-"""The fit that the three searches share: score the whole grid, choose the best setting, fit it on all data."""
+"""What the three searches share: score the whole grid, fit the best setting on all data, and predict with it."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from joblib import delayed, effective_n_jobs
+from numpy.typing import DTypeLike
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from psilearn._backend import Compute, map_in_streams, resolve_compute
 from psilearn._linalg import Array
 from psilearn._utils import validation
-from psilearn._utils.fitted_state import publish
+from psilearn._utils.estimators import declare_sparse_inputs_and_outputs, publish
 from psilearn._utils.progress import show_progress, track
 from psilearn._utils.samples import Samples
 from psilearn._utils.worker_processes import run_parallel, uses_dask
+from psilearn.conformal import PredictionSets
+from psilearn.decoding import RankedCandidates, SharedCandidates, TopK
+from psilearn.estimators.base import OutputKernelRegression
+from psilearn.metrics import TruthPositions
 from psilearn.model_selection import grids
-from psilearn.model_selection.best_estimator import BestEstimatorPredictions
 from psilearn.model_selection.choice import Choice, best_row, results_table, rows_where
 from psilearn.model_selection.grids import PathGrid
 from psilearn.model_selection.scoring import as_scorings
 from psilearn.model_selection.search_memory import fit_sizes, require_search_memory, sizes_of
-from psilearn.model_selection.search_problem import SearchProblem, check_problem
+from psilearn.model_selection.search_problem import SearchProblem, check_problem, uses_leave_one_out
 from psilearn.model_selection.split_outputs import (
     ExactOutputPath,
     LandmarkOutputPath,
@@ -32,16 +40,17 @@ from psilearn.model_selection.split_outputs import (
     SearchedOutputs,
 )
 from psilearn.model_selection.split_scores import SplitTask, scores_on_dask
-from psilearn.model_selection.splits import uses_leave_one_out
 
 
-class PathSearch(BestEstimatorPredictions):
+class PathSearch(BaseEstimator):
     """The fit of the searches, which differ in the grid of c and p and in the estimator.
 
     A subclass defines ``_estimator``, whose parameters are the axes of the grid, and ``_subspace_grid``.
     """
 
     _estimator: Any
+    best_params_: dict[str, Any]
+    best_estimator_: OutputKernelRegression
 
     def __init__(
         self,
@@ -77,10 +86,6 @@ class PathSearch(BestEstimatorPredictions):
         self.random_state = random_state
         self.dtype = dtype
         self.device = device
-
-    def _subspace_grid(self) -> tuple[list[float], list[int] | None]:
-        """Return the grid of c, and that of p: empty for the default, None to keep every direction."""
-        raise TypeError(f"{type(self).__name__} must implement _subspace_grid.")
 
     def fit(self, X: Samples, y: Samples, unlabeled: Any = None, candidates: Any = None, groups: Any = None) -> Self:
         """Score every setting of the grid on every split, and fit the best setting on all data if ``refit=True``.
@@ -187,6 +192,378 @@ class PathSearch(BestEstimatorPredictions):
         }
         edges = grids.find_edges(searched, params, max(self.ranks_))
         return Choice(dict(params), float(self.cv_results_[f"mean_test_{scoring}"][index]), index, edges)
+
+    def predict(self, X: Samples, candidates: Any = None) -> Samples:
+        """Predict the nearest candidate of each input with the best estimator.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+        candidates : collection, Candidates or list of collections, default=None
+            One set for all inputs, as a collection of outputs or embedded by :meth:`candidate_set`; or one set per
+            input, as a list of n collections or as :class:`~psilearn.decoding.PerExampleCandidates`; or "known", "near"
+            or "all", as in :meth:`psilearn.OEL.predict`. By default those that the search chose, if its parameter
+            ``candidates`` is given; else the distinct known outputs, or all rankings if the output kernel compares
+            rankings.
+
+        Returns
+        -------
+        array, CSR matrix or sequence of n outputs
+            The predictions, in the form of the candidates.
+
+        See Also
+        --------
+        predict_topk : The k nearest candidates with distances.
+        predict_set : Conformal sets of candidates.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import IOKRCV
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> search = IOKRCV(alphas=1e-4, cv=2).fit(X, np.hstack([X, X**2]))
+        >>> search.predict([[0.0]], candidates=[[0.0, 0.0], [1.0, 1.0]])
+        array([[0., 0.]])
+        """
+        return self._best().predict(X, self._chosen(candidates))
+
+    def predict_topk(self, X: Samples, k: int = 10, candidates: Any = None) -> TopK:
+        """Find the k nearest candidates of each input with the best estimator.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+        k : int, default=10
+            The number of candidates per input, at most the size of the (largest) candidate set.
+        candidates : collection, Candidates or list of collections, default=None
+            The candidates, as in :meth:`predict`.
+
+        Returns
+        -------
+        TopK
+            ``indices`` and ``distances`` of shape (n, k), ``margins``, ``nearest`` and ``outputs``.
+
+        See Also
+        --------
+        predict : The nearest candidate only.
+        rank_candidates : All candidates of each input, with positions and conformal membership.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import IOKRCV
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> search = IOKRCV(alphas=1e-4, cv=2).fit(X, np.hstack([X, X**2]))
+        >>> search.predict_topk([[0.0]], k=2).indices
+        array([[0, 1]])
+        """
+        return self._best().predict_topk(X, k, self._chosen(candidates))
+
+    def predict_mean(self, X: Samples) -> Array:
+        """Predict the output whose feature is nearest to the prediction of the best estimator among all outputs.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+
+        Returns
+        -------
+        ndarray of shape (n, d) or (n,)
+            The predicted rows of numbers, in float64.
+
+        See Also
+        --------
+        psilearn.OEL.predict_mean : Which output kernels allow it, and how it is computed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import IOKRCV
+        >>> from psilearn.kernels import Gaussian, Linear
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> IOKRCV(Gaussian(5.0), Linear(), alphas=1e-6, cv=2).fit(X, X).predict_mean([[0.51]]).round(3)
+        array([[0.51]])
+        """
+        return self._best().predict_mean(X)
+
+    def rank_candidates(
+        self,
+        X: Samples,
+        candidates: Any = None,
+        *,
+        k: int | None = None,
+        ties: str = "expected",
+        coverage: float | None = None,
+    ) -> Iterator[RankedCandidates]:
+        """Rank all candidates of each input with the best estimator, nearest first.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+        candidates : collection, Candidates or list of collections, default=None
+            The candidates, as in :meth:`predict`.
+        k : int, default=None
+            How many candidates per input are returned. None returns all of them.
+        ties : {"expected", "optimistic", "pessimistic"}, default="expected"
+            The position of candidates at the same distance: the mean of their positions, the first or the last one.
+        coverage : float, default=None
+            If given, each result says which candidates belong to the conformal set with this coverage. The search must
+            be calibrated.
+
+        Returns
+        -------
+        iterator of RankedCandidates
+            Indices, distances, margins, positions and conformal membership of the candidates of each input.
+
+        See Also
+        --------
+        predict_topk : The k nearest candidates as arrays.
+        predict_set : The conformal sets alone.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import IOKRCV
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> search = IOKRCV(alphas=1e-4, cv=2).fit(X, np.hstack([X, X**2]))
+        >>> next(search.rank_candidates([[0.0]], [[1.0, 1.0], [0.0, 0.0]])).indices
+        array([1, 0])
+        """
+        return self._best().rank_candidates(X, self._chosen(candidates), k=k, ties=ties, coverage=coverage)
+
+    def truth_positions(self, X: Samples, y: Samples, candidates: Any = None) -> TruthPositions:
+        """Find the position of the true output of each input among its distinct candidates, by the best estimator.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+        y : array, CSR matrix or sequence of n outputs
+            The true outputs.
+        candidates : collection, Candidates or list of collections, default=None
+            The candidates, as in :meth:`predict`.
+
+        Returns
+        -------
+        TruthPositions
+            How many candidates are nearer than the truth and how many are tied with it.
+
+        See Also
+        --------
+        psilearn.metrics.top_k_accuracy : The share of examples whose truth is among the k nearest candidates.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import IOKRCV
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> Y = np.hstack([X, X**2])
+        >>> IOKRCV(alphas=1e-4, cv=2).fit(X, Y).truth_positions(X[:1], Y[:1]).nearer
+        array([0.])
+        """
+        return self._best().truth_positions(X, y, self._chosen(candidates))
+
+    def calibrate(self, X: Samples, y: Samples, candidates: Any = None) -> Self:
+        """Calibrate conformal sets of the best estimator on examples that ``fit`` has not seen.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs. At least coverage/(1 − coverage) examples are needed for a set that is smaller than all
+            candidates.
+        y : array, CSR matrix or sequence of n outputs
+            The true outputs.
+        candidates : collection, Candidates or list of collections, default=None
+            Candidates of the kind that ``predict_set`` will be given. A true output that is not among them counts as
+            infinitely far.
+
+        Returns
+        -------
+        estimator
+            The search itself.
+
+        See Also
+        --------
+        predict_set : Conformal sets of new inputs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import IOKRCV
+        >>> X = np.linspace(0, 1, 40).reshape(-1, 1)
+        >>> Y = np.hstack([X, X**2])
+        >>> search = IOKRCV(alphas=1e-4, cv=2).fit(X[::2], Y[::2])
+        >>> search.calibrate(X[1::2], Y[1::2], candidates=Y).best_estimator_.calibration_scores_.shape
+        (20,)
+        """
+        self._best().calibrate(X, y, self._chosen(candidates))
+        return self
+
+    def predict_set(self, X: Samples, coverage: float = 0.9, candidates: Any = None) -> PredictionSets:
+        """Predict for each input a set of candidates that contains the true output with probability ``coverage``.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+        coverage : float, default=0.9
+            The probability, in [0, 1].
+        candidates : collection, Candidates or list of collections, default=None
+            The candidates, as in :meth:`predict`.
+
+        Returns
+        -------
+        PredictionSets
+            ``indices``, ``distances``, ``sizes`` and ``outputs`` of the sets.
+
+        See Also
+        --------
+        calibrate : Must be called before.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import IOKRCV
+        >>> X = np.linspace(0, 1, 40).reshape(-1, 1)
+        >>> Y = np.hstack([X, X**2])
+        >>> search = IOKRCV(alphas=1e-4, cv=2).fit(X[::2], Y[::2]).calibrate(X[1::2], Y[1::2], candidates=Y)
+        >>> len(search.predict_set(X[:3], coverage=0.8, candidates=Y).outputs)
+        3
+        """
+        return self._best().predict_set(X, coverage, self._chosen(candidates))
+
+    def score(self, X: Samples, y: Samples, candidates: Any = None) -> float:
+        """Compute the (first) score of ``scoring`` of the best estimator on examples; higher is better.
+
+        With ``scoring="mse"`` it is minus the mean of |G*z(x) − ψ(y)|², the error of the predicted embedding. A decoded
+        metric is that of the predictions, and "top_k" is the share of true outputs among the k nearest candidates.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+        y : array, CSR matrix or sequence of n outputs
+            The true outputs.
+        candidates : collection, Candidates or list of collections, default=None
+            The candidates of decoded scores, as in :meth:`predict`.
+
+        Returns
+        -------
+        float
+            The score.
+
+        See Also
+        --------
+        psilearn.OEL.score : Minus the mean output-kernel loss of the predictions.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import IOKRCV
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> Y = np.hstack([X, X**2])
+        >>> IOKRCV(alphas=1e-4, cv=2, scoring="top_1").fit(X, Y).score(X, Y)
+        1.0
+        """
+        return as_scorings(self.scoring)[0].of_model(self._best(), X, y, self._chosen(candidates))
+
+    def candidate_set(
+        self, outputs: Samples, path: str | Path | None = None, *, dtype: DTypeLike | None = None
+    ) -> SharedCandidates:
+        """Embed candidates once with the best estimator, for many calls of ``predict`` and ``predict_topk``.
+
+        Parameters
+        ----------
+        outputs : array, CSR matrix or sequence of c outputs
+            The candidates.
+        path : str or Path, default=None
+            A new folder that stores the embedded candidates. They are memory-mapped, so that c·p numbers are never in
+            memory. None keeps them in memory.
+        dtype : {"float64", "float32"}, default=None
+            Precision of the embeddings in the folder. None stores them as they are computed.
+
+        Returns
+        -------
+        SharedCandidates
+            The embedded candidates.
+
+        See Also
+        --------
+        predict : Takes them as ``candidates``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import IOKRCV
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> search = IOKRCV(alphas=1e-4, cv=2).fit(X, np.hstack([X, X**2]))
+        >>> len(search.candidate_set([[0.0, 0.0], [1.0, 1.0]]))
+        2
+        """
+        return self._best().candidate_set(outputs, path, dtype=dtype)
+
+    def embed(self, X: Samples) -> Array:
+        """Compute the predicted embedding z(x) of inputs with the best estimator.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The inputs.
+
+        Returns
+        -------
+        array of shape (n, p)
+            The predicted embeddings, a tensor if X is one.
+
+        See Also
+        --------
+        transform_outputs : The embedding of outputs in the same space.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import KDECV
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> KDECV(alphas=1e-4, n_components=3, cv=2).fit(X, np.hstack([X, X**2])).embed(X[:2]).shape
+        (2, 3)
+        """
+        return self._best().embed(X)
+
+    def transform_outputs(self, Y: Samples) -> Array:
+        """Compute the learned embedding g(y) of outputs with the best estimator.
+
+        Parameters
+        ----------
+        Y : array, CSR matrix or sequence of n outputs
+            The outputs.
+
+        Returns
+        -------
+        array of shape (n, p)
+            The embedded outputs, a tensor if Y is one.
+
+        See Also
+        --------
+        embed : The predicted embedding of inputs in the same space.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn import KDECV
+        >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+        >>> search = KDECV(alphas=1e-4, n_components=3, cv=2).fit(X, np.hstack([X, X**2]))
+        >>> search.transform_outputs([[0.5, 0.25]]).shape
+        (1, 3)
+        """
+        return self._best().transform_outputs(Y)
+
+    def _subspace_grid(self) -> tuple[list[float], list[int] | None]:
+        """Return the grid of c, and that of p: empty for the default, None to keep every direction."""
+        raise TypeError(f"{type(self).__name__} must implement _subspace_grid.")
 
     def _resolve_compute(self, *arrays: Any) -> Compute:
         """Return where to compute; raise if several processes would have to share a device."""
@@ -327,6 +704,23 @@ class PathSearch(BestEstimatorPredictions):
         """Return the parameters of the estimator that are not searched."""
         names = ("input_landmarks", "output_landmarks", "dtype", "device")
         return {name: getattr(self, name) for name in names}
+
+    def _chosen(self, candidates: Any) -> Any:
+        """Return the given candidates, or else the name of those that the search chose, if it did."""
+        return self.best_params_.get("candidates") if candidates is None else candidates
+
+    def _best(self) -> OutputKernelRegression:
+        check_is_fitted(self, "cv_results_")
+        best = getattr(self, "best_estimator_", None)
+        if best is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} was searched with refit=False, so it has scores but no model: build one "
+                f"from best_params_, or search with refit=True."
+            )
+        return best
+
+    def __sklearn_tags__(self) -> Any:
+        return declare_sparse_inputs_and_outputs(super().__sklearn_tags__())
 
 
 def _ranks(paths: list[list[OutputPath]]) -> list[int]:

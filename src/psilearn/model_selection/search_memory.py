@@ -9,8 +9,15 @@ from psilearn._backend import Compute, block_rows
 from psilearn._utils.samples import n_samples
 from psilearn.decoding.component_path import BYTES_PER_DISTANCE, MAX_SCORED_CANDIDATES
 from psilearn.embedding.subspace_path import AXES_PER_VECTOR, MAX_DENSE_ORDER
-from psilearn.estimators.fit_memory import FitSizes, eigenvector_bytes, exact_outputs, fit_memory, landmark_outputs
-from psilearn.estimators.memory_check import probable_rank, row_bytes
+from psilearn.estimators.fit_memory import (
+    FitSizes,
+    eigenvector_bytes,
+    exact_outputs,
+    fit_memory,
+    landmark_outputs,
+    probable_rank,
+    row_bytes,
+)
 from psilearn.kernels.gram_matrix import gram_bytes
 from psilearn.model_selection.grids import MAX_COMPONENTS
 from psilearn.model_selection.regression_routes import prefers_factors

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from os import PathLike
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,14 +14,43 @@ from psilearn._backend import Compute, array_namespace, take_rows, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index, Samples, n_samples, take
 from psilearn.decoding import SharedCandidates
-from psilearn.embedding import Embedding, KnownOutputs, OutputCoordinates
+from psilearn.embedding import Embedding, KnownOutputs, OutputCoordinates, OutputStream
 from psilearn.embedding.coordinates import embedding_in
 from psilearn.embedding.output_sides import LandmarkOutputs
 from psilearn.embedding.subspace_path import DiagonalMoment
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
 from psilearn.landmarks.features import LandmarkFeatures
-from psilearn.model_selection.unlabeled_outputs import UnlabeledOutputs
+
+
+@dataclass(frozen=True)
+class UnlabeledOutputs:
+    """Unlabeled outputs that can be read any number of times, once per split and for the final fit."""
+
+    source: Any  # a collection or a path
+    in_memory: Samples | None  # those that are default candidates
+    is_iterator: bool  # whether the user gave an iterator, whose outputs are not default candidates
+
+    @classmethod
+    def of(cls, stream: OutputStream | None, source: Any, stores_all: bool) -> UnlabeledOutputs | None:
+        """Read an iterator into memory; with ``stores_all`` every output becomes a default candidate."""
+        if stream is None:
+            return None
+        is_iterator = not (isinstance(source, str | PathLike) or hasattr(source, "shape") or hasattr(source, "__len__"))
+        if not is_iterator and not stores_all:
+            return cls(source, stream.in_memory, is_iterator)
+        outputs = stream.collect()
+        if outputs is None:
+            return None
+        return cls(outputs if is_iterator else source, outputs if stores_all else stream.in_memory, is_iterator)
+
+    def for_fit(self) -> Any:
+        """Return the outputs in the form that the user gave."""
+        return iter([self.source]) if self.is_iterator else self.source
+
+    def stream(self, kernel: Kernel, Y: Samples) -> OutputStream:
+        """Return a new stream of the outputs, as a fit on the labeled outputs Y reads them."""
+        return OutputStream(self.for_fit(), kernel, Y)
 
 
 @dataclass(frozen=True)

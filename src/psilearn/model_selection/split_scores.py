@@ -19,10 +19,9 @@ from psilearn.decoding.label_sets.listable import ListableLabelSets
 from psilearn.embedding.subspace_path import MAX_DENSE_ORDER
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
-from psilearn.model_selection.decoded_scores import DecodedScores
 from psilearn.model_selection.grids import PathGrid
 from psilearn.model_selection.regression_routes import Step, choose_route
-from psilearn.model_selection.scoring import Scoring
+from psilearn.model_selection.scoring import DecodedScores, Scoring
 from psilearn.model_selection.split_outputs import ExactOutputPath, OutputPath, SplitOutputs
 
 MAX_SHARED_ORDER = 4096  # of matrices that leave most of a GPU idle

@@ -1,10 +1,8 @@
 """Regression from inputs to output coordinates. Outputs themselves are never used: targets are coordinates."""
 
 from psilearn.regression.kernel_regression import KernelRegression
-from psilearn.regression.nystrom import NystromRidge
-from psilearn.regression.nystrom_path import NystromPath
-from psilearn.regression.ridge import KernelRidge
-from psilearn.regression.ridge_path import RidgePath
+from psilearn.regression.nystrom import NystromPath, NystromRidge
+from psilearn.regression.ridge import KernelRidge, RidgePath
 from psilearn.regression.sklearn_regressor import SklearnRegression, SklearnRegressor
 
 __all__ = [

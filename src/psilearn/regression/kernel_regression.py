@@ -31,21 +31,7 @@ class Targets(Protocol):
 
 @runtime_checkable
 class ComputedTargets(Protocol):
-    """Targets that are computed on request, and whose number of coordinates may not be known yet."""
-
-    @property
-    def max_width(self) -> int:
-        """A bound on r."""
-
-    @property
-    def is_concurrent(self) -> bool:
-        """Whether another thread computes the targets."""
-
-    def prepare(self, rows: slice) -> None:
-        """Start to compute the factor of a block of rows that will be asked for, if that can be done meanwhile."""
-
-    def is_ready(self, rows: slice) -> bool:
-        """Return whether :meth:`factor` would return the rows of a block without waiting for another thread."""
+    """Targets that are computed on request, where they are used."""
 
     def factor(self, rows: slice) -> Any:
         """Return the rows on the device as a factor of products: an array, a tensor or a split matrix."""

@@ -1,14 +1,15 @@
-"""Kernel ridge regression in the span of landmarks (Nyström), in one streaming pass over the inputs."""
+"""Kernel ridge regression in the span of landmarks (Nyström), in one pass over the inputs, for one λ or a path."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
+import numpy as np
 from scipy import sparse
 
-from psilearn._backend import Compute, beside, current_compute, row_blocks, stream, to_numpy, unless_memory_ends
+from psilearn._backend import Compute, current_compute, row_blocks, stream, to_numpy
 from psilearn._distributed import ChunkedRows, sum_chunks
 from psilearn._linalg import (
     Array,
@@ -16,16 +17,19 @@ from psilearn._linalg import (
     Moment,
     NotPositiveSemidefiniteError,
     block_copies,
+    clip_negative,
+    eigh,
     is_split_faster,
+    matmul,
     shifted_factor,
     solve_both,
 )
+from psilearn._utils import validation
 from psilearn._utils.progress import step, track
 from psilearn._utils.samples import Samples, n_samples, take
 from psilearn.kernels import Kernel
 from psilearn.landmarks import Landmarks
-from psilearn.landmarks.features import LandmarkFeatures, LandmarkGram, place_small
-from psilearn.regression.cross_products import MAX_WAITING, CrossProducts
+from psilearn.landmarks.features import LandmarkFeatures, place_small
 from psilearn.regression.kernel_regression import (
     MAX_REGRESSION_ROWS,
     ChunkedTargets,
@@ -91,16 +95,13 @@ class NystromRidge:
         self.compute = current_compute() if compute is None else compute
         self.validate = validate
 
-    def fit(self, X: Samples, before_factor: Callable[[], object] | None = None) -> Self:
+    def fit(self, X: Samples) -> Self:
         """Choose the landmarks and factor k_x(S, S).
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of n inputs
             The training inputs.
-        before_factor : callable, default=None
-            Called without arguments when k_x(S, S) has been computed. A GPU is busy with the factor from then on, so
-            that other threads may use the host.
 
         Returns
         -------
@@ -121,14 +122,11 @@ class NystromRidge:
         1
         """
         self.X_fit_ = X
-        with beside(self.compute) as submit:
-            placed = submit(lambda: _place_rows(self.kernel, X, self.compute, self.validate))
-            chosen = self.landmarks.choose(self.kernel, X, alpha=self.alpha, compute=self.compute)
-            gram = LandmarkGram.of(self.kernel, take(X, chosen), "input", self.compute, is_checked=not self.validate)
-            if before_factor is not None:
-                before_factor()
-            self.features_ = gram.factor(self.compute)
-        self._placed = placed.result()
+        self._placed = _place_rows(self.kernel, X, self.compute, self.validate)
+        chosen = self.landmarks.choose(self.kernel, X, alpha=self.alpha, compute=self.compute)
+        self.features_ = LandmarkFeatures.of(
+            self.kernel, take(X, chosen), "input", self.compute, is_checked=not self.validate
+        )
         return self
 
     def regress(self, V: Targets, with_moment: bool = True) -> KernelRegression:
@@ -162,7 +160,7 @@ class NystromRidge:
                [0.    , 0.0556]])
         """
         n, q, compute = n_samples(self.X_fit_), self.features_.rank, self.compute
-        width = _max_width(V)
+        width = int(V.shape[1])
         single = 28 if is_split_faster((q, q), compute) else 16  # with a copy of the triangle while it is split
         compute.require_bytes(
             (single if compute.itemsize == 4 else 8) * q * q + 40 * q * width,
@@ -170,13 +168,12 @@ class NystromRidge:
             "Lower input_landmarks or output_landmarks.",
         )
         if isinstance(self.X_fit_, ChunkedRows):
-            gram, products, total = _sums_of_chunks(self.features_, self.X_fit_, V, compute)
+            gram, cross, total = _sums_of_chunks(self.features_, self.X_fit_, V, compute)
         else:
             rows = self.X_fit_ if self._placed is None else self._placed
             is_checked = self._placed is not None or not self.validate
-            gram, products, total = _sums(self.features_, rows, V, compute, is_checked)
-        cross, trace = products.finish(), gram.trace()  # before the matrix is overwritten
-        del products
+            gram, cross, total = _sums(self.features_, rows, V, compute, is_checked)
+        trace = gram.trace()  # before the matrix is overwritten
         with step("ridge system"):
             factor = shifted_factor(gram.lower, n * self.alpha)
             captured = float(trace)  # without waiting: the device has factored the matrix
@@ -212,50 +209,29 @@ def _place_rows(kernel: Kernel, X: Samples, compute: Compute, validate: bool) ->
 
 def _sums(
     features: LandmarkFeatures, X: Samples, V: Targets, compute: Compute, is_checked: bool = False
-) -> tuple[GramSum, CrossProducts, float]:
+) -> tuple[GramSum, Any, float]:
     """Return ΦᵀΦ, ΦᵀV and Σ k(x, x) over the rows of X and V."""
-    q, kernel = features.rank, features.kernel
-    gram, cross, total = GramSum(q, compute), CrossProducts(q, V, compute), 0.0
+    q, width, kernel = features.rank, int(V.shape[1]), features.kernel
+    gram, cross, total = GramSum(q, compute), compute.zeros((q, width)), 0.0
     features = features.to_device(compute)
-
-    def factor_and_lengths(X: Samples) -> tuple[Any, Array]:
-        compute_features = partial(features.factor_and_lengths, X, compute, is_checked)  # (q, b), k(x, x)
-        found = unless_memory_ends(compute_features) if cross.is_waiting else compute_features()
-        if found is None:
-            cross.release()
-            found = compute_features()
-        return found
-
-    n_waiting = MAX_WAITING if isinstance(V, ComputedTargets) and V.is_concurrent else 0
-    copies, n_targets = block_copies(compute) + n_waiting, 2 + n_waiting if n_waiting else 1  # one is computed ahead
-    per_row = (copies * q + 2 * n_targets * _max_width(V)) * compute.itemsize + compute.transfer_bytes(X)
+    per_row = (block_copies(compute) * q + 2 * width) * compute.itemsize + compute.transfer_bytes(X)
     blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
-    parts = row_blocks(X, _prepared(V, track(blocks, "regression", len(blocks))))
-    for rows, (phi, lengths) in stream(parts, factor_and_lengths, compute, kernel.supports_torch):
+    features_of = partial(features.factor_and_lengths, compute=compute, is_checked=is_checked)  # (q, b), k(x, x)
+    parts = row_blocks(X, track(blocks, "regression", len(blocks)))
+    for rows, (phi, lengths) in stream(parts, features_of, compute, kernel.supports_torch):
         with step("Gram matrix of the features"):
             gram.add(phi)
+        targets = V.factor(rows) if isinstance(V, ComputedTargets) else compute.asarray(V[rows], compute.dtype)
+        with step("cross products with the targets"):
+            cross += matmul(phi, targets)
         total += float(lengths.sum())
-        cross.add(rows, phi)
-        del phi
+        del phi, targets
     return gram, cross, total
-
-
-def _prepared(V: Targets, blocks: Iterable[slice]) -> Iterator[slice]:
-    """Yield blocks of rows, and let another thread compute their targets meanwhile."""
-    for rows in blocks:
-        if isinstance(V, ComputedTargets):
-            V.prepare(rows)
-        yield rows
-
-
-def _max_width(V: Targets) -> int:
-    """Return a bound on the number of coordinates, without waiting for targets that are computed."""
-    return V.max_width if isinstance(V, ComputedTargets) else int(V.shape[1])
 
 
 def _sums_of_chunks(
     features: LandmarkFeatures, X: ChunkedRows, V: Targets, compute: Compute
-) -> tuple[GramSum, CrossProducts, float]:
+) -> tuple[GramSum, Any, float]:
     """Return the same sums, each chunk by the worker that has it."""
     if not isinstance(V, ChunkedTargets):
         raise TypeError("Inputs in chunks require targets in the same chunks: set output_landmarks.")
@@ -263,12 +239,213 @@ def _sums_of_chunks(
     lower, cross, total = sum_chunks(_sums_of_chunk, X, V.chunks, common=common)
     gram = GramSum(features.rank, compute)
     gram.merge(GramSum.of(lower))
-    return gram, CrossProducts.of(compute.asarray(cross), V, compute), total
+    return gram, compute.asarray(cross), total
 
 
 def _sums_of_chunk(
     X: Samples, outputs: Samples, features: LandmarkFeatures, targets: ChunkedTargets, compute: Compute
 ) -> tuple[Array, Array, float]:
     with compute.active():
-        gram, products, total = _sums(features, X, targets.of(outputs), compute)
-        return gram.to_numpy().lower, to_numpy(products.finish()), total
+        gram, cross, total = _sums(features, X, targets.of(outputs), compute)
+        return gram.to_numpy().lower, to_numpy(cross), total
+
+
+class NystromPath:
+    """Kernel ridge regression over the functions that q landmarks span, for every λ at once.
+
+    With the features φ(x) = L⁻¹k_x(S, x) of :class:`NystromRidge` and one decomposition ΦᵀΦ = U diag(s) Uᵀ of order q,
+    ĥ(x) = φ(x)ᵀU diag(1/(s + nλ)) B for B = UᵀΦᵀV, and 1/n Σ ĥĥᵀ = Bᵀ diag(s/(s + nλ)²/n) B. Predictions are those of
+    NystromRidge with each λ.
+
+    Cost: n·q kernel values and 2n·q² + 2nqr flops for r targets, once for all λ, and 9q³. Memory: 3q² + 2qr numbers and
+    blocks within ``working_memory``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The input kernel k_x, fitted if it takes a width from data.
+    landmarks : Landmarks
+        The number of landmarks and how they are chosen.
+    alpha : float, default=1.0
+        The ridge parameter of leverage scores, if these choose the landmarks.
+    compute : Compute, default=None
+        The device. The regression is always float64. By default as set by :func:`psilearn.computing`.
+
+    Attributes
+    ----------
+    spectrum_ : array of shape (q,)
+        The eigenvalues s, ascending, at least 0.
+    vectors_ : array of shape (q, q)
+        The eigenvectors U, one per column.
+    targets_ : list of arrays of shape (q, r)
+        B for each of the targets.
+
+    See Also
+    --------
+    NystromRidge : The same for one λ.
+    RidgePath : The same without landmarks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psilearn.kernels import Linear
+    >>> from psilearn.landmarks import Landmarks
+    >>> from psilearn.regression import NystromPath
+    >>> path = NystromPath(Linear(), Landmarks(2)).fit(np.eye(2), [np.eye(2)])
+    >>> path.rotated(np.eye(2)) @ (path.inverse(0.5)[:, None] * path.targets_[0])
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+
+    def __init__(
+        self, kernel: Kernel, landmarks: Landmarks, alpha: float = 1.0, compute: Compute | None = None
+    ) -> None:
+        self.kernel = kernel
+        self.landmarks = landmarks
+        self.alpha = alpha
+        self.compute = (current_compute() if compute is None else compute).with_dtype(np.float64)
+
+    def fit(self, X: Samples, targets: Sequence[Targets]) -> Self:
+        """Choose the landmarks, and decompose ΦᵀΦ in one pass over the inputs and all targets.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of n inputs
+            The training inputs.
+        targets : sequence of arrays of shape (n, r), or of objects that return rows on request
+            The targets V of each regression.
+
+        Returns
+        -------
+        NystromPath
+            The object itself.
+
+        See Also
+        --------
+        NystromPath.rotated : What new inputs contribute to predictions.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.kernels import Linear
+        >>> from psilearn.landmarks import Landmarks
+        >>> from psilearn.regression import NystromPath
+        >>> NystromPath(Linear(), Landmarks(1)).fit(np.array([[1.0], [2.0]]), []).spectrum_
+        array([5.])
+        """
+        chosen = self.landmarks.choose(self.kernel, X, alpha=self.alpha, compute=self.compute)
+        self.features_ = LandmarkFeatures.of(self.kernel, take(X, chosen), "input", self.compute)
+        self.n_ = n_samples(X)
+        q, compute = self.features_.rank, self.compute
+        width = sum(V.shape[1] for V in targets)
+        compute.require_bytes(
+            8 * (3 * q * q + 2 * q * width),
+            f"a path with {q} input landmarks onto {width} output coordinates",
+            "Lower input_landmarks or output_landmarks.",
+        )
+        gram, crosses = GramSum(q, compute), [compute.zeros((q, V.shape[1])) for V in targets]
+        for rows, phi in self._feature_blocks(X, width):
+            gram.add(phi)
+            for cross, V in zip(crosses, targets, strict=True):
+                cross += phi @ compute.asarray(V[rows], compute.dtype)
+            del phi  # before the next block is computed
+        spectrum, self.vectors_ = eigh(gram.symmetric(), overwrite=True)
+        self.spectrum_ = clip_negative(spectrum)
+        self.targets_ = [self.vectors_.T @ cross for cross in crosses]
+        return self
+
+    def _feature_blocks(self, X: Samples, width: int) -> Any:
+        """Yield consecutive rows and φ(x) as columns, (q, b)."""
+        features, compute = self.features_.to_device(self.compute), self.compute
+        per_row = (3 * features.rank + 2 * width) * compute.itemsize + compute.transfer_bytes(X)
+        blocks = list(compute.iter_blocks(n_samples(X), per_row, MAX_REGRESSION_ROWS))
+        parts = row_blocks(X, track(blocks, "regression", len(blocks)))
+        return stream(parts, lambda part: features.columns(part, compute), compute, self.kernel.supports_torch)
+
+    def rotated(self, X: Samples) -> Array:
+        """Return φ(x)ᵀU; multiplied with ``inverse(alpha)`` and ``targets_`` it gives the predictions.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of m inputs
+            The inputs.
+
+        Returns
+        -------
+        array of shape (m, q)
+            The rotated features.
+
+        See Also
+        --------
+        NystromPath.inverse : The factor that depends on λ.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.kernels import Linear
+        >>> from psilearn.landmarks import Landmarks
+        >>> from psilearn.regression import NystromPath
+        >>> abs(NystromPath(Linear(), Landmarks(1)).fit(np.array([[2.0]]), []).rotated([[3.0]]))
+        array([[3.]])
+        """
+        rotated = self.compute.zeros((n_samples(X), self.features_.rank))
+        for rows, phi in self._feature_blocks(X, 0):
+            rotated[rows] = phi.T @ self.vectors_
+            del phi  # before the next block is computed
+        return rotated
+
+    def inverse(self, alpha: float) -> Array:
+        """Return the eigenvalues 1/(s + nλ) of (ΦᵀΦ + nλI)⁻¹.
+
+        Parameters
+        ----------
+        alpha : float
+            The ridge parameter λ > 0.
+
+        Returns
+        -------
+        array of shape (q,)
+            One value per eigenvector.
+
+        See Also
+        --------
+        NystromPath.moment_weights : The weights of the moment of the fitted values.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.kernels import Linear
+        >>> from psilearn.landmarks import Landmarks
+        >>> from psilearn.regression import NystromPath
+        >>> NystromPath(Linear(), Landmarks(2)).fit(np.eye(2), []).inverse(0.5)
+        array([0.5, 0.5])
+        """
+        return 1 / (self.spectrum_ + self.n_ * validation.check_regularization(alpha, "alpha"))
+
+    def moment_weights(self, alpha: float) -> Array:
+        """Return the weights of the moment of the fitted values, 1/n Σ ĥ(xᵢ)ĥ(xᵢ)ᵀ = Bᵀ diag(weights) B.
+
+        Parameters
+        ----------
+        alpha : float
+            The ridge parameter λ > 0.
+
+        Returns
+        -------
+        array of shape (q,)
+            The weights s/(s + nλ)²/n.
+
+        See Also
+        --------
+        NystromPath.inverse : The eigenvalues of the inverse.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psilearn.kernels import Linear
+        >>> from psilearn.landmarks import Landmarks
+        >>> from psilearn.regression import NystromPath
+        >>> NystromPath(Linear(), Landmarks(2)).fit(np.eye(2), []).moment_weights(0.5)
+        array([0.125, 0.125])
+        """
+        return self.spectrum_ * self.inverse(alpha) ** 2 / self.n_

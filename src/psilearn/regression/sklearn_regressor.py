@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import KFold, cross_val_predict
 
-from psilearn._backend import NUMPY, Compute, iter_blocks, like_input, to_numpy
+from psilearn._backend import NUMPY, Compute, iter_blocks, like_input, tensor_to_numpy, to_numpy
 from psilearn._linalg import Array, Moment
 from psilearn._utils.progress import stage, track
-from psilearn._utils.samples import Samples, n_samples
+from psilearn._utils.samples import Samples, check_not_empty, n_samples, take
 from psilearn.regression.kernel_regression import MAX_REGRESSION_ROWS, Targets
-from psilearn.regression.regressor_checks import (
-    check_inputs,
-    check_prediction,
-    explain_errors,
-    is_sliceable,
-    take_slice,
-)
 
 N_FOLDS = 5  # of the out-of-fold values ĥ₋ᵢ(xᵢ)
 
@@ -321,3 +318,74 @@ class SklearnRegression:
         (10, 1)
         """
         return like_input(X, np.concatenate([block for _, block in self.predict_blocks(self.check(X), compute)]))
+
+
+def check_regressor(regressor: Any, **replaced: Any) -> None:
+    """Raise unless ``regressor`` is a scikit-learn regressor and the parameters that it replaces are None."""
+    methods = ("fit", "predict", "get_params")
+    if isinstance(regressor, type) or not all(hasattr(regressor, method) for method in methods):
+        raise TypeError(
+            f"regressor must be a scikit-learn regressor (an object with {', '.join(methods)}), such as Ridge() or a "
+            f"pipeline that ends in one; got {regressor!r}."
+        )
+    if is_classifier(regressor):
+        raise TypeError(
+            f"regressor must predict coordinates, which are real numbers; {regressor!r} is a classifier. Use the "
+            f"regressor of the same family."
+        )
+    for name, value in replaced.items():
+        if value is not None:
+            raise ValueError(
+                f"regressor replaces {name}: set one of them to None. Got {name}={value!r} and regressor={regressor!r}."
+            )
+
+
+def check_inputs(X: Samples) -> Samples:
+    """Return at least one input: sparse matrices as CSR, tensors as arrays, all others unchanged."""
+    check_not_empty(X, "X")
+    return X.tocsr() if sparse.issparse(X) else tensor_to_numpy(X)
+
+
+def is_sliceable(X: Samples) -> bool:
+    """Return whether a slice of X is a block of its inputs."""
+    return hasattr(X, "shape") or isinstance(X, Sequence)
+
+
+def take_slice(X: Samples, rows: slice) -> Samples:
+    """Return a block of inputs in the form of X; rows of a data frame are counted by ``iloc``."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return take(X, rows) if is_sliceable(X) else X
+
+
+@contextmanager
+def explain_errors(estimator: Any, targets: Array) -> Iterator[None]:
+    """Add to an error of the regressor what it was fitted on; targets of one column are intended."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataConversionWarning)
+            yield
+    except Exception as error:
+        error.add_note(
+            f"This happened while regressor = {estimator!r} was fitted on X and {targets.shape[1]} output coordinates. "
+            f"Wrap a regressor of a single target in sklearn.multioutput.MultiOutputRegressor."
+        )
+        raise
+
+
+def check_prediction(prediction: Any, estimator: Any, n: int, r: int) -> Array:
+    """Return predictions as an array (n, r) of finite numbers; a single column may come without its axis."""
+    values = np.asarray(to_numpy(prediction), dtype=np.float64)
+    if r == 1 and values.shape == (n,):
+        values = values[:, None]
+    if values.shape != (n, r):
+        raise ValueError(
+            f"regressor = {estimator!r} must predict one row per input and one column per output coordinate, shape "
+            f"{(n, r)}; got shape {values.shape}. Choose a regressor of several targets, or wrap it in "
+            f"sklearn.multioutput.MultiOutputRegressor."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"regressor = {estimator!r} predicted values that are not finite. Scale X, or regularize the regressor."
+        )
+    return values

@@ -1,4 +1,3 @@
-import builtins
 import subprocess
 import sys
 
@@ -6,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 import psilearn
-from psilearn.app import digits_demo as demo
+from psilearn.app import demo
 from psilearn.app.cli import app
 
 
@@ -34,20 +33,6 @@ def test_demo_rejects_a_missing_folder(tmp_path):
     result = CliRunner().invoke(app, ["demo", "--picture", str(tmp_path / "nowhere" / "p.png")])
     assert result.exit_code == 2 and "--picture: the folder" in result.output
     assert len(result.output.splitlines()) == 1
-
-
-def test_demo_without_matplotlib_prints_how_to_install_it(small_demo, tmp_path, monkeypatch):
-    real_import = builtins.__import__
-
-    def no_matplotlib(name, *args, **kwargs):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real_import(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", no_matplotlib)
-    result = CliRunner().invoke(app, ["demo", "--picture", str(tmp_path / "p.png")])
-    assert result.exit_code == 0 and "psilearn[plot]" in result.output
-    assert not (tmp_path / "p.png").exists()
 
 
 def test_demo_methods_learn_something(small_demo):

@@ -4,8 +4,7 @@ import warnings
 
 import pytest
 
-from psilearn.app.cli.option_names import name_options, options_in_errors, word_note
-from psilearn.app.cli.table_reports import print_warnings
+from psilearn.app.cli.table_reports import name_options, options_in_errors, print_warnings, word_note
 
 EDGE = "is the largest of its grid. Extend the grid to values beyond it."
 

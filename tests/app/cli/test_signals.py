@@ -17,7 +17,7 @@ import typer
 from joblib import delayed
 from psilearn.app.console import report_errors
 from psilearn._utils.worker_processes import run_parallel
-from psilearn.app.cli.command_group import CommandGroup
+from psilearn.app.console import CommandGroup
 
 app = typer.Typer(cls=CommandGroup)
 
@@ -116,3 +116,46 @@ def test_a_closed_pipe_of_the_real_commands_is_silent(arguments):
     finally:
         os.close(write_end)
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["info"]])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_do_not_change_the_exit_status(arguments, closed):
+    code = "from psilearn.app import main; main()"
+    command = f"exec {sys.executable} -c '{code}' {' '.join(arguments)} {closed}"
+    assert subprocess.run(["sh", "-c", command], capture_output=True, check=False).returncode == 0
+
+
+def test_no_file_gets_the_number_of_a_closed_stream(tmp_path):
+    code = (
+        "import os, sys; from psilearn.app.console import open_closed_streams; open_closed_streams(); "
+        "file = open(sys.argv[1], 'w'); os.write(1, b'lost'); os.write(2, b'lost'); file.close(); assert file.name"
+    )
+    command = f'exec {sys.executable} -c "{code}" {tmp_path / "file"} <&- >&- 2>&-'
+    assert subprocess.run(["sh", "-c", command], check=False).returncode == 0
+    assert (tmp_path / "file").read_text() == ""
+
+
+def test_an_interruption_while_the_commands_are_imported_has_no_traceback():
+    code = """
+import sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+from psilearn.app import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_the_version_and_the_help_import_no_numerical_library(option):
+    code = (
+        "import sys; from psilearn.app.cli import app; app([sys.argv[1]], standalone_mode=False); "
+        "print(sorted({'numpy', 'scipy', 'sklearn', 'pandas', 'fastapi'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, option], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.endswith("[]\n"), done.stdout + done.stderr

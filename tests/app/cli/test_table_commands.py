@@ -1,6 +1,5 @@
 """The commands fit, search, predict and evaluate: the results of the library, in files, with clear errors."""
 
-import builtins
 import re
 
 import numpy as np
@@ -11,7 +10,7 @@ from typer.testing import CliRunner
 
 from psilearn import IOKR, KDE, OEL, load_model
 from psilearn.app.cli import app
-from psilearn.app.tables import TableModel, delimited_text
+from psilearn.app.tables import TableModel, read_table, table_formats
 from psilearn.kernels import Dice, Gaussian, Tanimoto
 from psilearn.metrics import f1_score
 from tests.app.tables.example_tables import NAMES, TAGS, label_columns, make_problem, read_csv, tag_texts, write_csv
@@ -131,7 +130,7 @@ def test_predictions_as_lists_with_kept_columns(files, monkeypatch):
     run(*fit)
     model = TableModel.load(folder / "model")
     X = model.inputs.transform(delimited_table(folder / "new.csv"))
-    monkeypatch.setattr(delimited_text, "CHUNK_CELLS", 100)  # several chunks
+    monkeypatch.setattr(table_formats, "CHUNK_CELLS", 100)  # several chunks
     run("predict", folder / "model", folder / "new.csv", "--top", 3, "--keep", "id", "-o", folder / "top.tsv")
     header, *lines = (line.split("\t") for line in (folder / "top.tsv").read_text().splitlines())
     assert header == ["row", "position", "id", *(f"tag_{tag}" for tag in TAGS), "distance"]
@@ -151,7 +150,7 @@ def test_predictions_as_lists_with_kept_columns(files, monkeypatch):
 
 
 def delimited_table(path):
-    return next(delimited_text.iter_delimited(path, ()))
+    return read_table(path)
 
 
 def test_held_out_rows_are_evaluated_as_another_file_would_be(files):
@@ -183,22 +182,6 @@ def test_a_search_saves_the_best_model_and_its_curves(files):
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 5 and "48 settings were compared by f1" in page
     assert TableModel.load(folder / "model").candidates in ("known", "near", "all")
-
-
-def test_the_report_without_matplotlib_has_tables_only(files, monkeypatch):
-    folder, _, _, _, _ = files
-    run("fit", folder / "train.csv", "--outputs", "tag_*", "-o", folder / "model")
-    real_import = builtins.__import__
-
-    def no_matplotlib(name, *args, **kwargs):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real_import(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", no_matplotlib)
-    run("evaluate", folder / "model", folder / "new.csv", "--html", folder / "report.html")
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "<svg" not in page and "psilearn[plot]" in page and "F1 of label sets" in page
 
 
 def test_names_of_columns_are_escaped_in_the_report(tmp_path):
@@ -349,7 +332,7 @@ def test_a_failed_prediction_keeps_the_previous_file(files, monkeypatch):
     folder, *_ = files
     run("fit", folder / "train.csv", "--outputs", "tag_*", "-o", folder / "model")
     (folder / "out.csv").write_text("previous")
-    monkeypatch.setattr(delimited_text, "CHUNK_CELLS", 20)
+    monkeypatch.setattr(table_formats, "CHUNK_CELLS", 20)
     with (folder / "new.csv").open("a") as file:
         file.write("1,2\n")
     result = run("predict", folder / "model", folder / "new.csv", "-o", folder / "out.csv", "--overwrite", status=2)

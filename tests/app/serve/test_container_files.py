@@ -9,9 +9,6 @@ import time
 from pathlib import Path
 
 import httpx
-import pytest
-
-pytest.importorskip("uvicorn", reason="the service needs the extra psilearn[serve]")
 
 from psilearn import save_model
 from tests.app.serve.clients import rows_problem

@@ -1,15 +1,10 @@
 """``psilearn demo --serve``: the models that the page uses."""
 
 import numpy as np
-import pytest
-
-pytest.importorskip("fastapi", reason="the service needs the extra psilearn[serve]")
-
 from typer.testing import CliRunner
 
-from psilearn.app import digits_demo as demo
+from psilearn.app import demo
 from psilearn.app.cli import app
-from psilearn.app.cli import demo_output as output
 from psilearn.app.serve import server_process
 from tests.app.serve.clients import get, post
 
@@ -25,4 +20,4 @@ def test_the_demo_serves_three_models_that_complete_digits(monkeypatch):
     assert [(model["name"], model["image_width"]) for model in models] == [("IOKR", 8), ("KDE", 8), ("OEL", 8)]
     digits = demo.load_halves(0)
     answer = post(served[0], "/v1/predict", {"model": "IOKR", "inputs": digits.X_test[:3].tolist()}).json()
-    assert np.shape(answer["outputs"]) == (3, 32) and output.WIDTH == 8
+    assert np.shape(answer["outputs"]) == (3, 32) and demo.WIDTH == 8

@@ -7,15 +7,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-
-pytest.importorskip("fastapi", reason="the service needs the extra psilearn[serve]")
-
 from typer.testing import CliRunner
 
 from psilearn import IOKR, KDE, OEL
 from psilearn.app.cli import app as command_line
 from psilearn.app.serve import ServedModel, create_app
-from psilearn.app.serve.page_routes import read_page_files
+from psilearn.app.serve.http_app import PAGE
 from psilearn.kernels import Gaussian
 from tests.app.serve.browser import find_browser, opened_browser, opened_page, running
 from tests.app.serve.clients import rows_problem, text_problem
@@ -40,8 +37,8 @@ def digit_models():
 
 
 def test_files_of_the_page_load_nothing_from_elsewhere():
-    for name, content in read_page_files().items():
-        text = content.decode()
+    for file in PAGE.iterdir():
+        name, text = file.name, file.read_text(encoding="utf-8")
         assert not re.findall(r"(?:src|href|url\(|import)[^\n]{0,20}https?://", text), name
         assert "innerHTML" not in text and "eval(" not in text and " style=" not in text, name
 

@@ -22,8 +22,7 @@ from psilearn.app.serve import ServedModel, create_app
 from psilearn.app.serve.server_process import bind_socket
 from tests.app.serve.clients import post, rows_problem
 
-# The reader of files is not needed here, and takes seconds to import.
-START = "import sys, psilearn_chem.service.upload_parser as p; p.PRELOADED = []; from psilearn.app.cli import app; app(sys.argv[1:])"
+START = "import sys; from psilearn.app.cli import app; app(sys.argv[1:])"
 CLIENT = httpx.Client(verify=False)  # loading certificates takes longer than an answer
 
 

@@ -5,13 +5,10 @@ import threading
 import time
 
 import pytest
-
-pytest.importorskip("uvicorn", reason="the service needs the extra psilearn[serve]")
 import uvicorn
 
 from psilearn.app.serve import Limits
-from psilearn.app.serve.server_process import bind_socket
-from psilearn.app.serve.timed_protocol import make_protocol
+from psilearn.app.serve.server_process import bind_socket, make_protocol
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LONG = 20_000_000  # bytes; more than the buffers of a socket

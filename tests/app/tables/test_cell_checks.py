@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psilearn.app.tables.column_choice import ColumnOptions, fit_inputs, fit_outputs, read_training_table
-from psilearn.app.tables.table_training import Method, SplitOptions, make_fit, train
+from psilearn.app.tables.table_training import Fit, Method, SplitOptions, train
 from tests.app.tables.example_tables import label_columns, make_problem, write_csv
 
 LABELS = {"outputs": ["tag_*"]}
@@ -50,7 +50,7 @@ def test_a_missing_output_cannot_be_imputed(tmp_path, columns, kind):
     columns["tag_b"][7] = ""
     path = write_csv(tmp_path / "t.csv", columns)
     options = ColumnOptions(**LABELS, kind=kind, impute=True)
-    learner = make_fit(Method(), None, None, alpha=1e-3, components=None, supervision=None, candidates=None)
+    learner = Fit(Method(), None, None, alpha=1e-3, components=None, supervision=None, candidates=None)
     with pytest.raises(ValueError, match=r"line 9: the .*'tag_b' is missing; fill it in or delete the row"):
         train(path, options, SplitOptions(), learner)
 
@@ -109,6 +109,6 @@ def test_constant_inputs_are_noted(tmp_path, columns):
 
 def test_a_calibration_without_known_tags_names_the_option(tmp_path):
     path = write_csv(tmp_path / "t.csv", {"x": range(8), "tags": [f"t{i}" for i in range(8)]})
-    learner = make_fit(Method(), None, None, alpha=1e-3, components=None, supervision=None, candidates=None)
+    learner = Fit(Method(), None, None, alpha=1e-3, components=None, supervision=None, candidates=None)
     with pytest.raises(ValueError, match="--calibration: each of the 2 rows that were held out has tags"):
         train(path, ColumnOptions(label_column="tags"), SplitOptions(calibration=0.25), learner)

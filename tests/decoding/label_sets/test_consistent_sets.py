@@ -8,7 +8,7 @@ from scipy import sparse
 
 from psilearn import IOKR, OELCV
 from psilearn.decoding import ConsistentLabelSets, SharedCandidates
-from psilearn.decoding.label_sets.tree_sums import Preorder
+from psilearn.decoding.label_sets.consistent_sets import Preorder
 from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Gaussian, HierarchicalDice, Hierarchy, Linear, Normalized, Tanimoto
 

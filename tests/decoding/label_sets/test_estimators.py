@@ -11,7 +11,6 @@ from psilearn._backend import NUMPY
 from psilearn.decoding import AllLabelSets, NearLabelSets
 from psilearn.io import load_model, save_model
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear, Tanimoto
-from psilearn_lab.baselines import KNN
 from tests.decoding.label_sets.set_cases import all_sets
 
 L = 6
@@ -122,12 +121,6 @@ def test_names_for_other_outputs(data):
     np.testing.assert_array_equal(model.predict(X_new, "all"), model.predict(X_new))
     with pytest.raises(ValueError, match="candidates='near' is not possible with rankings"):
         model.predict(X_new, "near")
-
-
-def test_baselines_list_the_sets(data):
-    X, Y, X_new, _ = data
-    model = KNN(n_neighbors=5).fit(X, Y)
-    np.testing.assert_array_equal(model.predict(X_new, candidates="all"), model.predict(X_new, candidates=all_sets(L)))
 
 
 @pytest.mark.parametrize("kernel", [Dice(), Gaussian(0.5)], ids=repr)

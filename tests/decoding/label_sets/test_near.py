@@ -6,8 +6,8 @@ from hypothesis import given
 from scipy import sparse
 
 from psilearn.decoding import NearLabelSets
-from psilearn.decoding.label_sets import near_label_sets, near_search
-from psilearn.decoding.label_sets.near_search import all_near_rows
+from psilearn.decoding.label_sets import near_label_sets
+from psilearn.decoding.label_sets.near_label_sets import all_near_rows
 from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Gaussian, Linear, Tanimoto
 from tests.decoding.label_sets.set_cases import SIZE_KERNELS, cases, distances, draw_case, draw_sets
@@ -52,7 +52,7 @@ def test_blocks_change_nothing(monkeypatch):
     embedding, Z = draw_case(Dice(), 8, 12, 3, 1.0, q=20)
     known = draw_sets(np.random.default_rng(1), 30, 8)
     expected = NearLabelSets(embedding, known).nearest(Z, 1)
-    monkeypatch.setattr(near_search, "MAX_PAIRS", 1)
+    monkeypatch.setattr(near_label_sets, "MAX_PAIRS", 1)
     monkeypatch.setattr(near_label_sets, "BLOCK_SETS", 1)
     found = NearLabelSets(embedding, known).nearest(Z, 1)
     np.testing.assert_array_equal(found.nearest, expected.nearest)

@@ -137,3 +137,9 @@ def test_inconsistent_limits_are_rejected(arguments, message):
 
 def test_the_limits_are_shown():
     assert repr(AllLabelSets(min_labels=1, max_labels=3)) == "AllLabelSets(min_labels=1, max_labels=3)"
+
+
+@pytest.mark.parametrize("groups", [["abcd"], list("abcd"), [None] * 4, [0.5] * 4, [[0]] * 4, "abcd"])
+def test_groups_that_are_not_numbers_are_rejected(groups):
+    with pytest.raises(ValueError, match="label_groups must be 4 integers"):
+        SetLimits.of(4, 0, None, groups, "at_most_one")

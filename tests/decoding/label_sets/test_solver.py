@@ -11,11 +11,10 @@ from sklearn import config_context
 
 from psilearn._backend import NUMPY, Compute
 from psilearn.decoding import AllLabelSets
-from psilearn.decoding.label_sets import range_bounds, size_search
-from psilearn.decoding.label_sets.range_bounds import RangeBounds
+from psilearn.decoding.label_sets import size_search
 from psilearn.decoding.label_sets.set_limits import heaviest_columns
-from psilearn.decoding.label_sets.size_forms import find_size_form
-from psilearn.decoding.label_sets.size_search import size_ranges
+from psilearn.decoding.label_sets.size_search import RangeBounds, size_ranges
+from psilearn.decoding.label_sets.size_weights import find_size_form
 from psilearn.decoding.label_sets.solver import iter_query_blocks
 from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Gaussian, Linear, Tanimoto
@@ -115,7 +114,7 @@ def test_labels_and_ranges_that_are_left_out_change_nothing(monkeypatch):
     fast, several = candidates.nearest(beta, 1), candidates.nearest(beta, 5)
     n_visited = len(visited)
     assert min(queries.vectors.shape[2] for queries in visited) < 150  # labels were left out
-    monkeypatch.setattr(range_bounds, "MIN_SAVED", 10**9)
+    monkeypatch.setattr(size_search, "MIN_SAVED", 10**9)
     bounds_of = RangeBounds.of
     no_bound = np.full(20, -np.inf)
     monkeypatch.setattr(RangeBounds, "of", lambda *given: replace(bounds_of(*given), distances=no_bound))

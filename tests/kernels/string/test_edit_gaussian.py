@@ -7,7 +7,7 @@ pytest.importorskip("rapidfuzz", reason="edit distances need the extra psilearn[
 
 from psilearn import IOKR, load_model, save_model
 from psilearn.kernels import EditGaussian, Gaussian
-from psilearn.kernels.string.edit_distances import edit_distances, paired_edit_distances
+from psilearn.kernels.string.edit_gaussian import edit_distances, paired_edit_distances
 
 WORDS = ["banana", "bandana", "ananas", "cabana", "savanna", "panama"]
 

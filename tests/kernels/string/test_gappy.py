@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psilearn.kernels import GappySubstrings, Substrings
-from psilearn.kernels.string import string_kernel
+from psilearn.kernels.string import substrings
 from tests.kernels.string.pattern_counts import ALPHABET, PROPERTY, block_of, count_subsequences, strings
 
 
@@ -22,11 +22,9 @@ def test_inner_products_of_weights_of_subsequences(alphabet, A, B, length, gaps,
 def test_occurrences_are_summed_in_batches_of_limited_size(monkeypatch):
     words, kernel = ["banana" * 5, "bandana", "ab"], GappySubstrings(3, 6, normalize=False)
     expected, sizes = kernel.features(words), []
-    original = string_kernel._to_csr
-    monkeypatch.setattr(
-        string_kernel, "_to_csr", lambda *a: sizes.append(sum(len(f.rows) for f in a[0])) or original(*a)
-    )
-    monkeypatch.setattr(string_kernel, "MAX_OCCURRENCES", 50)
+    original = substrings._to_csr
+    monkeypatch.setattr(substrings, "_to_csr", lambda *a: sizes.append(sum(len(f.rows) for f in a[0])) or original(*a))
+    monkeypatch.setattr(substrings, "MAX_OCCURRENCES", 50)
     counts = GappySubstrings(3, 6, normalize=False).features(words)
     assert len(sizes) > 5 and max(sizes) <= 50
     assert counts.has_canonical_format and abs(counts - expected).max() < 1e-12

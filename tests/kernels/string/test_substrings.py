@@ -123,10 +123,10 @@ def test_every_route_of_an_estimator_takes_strings():
 
 
 def test_wide_collections_are_counted_in_parts(monkeypatch):
-    from psilearn.kernels.string import string_kernel
+    from psilearn.kernels.string import substrings
 
     expected = Substrings(2).features(LONG_WORDS)
-    monkeypatch.setattr(string_kernel, "MAX_TOKENS", 7)
+    monkeypatch.setattr(substrings, "MAX_TOKENS", 7)
     found = Substrings(2).features(LONG_WORDS)
     assert found.shape == expected.shape
     assert (found != expected).nnz == 0

@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 from chem_tests.chemistry import build_library, smiles_list, spectra_of
-from psilearn_chem.metabolites import train
+from psilearn_chem.metabolites import MetaboliteIdentifier
 
 
 @pytest.fixture(scope="package")
@@ -23,4 +20,4 @@ def spectra():
 
 @pytest.fixture(scope="package")
 def identifier(library, spectra):
-    return train(spectra, library, unlabeled=100, calibration=0.25)
+    return MetaboliteIdentifier(n_unlabeled=100, calibration=0.25).fit(spectra, library)

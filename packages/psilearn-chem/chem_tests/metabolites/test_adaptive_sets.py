@@ -13,6 +13,7 @@ from psilearn_chem.metabolites.adaptive_sets import (
     members,
     set_scores,
 )
+from psilearn_chem.metabolites.notes import from_notes, to_notes
 
 
 def test_scores_are_sums_over_candidates_that_are_as_probable():
@@ -122,7 +123,7 @@ def test_small_groups_use_all_scores_of_their_kind():
 def test_sets_are_nested_and_saved():
     rng = np.random.default_rng(4)
     sets = AdaptiveSets.fit(TrueMolecules.of(*draw_lists(rng, 500, 0.3)))
-    loaded = AdaptiveSets.from_notes(sets.to_notes())
+    loaded = from_notes(AdaptiveSets, to_notes(sets))
     for p, kind, _ in zip(*draw_lists(rng, 20, 0.3), strict=True):
         values = sets.p_values(p, kind)
         np.testing.assert_array_equal(values, loaded.p_values(p, kind))
@@ -130,4 +131,4 @@ def test_sets_are_nested_and_saved():
         assert members(values, 1.0).all()
         assert not members(values, 0.0).any()
     with pytest.raises(ValueError, match="quantiles"):
-        AdaptiveSets.from_notes({**sets.to_notes(), "new_quantiles": [[0.0]]})
+        from_notes(AdaptiveSets, {**to_notes(sets), "levels": {"new": [[0.0]], "known": [[0.0]]}})

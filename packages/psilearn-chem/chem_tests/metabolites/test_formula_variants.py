@@ -10,7 +10,7 @@ from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import Gaussian, GaussianTanimoto, Linear, uniform, weighted
 from psilearn_chem import Fingerprints, MetaboliteIdentifier, ProbabilityProduct, SubformulaKernel
 from psilearn_chem.metabolites import Query
-from psilearn_chem.metabolites.formula_variants import iter_variants, needs_formula
+from psilearn_chem.metabolites.ranking import iter_variants, needs_formula
 
 PEAKS, FORMULAS = ProbabilityProduct().normalized(), SubformulaKernel("losses", floor=0.01).normalized()
 

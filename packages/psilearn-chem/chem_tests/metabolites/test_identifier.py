@@ -5,21 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from chem_tests.chemistry import smiles_list, spectra_of
-from psilearn import IOKR, KDE, OEL
-from psilearn._backend import computing
+from psilearn import IOKR, KDE, OEL, computing
 from psilearn.io import read_notes, save_model
 from psilearn.io.saved_models import FORMAT
-from psilearn_chem.metabolites import MetaboliteIdentifier, Query, Ranking, rank_spectra, train
-from psilearn_chem.metabolites.labeled_spectra import find_labeled
-from psilearn_chem.metabolites.saved_identifier import check_model
+from psilearn_chem.metabolites import MetaboliteIdentifier, Query, Ranking
+from psilearn_chem.metabolites.identifier import check_model
+from psilearn_chem.metabolites.queries import find_labeled
 from psilearn_chem.spectra import Problem
 from tests.sealed_files import edit
 
@@ -29,7 +24,7 @@ def test_training_generalizes(identifier, library, spectra):
     known = {s.smiles for s in spectra}
     new = spectra_of([s for s in smiles_list() if s not in known][:80], seed=5)
     hits, chance = [], []
-    for spectrum, ranking in zip(new, rank_spectra(identifier, new, library, k=None), strict=True):
+    for spectrum, ranking in zip(new, identifier.rank(new, library, k=None), strict=True):
         truth = library.fingerprints([spectrum.smiles]).bits
         positions = np.flatnonzero((library.bits[ranking.rows] == truth).all(axis=1))
         hits.append(ranking.ranks[positions[0]] <= 1.5)
@@ -41,10 +36,10 @@ def test_training_generalizes(identifier, library, spectra):
 
 def test_training_and_ranking_on_a_device_agree_with_numpy(identifier, library, spectra):
     pytest.importorskip("torch")
-    expected = list(rank_spectra(identifier, spectra[:20], library))
+    expected = list(identifier.rank(spectra[:20], library))
     with computing("float64", "cpu"):
-        on_device = train(spectra, library, unlabeled=100, calibration=0.25)
-        ranked = list(rank_spectra(on_device, spectra[:20], library))
+        on_device = MetaboliteIdentifier(n_unlabeled=100, calibration=0.25).fit(spectra, library)
+        ranked = list(on_device.rank(spectra[:20], library))
     rounded = {"validation_loss": 0, "weights": []}
     assert {**on_device.training_, **rounded} == {**identifier.training_, **rounded}
     np.testing.assert_allclose(on_device.training_["weights"], identifier.training_["weights"], rtol=1e-9)
@@ -57,7 +52,7 @@ def test_training_and_ranking_on_a_device_agree_with_numpy(identifier, library, 
 def test_rankings_use_the_fitted_kernel(identifier, library, spectra):
     changed = copy(identifier)
     changed.model_ = copy(identifier.model_).set_params(input_kernel=float)  # as in a damaged file
-    expected, ranked = (list(rank_spectra(given, spectra[:3], library)) for given in (identifier, changed))
+    expected, ranked = (list(given.rank(spectra[:3], library)) for given in (identifier, changed))
     for a, b in zip(expected, ranked, strict=True):
         np.testing.assert_array_equal(b.rows, a.rows)
     changed.model_.regression_ = None
@@ -73,24 +68,24 @@ def test_a_saved_identifier_gives_the_same_rankings(identifier, library, spectra
         identifier.fingerprints_,
         identifier.training_,
     )
-    for a, b in zip(rank_spectra(identifier, spectra, library), rank_spectra(loaded, spectra, library), strict=True):
+    for a, b in zip(identifier.rank(spectra, library), loaded.rank(spectra, library), strict=True):
         np.testing.assert_allclose(a.distances, b.distances, atol=1e-10)
         assert a.set_size == b.set_size
 
 
 @pytest.mark.parametrize("method", ["iokr", "oel0"])
 def test_other_methods_without_calibration(method, library, spectra):
-    identifier = train(spectra[:60], library, method=method, calibration=0.0)
+    identifier = MetaboliteIdentifier(method=method, calibration=0.0).fit(spectra[:60], library)
     assert isinstance(identifier.model_, IOKR if method == "iokr" else OEL)
     assert not hasattr(identifier.model_, "calibration_scores_")
-    ranking = next(iter(rank_spectra(identifier, spectra[:1], library)))
+    ranking = next(iter(identifier.rank(spectra[:1], library)))
     assert ranking.set_size is None
     assert not ranking.in_set.any()
 
 
 def test_molecules_outside_the_library_are_used_for_training(library, spectra):
     outside = spectra_of(["CCCCCCCCCCCCCCCC", "C1CCC2CCCCC2C1"])
-    identifier = train([*spectra[:40], *outside], library, method="iokr", calibration=0.1)
+    identifier = MetaboliteIdentifier(method="iokr", calibration=0.1).fit([*spectra[:40], *outside], library)
     assert identifier.training_["spectra"] + identifier.training_["calibration_spectra"] >= 40
 
 
@@ -108,26 +103,25 @@ def test_molecules_outside_the_library_are_used_for_training(library, spectra):
 def test_unusable_training_spectra_are_reported(library, spectra, change, message):
     bad = replace(spectra[0], name="unusable", **change)
     with pytest.raises(ValueError, match=f"unusable: .*{message}"):
-        train([*spectra[:30], bad], library)
-    problems = []
-    train([*spectra[:30], bad], library, method="iokr", calibration=0.0, on_problem=problems.append)
-    assert [p.source for p in problems] == ["unusable"]
+        MetaboliteIdentifier().fit([*spectra[:30], bad], library)
+    skipping = MetaboliteIdentifier(method="iokr", calibration=0.0, errors="skip").fit([*spectra[:30], bad], library)
+    assert [p.source for p in skipping.problems_] == ["unusable"]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"method": "svm"}, "method must be"), ({"calibration": 1.0}, "below 1"), ({"unlabeled": 0}, "unlabeled")],
+    [({"method": "svm"}, "method must be"), ({"calibration": 1.0}, "below 1"), ({"n_unlabeled": 0}, "unlabeled")],
 )
 def test_invalid_training_is_rejected(library, spectra, options, message):
     with pytest.raises(ValueError, match=message):
-        train(spectra, library, **options)
+        MetaboliteIdentifier(**options).fit(spectra, library)
     with pytest.raises(ValueError, match="too few to train on"):
-        train(spectra[:5], library)
+        MetaboliteIdentifier().fit(spectra[:5], library)
 
 
 def test_a_calibration_molecule_counts_once(library, spectra):
     replicates = [replace(s, name=f"{s.name}-{i}") for i in range(5) for s in spectra[:40]]
-    identifier = train(replicates, library, method="iokr", calibration=0.3)
+    identifier = MetaboliteIdentifier(method="iokr", calibration=0.3).fit(replicates, library)
     assert identifier.training_["calibration_spectra"] == len(identifier.model_.calibration_scores_) <= 13
 
 

@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 
-from psilearn_chem.metabolites.candidate_model import NEW_FEATURES, CandidateModel
-from psilearn_chem.metabolites.known_molecules import INPUTS, OWN_INPUTS, KnownMolecules, known_inputs
-from psilearn_chem.metabolites.listwise import mixture_log_probabilities
+from psilearn_chem.metabolites.candidate_model import (
+    INPUTS,
+    NEW_FEATURES,
+    OWN_INPUTS,
+    CandidateModel,
+    KnownMolecules,
+    known_inputs,
+    mixture_log_probabilities,
+)
+from psilearn_chem.metabolites.notes import from_notes, to_notes
 from psilearn_chem.metabolites.second_stage_fit import SEPARATE, Query, fit_evidence, list_fits
 
 
@@ -65,13 +72,13 @@ def test_leads_compare_with_new_candidates():
 
 def test_models_are_saved(model):
     fitted, inputs, _ = model
-    saved = CandidateModel({"embedding": 2.0, "prior": -1.0}, fitted).to_notes()
-    loaded = CandidateModel.from_notes(saved)
+    saved = to_notes(CandidateModel({"embedding": 2.0, "prior": -1.0}, fitted))
+    loaded = from_notes(CandidateModel, saved)
     np.testing.assert_array_equal(loaded.known(inputs), fitted(inputs))
     assert loaded.weights == {"embedding": 2.0, "prior": -1.0}
-    for change in ({"means": [1.0]}, {"inputs": ["pull"]}):
+    for change in ({"means": [1.0]}, {"limits": [[0.0], [1.0]]}):
         with pytest.raises(ValueError, match="known molecules"):
-            CandidateModel.from_notes({**saved, "known": {**saved["known"], **change}})
+            from_notes(CandidateModel, {**saved, "known": {**saved["known"], **change}})
 
 
 def test_inputs_beyond_those_of_the_fit_count_as_the_most_extreme_ones(model):

@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.optimize import approx_fprime
 from scipy.special import log_softmax
 
-from psilearn_chem.metabolites.listwise import (
+from psilearn_chem.metabolites.candidate_model import (
     FLAT_SHARE,
     Lists,
     fit_logit,

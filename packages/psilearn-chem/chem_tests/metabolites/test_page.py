@@ -1,11 +1,6 @@
 """The HTML page of ranked molecules."""
 
-import pytest
-
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
-from psilearn_chem.metabolites.spectrum_drawing import draw_spectrum
+from psilearn_chem.metabolites.rank_report import draw_spectrum
 from psilearn_chem.spectra import Spectrum
 
 

@@ -5,21 +5,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 from chem_tests.chemistry import spectra_of
-from psilearn._utils.samples import distinct
 from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import Aligned, Gaussian, uniform
 from psilearn.metrics import kernel_loss
 from psilearn.model_selection.path_search import PathSearch
+from psilearn.utils import distinct
 from psilearn_chem import ProbabilityProduct
-from psilearn_chem.metabolites import parameter_choice, train
-from psilearn_chem.metabolites.formula_variants import needs_formula
-from psilearn_chem.metabolites.labeled_spectra import find_labeled
-from psilearn_chem.metabolites.parameter_choice import OUTPUT_KERNEL, Grid, ParameterChoice, Setting
-from psilearn_chem.metabolites.similarity import Mixture, SpectrumSimilarity, list_mixtures
+from psilearn_chem.metabolites import MetaboliteIdentifier, parameter_choice
+from psilearn_chem.metabolites.parameter_choice import (
+    OUTPUT_KERNEL,
+    Grid,
+    Mixture,
+    ParameterChoice,
+    Setting,
+    SpectrumSimilarity,
+    list_mixtures,
+)
+from psilearn_chem.metabolites.queries import find_labeled
+from psilearn_chem.metabolites.ranking import needs_formula
 
 GRID = Grid([Mixture("uniform", None), Mixture("alignf", 0.5)], [1e-4, 1e-2], [0.1, 1.0], [5, 20], [0.5], 30)
 
@@ -146,7 +150,7 @@ def test_spectra_of_one_molecule_stay_together(library, spectra, monkeypatch):
     monkeypatch.setattr(PathSearch, "fit", record)
     monkeypatch.setattr(parameter_choice, "GRID", GRID)
     twice = [*spectra[:40], *spectra_of([s.smiles for s in spectra[:40]], seed=8)]
-    train(twice, library, method="iokr", calibration=0.2)
+    MetaboliteIdentifier(method="iokr", calibration=0.2).fit(twice, library)
     assert len(calls) == 1
     for splits, outputs in calls:
         for fitting, held in splits:

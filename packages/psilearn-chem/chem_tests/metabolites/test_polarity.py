@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-
-from psilearn_chem.metabolites.polarity import COMMON_ADDUCTS, find_adduct, polarities_of, polarity_of, select_polarity
+from psilearn_chem.metabolites.queries import COMMON_ADDUCTS, find_adduct, polarities_of, polarity_of, select_polarity
 from psilearn_chem.molecules import Adduct, Formula
 from psilearn_chem.spectra import Spectrum
 

@@ -5,9 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 from chem_tests.chemistry import build_library, smiles_list, spectra_of
 from psilearn_chem.metabolites import Query
 from psilearn_chem.molecules import CandidateLibrary, MoleculeList

@@ -5,22 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
 from chem_tests.chemistry import build_library, smiles_list, spectra_of
 from psilearn import IOKR
 from psilearn.decoding import PerExampleCandidates
 from psilearn.kernels import GaussianTanimoto
 from psilearn_chem import CandidateLibrary, Fingerprints, MoleculeList, spectrum_kernel
-from psilearn_chem.metabolites import MetaboliteIdentifier, rank_spectra
+from psilearn_chem.metabolites import MetaboliteIdentifier
 from psilearn_chem.spectra import Problem
 
 
 def test_rankings_agree_with_the_estimator(identifier, library, spectra):
     """Without a second stage."""
     identifier = MetaboliteIdentifier.from_model(identifier.model_, identifier.fingerprints_, identifier.adducts_)
-    ranked = list(rank_spectra(identifier, spectra[:20], library, k=5))
+    ranked = list(identifier.rank(spectra[:20], library, k=5))
     for spectrum, ranking in zip(spectra, ranked, strict=False):
         rows = library.find_formula(spectrum.formula)
         top = identifier.model_.predict_topk([spectrum], 6, PerExampleCandidates([library.bits[rows]]))
@@ -37,9 +34,9 @@ def test_rankings_agree_with_the_estimator(identifier, library, spectra):
 def test_an_embedded_library_gives_the_same_rankings(identifier, tmp_path):
     """The stored embeddings are float32. No query is a calibration spectrum, whose score would be the limit itself."""
     copy, queries = build_library(tmp_path / "lib"), spectra_of(smiles_list()[:60:2], seed=5)
-    before = list(rank_spectra(identifier, queries, copy))
+    before = list(identifier.rank(queries, copy))
     assert copy.embedded(identifier.model_, build=True).g.dtype == np.float32
-    for a, b in zip(before, rank_spectra(identifier, queries, copy), strict=True):
+    for a, b in zip(before, identifier.rank(queries, copy), strict=True):
         np.testing.assert_allclose(a.distances, b.distances, atol=1e-6)
         np.testing.assert_allclose(a.ranks, b.ranks)
         assert a.set_size == b.set_size
@@ -47,24 +44,24 @@ def test_an_embedded_library_gives_the_same_rankings(identifier, tmp_path):
 
 def test_training_molecules_are_marked(identifier, library, spectra):
     outputs = {row.tobytes() for row in identifier.model_.candidates_.outputs}
-    for ranking in rank_spectra(identifier, spectra[:10], library, k=None):
+    for ranking in identifier.rank(spectra[:10], library, k=None):
         assert ranking.trained_on.tolist() == [library.bits[row].tobytes() in outputs for row in ranking.rows]
 
 
 def test_other_spectra_are_ranked_despite_a_problem(identifier, library, spectra):
     bad = replace(spectra[3], precursor_mz=None, name="bad")
-    results = list(rank_spectra(identifier, [spectra[0], bad, spectra[1]], library))
+    results = list(identifier.rank([spectra[0], bad, spectra[1]], library))
     assert [isinstance(result, Problem) for result in results] == [False, True, False]
     assert results[1].source == "bad"
     assert [ranking.spectrum.name for ranking in (results[0], results[2])] == [spectra[0].name, spectra[1].name]
-    assert [type(result) for result in rank_spectra(identifier, [bad], library)] == [Problem]
-    assert list(rank_spectra(identifier, [], library)) == []
+    assert [type(result) for result in identifier.rank([bad], library)] == [Problem]
+    assert list(identifier.rank([], library)) == []
 
 
 def test_a_library_with_other_fingerprints_is_rejected(identifier, spectra, tmp_path):
     other = build_library(tmp_path / "other", kinds=("maccs",))
     with pytest.raises(ValueError, match="--fingerprints morgan,maccs"):
-        next(rank_spectra(identifier, spectra, other))
+        next(identifier.rank(spectra, other))
 
 
 def test_invalid_ranking_is_rejected(identifier, library, spectra):
@@ -74,7 +71,7 @@ def test_invalid_ranking_is_rejected(identifier, library, spectra):
         ({"coverage": 2}, "coverage"),
     ):
         with pytest.raises(ValueError, match=message):
-            list(rank_spectra(identifier, spectra[:1], library, **options))
+            list(identifier.rank(spectra[:1], library, **options))
 
 
 @pytest.mark.parametrize("ties", ["expected", "optimistic", "pessimistic"])

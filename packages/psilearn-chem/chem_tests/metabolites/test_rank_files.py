@@ -9,14 +9,10 @@ from html import unescape
 import numpy as np
 import pytest
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
-from psilearn_chem.metabolites import Query, rank_report, report_index
-from psilearn_chem.metabolites.csv_table import format_table
+from psilearn_chem.metabolites import Query, rank_report
 from psilearn_chem.metabolites.mztab import format_mztab
-from psilearn_chem.metabolites.peak_support import find_support
-from psilearn_chem.metabolites.rank_files import RankFiles, write_rankings
+from psilearn_chem.metabolites.rank_files import RankFiles, format_table, write_rankings
+from psilearn_chem.metabolites.rank_report import find_support
 from psilearn_chem.spectra import Problem, Spectrum
 
 
@@ -87,7 +83,7 @@ def test_rankings_contain_the_whole_conformal_set(identifier, spectra, library):
 
 
 def test_an_iterator_is_read_in_batches(identifier, spectra, library, monkeypatch):
-    monkeypatch.setattr("psilearn_chem.metabolites.rank.MAX_BATCH", 4)
+    monkeypatch.setattr("psilearn_chem.metabolites.ranking.MAX_BATCH", 4)
     expected = [ranking.rows.tolist() for ranking in identifier.rank(spectra[:10], library)]
     taken = []
 
@@ -189,26 +185,27 @@ def test_a_peak_supports_the_isomer_of_which_it_is_a_part(adduct, shift, expecte
 
 def test_spectra_are_ordered_by_probability_or_else_by_confidence(rankings, library):
     plain = [replace(ranking, probabilities=None, n_candidates=9) for ranking in rankings]
-    entries = [report_index.Entry.of(i, ranking, library, 0) for i, ranking in enumerate(plain, 1)]
-    confidences = [entry.confidence or 0.0 for entry in report_index.order_by_confidence(entries)]
+    entries = [rank_report.Entry.of(i, ranking, library, 0) for i, ranking in enumerate(plain, 1)]
+    confidences = [entry.confidence or 0.0 for entry in rank_report.order_by_confidence(entries)]
     assert confidences == sorted(confidences, reverse=True)
     chosen = [entry._replace(probability=entry.number / 10) for entry in entries]
-    assert [entry.number for entry in report_index.order_by_confidence(chosen)] == list(range(7, 0, -1))
+    assert [entry.number for entry in rank_report.order_by_confidence(chosen)] == list(range(7, 0, -1))
 
 
-def test_an_uncalibrated_model_is_ordered_by_margin(rankings, library):
+def test_an_uncalibrated_model_is_ordered_by_margin(rankings, library, tmp_path):
     unknown = {"p_values": None, "other_p_value": None, "probabilities": None, "set_size": None}
     bare = [replace(ranking, **unknown) for ranking in rankings]
-    entries = [report_index.Entry.of(i, ranking, library, 0) for i, ranking in enumerate(bare, 1)]
-    keys = [(entry.n_candidates == 1, -entry.margin) for entry in report_index.order_by_confidence(entries)]
+    entries = [rank_report.Entry.of(i, ranking, library, 0) for i, ranking in enumerate(bare, 1)]
+    keys = [(entry.n_candidates == 1, -entry.margin) for entry in rank_report.order_by_confidence(entries)]
     assert keys == sorted(keys)
-    summary = report_index.Summary.of(entries, 0, library, 0.9).to_html()
-    assert "not calibrated" in summary
+    write(bare, library, tmp_path, html="r.html")
+    assert "not calibrated" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
-def test_the_only_candidate_of_a_spectrum_is_not_called_confident(rankings, library):
-    entries = [report_index.Entry.of(i, replace(r, n_candidates=i), library, 0) for i, r in enumerate(rankings, 1)]
-    ordered = report_index.order_by_confidence(entries)
-    assert ordered[-1].n_candidates == 1 and "only candidate" in report_index.format_index(ordered[-1:], str)
-    assert "only candidate" not in report_index.format_index(ordered[:-1], str)
-    assert "1 have one candidate only" in report_index.Summary.of(entries, 0, library, 0.9).to_html()
+def test_the_only_candidate_of_a_spectrum_is_not_called_confident(rankings, library, tmp_path):
+    numbered = [replace(ranking, n_candidates=i) for i, ranking in enumerate(rankings, 1)]
+    write(numbered, library, tmp_path, html="r.html")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if "#s" in line]
+    assert ["only candidate" in line for line in lines] == [False] * 6 + [True]
+    assert "1 have one candidate only" in text

@@ -5,9 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from psilearn_chem.metabolites.record_evidence import FormulaRecords, Pairs, RecordEvidence, fit_record_evidence
-from psilearn_chem.metabolites.reference_evidence import ReferenceEvidence
-from psilearn_chem.metabolites.spectrum_conditions import N_RELATIONS, Conditions
+from psilearn_chem.metabolites.notes import from_notes, to_notes
+from psilearn_chem.metabolites.reference_evidence import (
+    N_RELATIONS,
+    Conditions,
+    FormulaRecords,
+    Pairs,
+    RecordEvidence,
+    ReferenceEvidence,
+    fit_record_evidence,
+)
 from psilearn_chem.spectra import Spectrum
 
 
@@ -41,10 +48,10 @@ def test_conditions_are_read_from_metadata():
 
 def test_conditions_are_saved():
     conditions = Conditions.of([make_spectrum(instrument="QTOF", collision_energy="9 eV"), make_spectrum()])
-    loaded = Conditions.from_notes(conditions.to_notes())
+    loaded = from_notes(Conditions, to_notes(conditions))
     np.testing.assert_array_equal(loaded.relate(conditions), conditions.relate(conditions))
     with pytest.raises(ValueError, match="lengths"):
-        Conditions.from_notes({**conditions.to_notes(), "kinds": ["tof"]})
+        from_notes(Conditions, {**to_notes(conditions), "kinds": ["tof"]})
 
 
 def test_evidence_adds_up_over_pairs():

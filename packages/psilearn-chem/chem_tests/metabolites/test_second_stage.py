@@ -1,5 +1,7 @@
 """The second stage: features by loops, probabilities, evidence of several spectra per molecule, saving."""
 
+import csv
+import io
 from copy import copy
 from dataclasses import replace
 
@@ -7,26 +9,26 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="libraries need the extra psilearn[chem]")
-
+import psilearn_chem
 from chem_tests.chemistry import smiles_list, spectra_of
 from psilearn.io import save_model
 from psilearn.kernels import Tanimoto
 from psilearn_chem import merge_spectra, spectrum_kernel
-from psilearn_chem.metabolites import MetaboliteIdentifier, rank_spectra, second_stage, train
-from psilearn_chem.metabolites.candidate_features import explained_intensity, tanimoto
-from psilearn_chem.metabolites.candidate_model import FEATURES, FRAGMENT_FEATURES
-from psilearn_chem.metabolites.csv_table import to_rows
-from psilearn_chem.metabolites.labeled_spectra import find_labeled
-from psilearn_chem.metabolites.molecule_prior import MoleculePrior
-from psilearn_chem.metabolites.peak_support import find_support
-from psilearn_chem.metabolites.reranking import Reranker
-from psilearn_chem.metabolites.saved_identifier import notes_of
-from psilearn_chem.metabolites.second_stage import MAX_FRAGMENTED, Candidates, SecondStage
-from psilearn_chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, MASSBANK_WEIGHTS, Fit, Query
-from psilearn_chem.metabolites.second_stage_training import make_references
-from psilearn_chem.metabolites.spectrum_conditions import N_RELATIONS
+from psilearn_chem.metabolites import MetaboliteIdentifier, second_stage
+from psilearn_chem.metabolites.candidate_model import FEATURES, FRAGMENT_FEATURES, MoleculePrior
+from psilearn_chem.metabolites.identifier import notes_of
+from psilearn_chem.metabolites.queries import find_labeled
+from psilearn_chem.metabolites.rank_files import format_table
+from psilearn_chem.metabolites.rank_report import find_support
+from psilearn_chem.metabolites.reference_evidence import N_RELATIONS
+from psilearn_chem.metabolites.second_stage import (
+    MAX_FRAGMENTED,
+    Candidates,
+    SecondStage,
+    explained_intensity,
+    tanimoto,
+)
+from psilearn_chem.metabolites.second_stage_fit import MASSBANK_EVIDENCE, MASSBANK_WEIGHTS, Fit, Query, make_references
 from psilearn_chem.molecules import Adduct, Formula
 from psilearn_chem.spectra import Spectrum
 
@@ -36,14 +38,14 @@ def several(library):
     """A model of molecules with two spectra each, measured separately, and a third spectrum of each."""
     chosen = [smiles_list()[i] for i in np.random.default_rng(1).permutation(len(smiles_list()))[:100]]
     first, second, third = (spectra_of(chosen, seed=seed) for seed in (0, 1, 2))
-    identifier = train([*first, *second], library, method="iokr", calibration=0.25)
+    identifier = MetaboliteIdentifier(method="iokr", calibration=0.25).fit([*first, *second], library)
     return identifier, third
 
 
 def test_probabilities_are_a_softmax_of_the_features(identifier, library, spectra):
     stage, anchors = identifier.second_stage_, list(identifier.model_.regression_.anchors)
     outputs = stage.maker.references.bits
-    for ranking in rank_spectra(identifier, spectra[:5], library, k=None):
+    for ranking in identifier.rank(spectra[:5], library, k=None):
         order = np.argsort(ranking.rows)
         bits = library.bits[np.sort(ranking.rows)]
         similarity = spectrum_kernel(gamma=None)([ranking.spectrum], anchors)[0]
@@ -72,7 +74,7 @@ def test_probabilities_are_a_softmax_of_the_features(identifier, library, spectr
 
 
 def test_rankings_are_in_the_order_of_probabilities(identifier, library, spectra):
-    for ranking in rank_spectra(identifier, spectra[:30], library, k=None):
+    for ranking in identifier.rank(spectra[:30], library, k=None):
         assert ranking.probabilities.sum() == pytest.approx(1)
         assert (np.diff(ranking.probabilities) <= 1e-12).all()
         assert (np.diff(ranking.ranks) >= 0).all()
@@ -90,13 +92,11 @@ def test_candidates_are_fragmented_in_the_order_of_the_training(identifier, libr
     references = stage.maker.references
     loaded = SecondStage.from_notes(notes, references.bits, references.spectra)
     assert loaded.cheap == stage.cheap
-    del notes["cheap_weights"]  # of models before these weights were kept: the final ones chose candidates
-    assert SecondStage.from_notes(notes, references.bits, references.spectra).cheap == dict(stage.model.weights)
     worst_first = replace(loaded, cheap={"embedding": -1.0})
     chosen = []
     monkeypatch.setattr(second_stage, "MAX_FRAGMENTED", 2)
     monkeypatch.setattr(Candidates, "explain", lambda self, rows: chosen.append(rows) or np.zeros((len(rows), 2)))
-    for ranking in rank_spectra(replace_stage(identifier, worst_first), spectra[:5], library, k=None):
+    for ranking in replace_stage(identifier, worst_first).rank(spectra[:5], library, k=None):
         if ranking.n_candidates > 2:
             order = np.argsort(ranking.rows)
             farthest = np.argsort(-ranking.distances[order], kind="stable")[:2]
@@ -106,12 +106,13 @@ def test_candidates_are_fragmented_in_the_order_of_the_training(identifier, libr
 
 @pytest.mark.parametrize("adduct", ["[M+H]+", "[M-H]-", "[M+Na]+"])
 def test_a_spectrum_without_adduct_is_fragmented_as_the_ion_of_its_precursor(identifier, library, adduct):
-    reranker = Reranker(identifier.second_stage_, library, 3, "expected", 0.9)
     formula, smiles = library.get_formulas(slice(0, 1))[0], library.get_smiles([0])[0]
     precursor = Adduct.parse(adduct).mz(Formula.parse(formula).mass)
     stated = Spectrum(np.linspace(30.0, precursor, 40), np.ones(40), precursor_mz=precursor, adduct=adduct)
-    found = reranker._with_adduct(replace(stated, adduct=None), slice(0, 1))
-    assert found.adduct == adduct
+    queries = [replace(stated, formula=formula, adduct=given) for given in (adduct, None)]
+    expected, found = identifier.rank(queries, library, query=psilearn_chem.Query())
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    np.testing.assert_array_equal(found.probabilities, expected.probabilities)
     np.testing.assert_array_equal(
         find_support(replace(stated, adduct=None), smiles, formula), find_support(stated, smiles, formula)
     )
@@ -131,8 +132,8 @@ def test_confidence_depends_on_candidates_that_are_not_listed(identifier, librar
     changed = replace_stage(identifier, replace(stage, sets=known_only))
     n_unlisted = 0
     for model in (identifier, changed, replace_stage(identifier, None)):
-        whole = rank_spectra(model, spectra[:40], library, k=None)
-        short, shorter = (rank_spectra(model, spectra[:40], library, k=k) for k in (2, 1))
+        whole = model.rank(spectra[:40], library, k=None)
+        short, shorter = (model.rank(spectra[:40], library, k=k) for k in (2, 1))
         for complete, *others in zip(whole, short, shorter, strict=True):
             if complete.n_candidates == 1:
                 assert complete.confidence == 1
@@ -144,13 +145,17 @@ def test_confidence_depends_on_candidates_that_are_not_listed(identifier, librar
     assert n_unlisted
 
 
+def read_table(ranking, library):
+    return list(csv.DictReader(io.StringIO(format_table([ranking], library))))
+
+
 def test_tables_and_pages_show_probabilities(identifier, library, spectra, tmp_path):
-    rankings = list(rank_spectra(identifier, spectra[:8], library, k=3))
-    for number, ranking in enumerate(rankings, 1):
-        rows = to_rows(number, ranking, library)
+    rankings = list(identifier.rank(spectra[:8], library, k=3))
+    for ranking in rankings:
+        rows = read_table(ranking, library)
         assert [float(row["probability"]) for row in rows] == pytest.approx(ranking.probabilities, abs=1e-6)
         assert [row["evidence"] != "" for row in rows] == ranking.trained_on.tolist()
-    plain = to_rows(1, replace(rankings[0], probabilities=None, evidence=None), library)
+    plain = read_table(replace(rankings[0], probabilities=None, evidence=None), library)
     assert {(row["probability"], row["evidence"]) for row in plain} == {("", "")}
 
 
@@ -161,7 +166,7 @@ def test_evidence_is_learned_from_several_spectra_per_molecule(several, library)
     assert stage.maker.evidence([0.95])[0] > 0 > stage.maker.evidence([0.05])[0]
     trained = {row.tobytes() for row in stage.maker.references.bits}
     hits = []
-    for spectrum, ranking in zip(third, rank_spectra(identifier, third, library, k=None), strict=True):
+    for spectrum, ranking in zip(third, identifier.rank(third, library, k=None), strict=True):
         true = library.fingerprints([spectrum.smiles]).bits[0].tobytes()
         assert (np.isfinite(ranking.evidence) == ranking.trained_on).all()
         if true in trained:
@@ -185,7 +190,7 @@ def test_evidence_adds_up_over_the_spectra_of_query_and_candidate(several, libra
     merged = [merge_spectra(pair) for pair in zip(third, fourth, strict=True)][:12]
     outputs, kernel, n_checked = stage.maker.references.bits, spectrum_kernel(gamma=None), 0
     for model in (identifier, MetaboliteIdentifier.load(tmp_path / "model")):
-        for query, ranking in zip(merged, rank_spectra(model, merged, library, k=None), strict=True):
+        for query, ranking in zip(merged, model.rank(merged, library, k=None), strict=True):
             for row, evidence in zip(ranking.rows, ranking.evidence, strict=True):
                 references = [a for a, o in zip(anchors, outputs, strict=True) if (o == library.bits[row]).all()]
                 if not references:
@@ -233,7 +238,7 @@ def test_candidates_with_references_do_not_change_weights_where_all_molecules_ar
 def test_the_second_stage_is_saved(identifier, library, spectra, tmp_path):
     identifier.save(tmp_path / "model")
     loaded = MetaboliteIdentifier.load(tmp_path / "model")
-    for a, b in zip(*(rank_spectra(model, spectra[:10], library) for model in (identifier, loaded)), strict=True):
+    for a, b in zip(*(model.rank(spectra[:10], library) for model in (identifier, loaded)), strict=True):
         np.testing.assert_array_equal(a.rows, b.rows)
         np.testing.assert_allclose(a.probabilities, b.probabilities)
         np.testing.assert_allclose(a.evidence, b.evidence)
@@ -247,7 +252,7 @@ def test_a_model_of_an_older_version_is_loaded(identifier, library, spectra, tmp
     save_model(identifier.model_, tmp_path / "model", notes=notes)
     loaded = MetaboliteIdentifier.load(tmp_path / "model")
     assert loaded.second_stage_ is None
-    ranking = next(rank_spectra(loaded, spectra[:1], library))
+    ranking = next(loaded.rank(spectra[:1], library))
     assert ranking.probabilities is None
     assert (np.diff(ranking.distances) >= 0).all()
 
@@ -261,8 +266,12 @@ def test_the_second_stage_can_be_left_out(library, spectra):
 
 def test_a_damaged_second_stage_is_rejected(identifier, tmp_path):
     notes = notes_of(identifier)
-    sets = {**notes["second_stage"]["sets"], "known_quantiles": [[0.0]]}
-    changes = (({"outputs": [0, 1, 2]}, "3 references"), ({"prior": [1.0]}, "prior"), ({"sets": sets}, "quantiles"))
+    sets = {**notes["second_stage"]["sets"], "levels": {"new": [[0.0]], "known": [[0.0]]}}
+    changes = (
+        ({"outputs": [0, 1, 2]}, "3 references"),
+        ({"prior": {"weights": [1.0]}}, "prior"),
+        ({"sets": sets}, "quantiles"),
+    )
     for change, message in changes:
         damaged = {**notes, "second_stage": {**notes["second_stage"], **change}}
         save_model(identifier.model_, tmp_path / message.split()[-1], notes=damaged)

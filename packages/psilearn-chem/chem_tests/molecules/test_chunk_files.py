@@ -5,11 +5,9 @@ import os
 import numpy as np
 import pytest
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-
 from chem_tests.chemistry import smiles_list
 from psilearn_chem.molecules import Fingerprints
-from psilearn_chem.molecules.chunk_files import read_chunk, remove_chunks, write_chunk
+from psilearn_chem.molecules.fingerprints import read_chunk, remove_chunks, write_chunk
 
 SMILES = smiles_list()[:30]
 

@@ -1,9 +1,6 @@
 """Formulas and adducts: parsing and masses."""
 
 import pytest
-
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-
 from rdkit import Chem
 from rdkit.Chem.Descriptors import ExactMolWt
 from rdkit.Chem.rdMolDescriptors import CalcMolFormula

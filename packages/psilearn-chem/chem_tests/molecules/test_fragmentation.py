@@ -4,9 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-
 from rdkit import Chem
 
 from psilearn_chem.molecules.formulas import Formula

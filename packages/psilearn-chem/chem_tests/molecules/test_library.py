@@ -5,8 +5,6 @@ import shutil
 import numpy as np
 import pytest
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-
 from chem_tests.chemistry import build_library, smiles_list
 from psilearn import OEL
 from psilearn.kernels import Gaussian, GaussianTanimoto

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-
 from psilearn.io import pack_texts
 from psilearn_chem.molecules import CandidateLibrary, MoleculeList
 from psilearn_chem.molecules.library_file import FORMAT, LIBRARY

@@ -2,8 +2,6 @@
 
 import pytest
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-
 from psilearn.decoding import GraphEdits
 from psilearn_chem import MoleculeEdits, graph_to_smiles, molecule_graph
 

@@ -1,16 +1,13 @@
 """Lists of molecules from files."""
 
 import pytest
-
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-
 from rdkit import Chem
 
 from psilearn_chem.molecules import MoleculeList, read_molecules
 
 
 def test_all_formats_are_read(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow
     from pyarrow import parquet
 
     expected = MoleculeList(["CCO", "c1ccccc1"], ["ethanol", "benzene"])

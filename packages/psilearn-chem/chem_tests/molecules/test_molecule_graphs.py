@@ -3,9 +3,6 @@
 import sys
 
 import pytest
-
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-
 from rdkit import Chem
 
 from psilearn.kernels import Graph, WeisfeilerLehman

@@ -5,8 +5,6 @@ import itertools
 import numpy as np
 import pytest
 
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-
 from psilearn_chem.molecules import Adduct, Formula
 from psilearn_chem.molecules.formulas import ELECTRON_MASS
 from psilearn_chem.molecules.subformulas import annotate_peaks, explain_peaks, formula_text

@@ -3,10 +3,6 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("fastapi", reason="the service needs the extra psilearn[serve]")
-pytest.importorskip("rdkit", reason="molecules need the extra psilearn[chem]")
-pytest.importorskip("matchms", reason="spectra need the extra psilearn[chem]")
-
 from chem_tests.chemistry import build_library, smiles_list, spectra_of
 from psilearn import OEL
 from psilearn.kernels import GaussianTanimoto

@@ -11,13 +11,16 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-pytest.importorskip("uvicorn", reason="the service needs the extra psilearn[serve]")
-
 from psilearn import save_model
 from tests.app.serve.clients import rows_problem
 
 # The reader of files is not needed here, and takes seconds to import.
-START = "import sys, psilearn_chem.service.upload_parser as p; p.PRELOADED = []; from psilearn.app.cli import app; app(sys.argv[1:])"
+START = """
+import sys, psilearn_chem.service.upload_parser as parser
+parser.PRELOADED = []
+from psilearn.app.cli import app
+app(sys.argv[1:])
+"""
 CLIENT = httpx.Client(verify=False)  # loading certificates takes longer than an answer
 
 

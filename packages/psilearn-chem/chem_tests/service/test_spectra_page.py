@@ -10,14 +10,11 @@ from urllib.parse import parse_qs, urlparse
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-
-pytest.importorskip("fastapi", reason="the service needs the extra psilearn[serve]")
-
 from typer.testing import CliRunner
 
 from psilearn import IOKR, KDE, OEL
 from psilearn.app.cli import app as command_line
-from psilearn.app.serve import ServedModel, create_app
+from psilearn.app.serve import Limits, ServedModel, create_app
 from psilearn.kernels import Gaussian
 from psilearn_chem.service.job_runner import JobRunner, ServedIdentifier
 from tests.app.serve.browser import find_browser, opened_browser, opened_page, running

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from chem_tests.metabolites.mztab_rules import check_mztab
 from psilearn.app.cli import app as command_line
 from psilearn.app.serve import Limits, create_app
-from psilearn_chem import Cleaning, Problem, Spectrum, rank_spectra, read_spectra, write_parquet
+from psilearn_chem import Cleaning, Problem, Spectrum, read_spectra, write_parquet
 from psilearn_chem.service.job_runner import JobRunner, ServedIdentifier
 from psilearn_chem.service.job_store import JobState
 from tests.app.serve.clients import call, get, post
@@ -118,7 +118,7 @@ def test_peaks_as_json_give_the_numbers_of_the_library(metabolites, served):
     assert wait(app, job)["n_problems"] == 1
     content = get(app, f"/v1/spectra/{job}/results").json()
     assert content["problems"][0]["source"] == "wrong"
-    expected = list(rank_spectra(served.identifier, [Cleaning()(spectrum) for spectrum in raw], served.library))
+    expected = list(served.identifier.rank([Cleaning()(spectrum) for spectrum in raw], served.library))
     for spectrum, ranking in zip(content["spectra"], expected, strict=True):
         assert np.array_equal([candidate["distance"] for candidate in spectrum["candidates"]], ranking.distances)
         assert np.array_equal([candidate["p_value"] for candidate in spectrum["candidates"]], ranking.p_values)
@@ -193,7 +193,7 @@ def test_the_queue_is_bounded_and_waiting_jobs_can_be_cancelled(served, monkeypa
     assert len(get(app, "/v1/spectra").json()["jobs"]) == 2
     monkeypatch.undo()
     runner = JobRunner(served, Limits())
-    runner.resume()  # as after a restart
+    runner.start()  # as after a restart
     runner._thread.shutdown(wait=True)
     states = sorted(runner.store.read_state(job).state for job in runner.store.ids())
     assert states == ["cancelled", "finished"]
@@ -240,7 +240,7 @@ def test_a_running_job_is_cancelled_or_left_to_the_next_process(served, metaboli
     assert runner.store.read_state(stopped).state == "waiting"
     again = JobRunner(served, Limits(kept_jobs=1))
     assert list(again.store.unfinished()) == [stopped]
-    again.resume()
+    again.start()
     again._thread.shutdown(wait=True)
     assert (
         again.store.ids() == [stopped] and again.store.read_state(stopped).state == "finished"
@@ -277,4 +277,4 @@ def test_results_are_limited(served, metabolites):
 
 
 def test_spectra_without_candidates_are_problems(served):
-    assert isinstance(next(rank_spectra(served.identifier, [Spectrum([50.0], [1.0])], served.library)), Problem)
+    assert isinstance(next(served.identifier.rank([Spectrum([50.0], [1.0])], served.library)), Problem)

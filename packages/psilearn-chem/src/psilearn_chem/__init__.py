@@ -8,129 +8,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from psilearn_chem import metabolites, molecules, spectra
-    from psilearn_chem.metabolite_data import load_metabolite_records, load_metabolites
-    from psilearn_chem.metabolites import (
-        MetaboliteIdentifier,
-        Query,
-        Ranking,
-        ReferenceEvidence,
-        rank_spectra,
-        train,
-    )
-    from psilearn_chem.molecules import (
-        Adduct,
-        CandidateLibrary,
-        Fingerprints,
-        FingerprintTable,
-        Formula,
-        MoleculeEdits,
-        MoleculeList,
-        graph_to_smiles,
-        molecule_graph,
-        molecule_graphs,
-        read_molecules,
-    )
-    from psilearn_chem.spectra import (
-        Cleaning,
-        Problem,
-        Spectrum,
-        SpectrumReadResult,
-        group_spectra,
-        iter_spectra,
-        merge_spectra,
-        read_spectra,
-        write_parquet,
-    )
-    from psilearn_chem.spectrum_kernels import PrecursorMass, ProbabilityProduct, spectrum_kernel
-    from psilearn_chem.subformula_features import SubformulaFeatures
-    from psilearn_chem.subformula_kernels import SubformulaKernel
+    from psilearn_chem import metabolites as metabolites
+    from psilearn_chem import molecules as molecules
+    from psilearn_chem import spectra as spectra
+    from psilearn_chem.metabolites import *  # noqa: F403
+    from psilearn_chem.molecules import *  # noqa: F403
+    from psilearn_chem.spectra import *  # noqa: F403
+    from psilearn_chem.spectrum_kernels import PrecursorMass as PrecursorMass
+    from psilearn_chem.spectrum_kernels import ProbabilityProduct as ProbabilityProduct
+    from psilearn_chem.spectrum_kernels import spectrum_kernel as spectrum_kernel
+    from psilearn_chem.subformula_kernels import SubformulaFeatures as SubformulaFeatures
+    from psilearn_chem.subformula_kernels import SubformulaKernel as SubformulaKernel
 
 __version__ = "0.1.0"
-__all__ = [
-    "Adduct",
-    "CandidateLibrary",
-    "Cleaning",
-    "FingerprintTable",
-    "Fingerprints",
-    "Formula",
-    "MetaboliteIdentifier",
-    "MoleculeEdits",
-    "MoleculeList",
-    "PrecursorMass",
-    "ProbabilityProduct",
-    "Problem",
-    "Query",
-    "Ranking",
-    "ReferenceEvidence",
-    "Spectrum",
-    "SpectrumReadResult",
-    "SubformulaFeatures",
-    "SubformulaKernel",
-    "graph_to_smiles",
-    "group_spectra",
-    "iter_spectra",
-    "load_metabolite_records",
-    "load_metabolites",
-    "merge_spectra",
-    "metabolites",
-    "molecule_graph",
-    "molecule_graphs",
-    "molecules",
-    "rank_spectra",
-    "read_molecules",
-    "read_spectra",
-    "spectra",
-    "spectrum_kernel",
-    "train",
-    "write_parquet",
-]
-
 _NAMES_BY_MODULE = {
-    "psilearn_chem.metabolite_data": ("load_metabolite_records", "load_metabolites"),
-    "psilearn_chem.metabolites": (
-        "MetaboliteIdentifier",
-        "Query",
-        "Ranking",
-        "ReferenceEvidence",
-        "rank_spectra",
-        "train",
-    ),
-    "psilearn_chem.molecules": (
-        "Adduct",
-        "CandidateLibrary",
-        "FingerprintTable",
-        "Fingerprints",
-        "Formula",
-        "MoleculeEdits",
-        "MoleculeList",
-        "graph_to_smiles",
-        "molecule_graph",
-        "molecule_graphs",
-        "read_molecules",
-    ),
-    "psilearn_chem.spectra": (
-        "Cleaning",
-        "Problem",
-        "Spectrum",
-        "SpectrumReadResult",
-        "group_spectra",
-        "merge_spectra",
-        "iter_spectra",
-        "read_spectra",
-        "write_parquet",
-    ),
-    "psilearn_chem.spectrum_kernels": ("PrecursorMass", "ProbabilityProduct", "spectrum_kernel"),
-    "psilearn_chem.subformula_features": ("SubformulaFeatures",),
-    "psilearn_chem.subformula_kernels": ("SubformulaKernel",),
+    "metabolites": "MetaboliteIdentifier Query Ranking ReferenceEvidence",
+    "molecules": "Adduct CandidateLibrary FingerprintTable Fingerprints Formula MoleculeEdits MoleculeList "
+    "graph_to_smiles molecule_graph molecule_graphs read_molecules",
+    "spectra": "Cleaning Problem Spectrum SpectrumReadResult group_spectra iter_spectra merge_spectra read_spectra "
+    "write_parquet",
+    "spectrum_kernels": "PrecursorMass ProbabilityProduct spectrum_kernel",
+    "subformula_kernels": "SubformulaFeatures SubformulaKernel",
 }
-_MODULE_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
+_MODULE_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
+__all__ = sorted([*_MODULE_BY_NAME, "metabolites", "molecules", "spectra"])
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name or subpackage when it is first used."""
     if name in _MODULE_BY_NAME:
-        return getattr(import_module(_MODULE_BY_NAME[name]), name)
+        return getattr(import_module(f"{__name__}.{_MODULE_BY_NAME[name]}"), name)
     if name in __all__:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -138,4 +45,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """List the public names and subpackages."""
-    return sorted(__all__)
+    return __all__

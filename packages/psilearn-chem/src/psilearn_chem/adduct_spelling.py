@@ -18,7 +18,7 @@ _RADICAL = re.compile(r"[*•·˙]|\.$")
 _CHARGE = r"(?P<charge>[1-9]?[+-]|[+-][1-9]|\+{2,4}|-{2,4})?"
 _BRACKETED = re.compile(rf"[\[({{](?P<body>{_BODY})[\])}}]{_CHARGE}")
 _BARE = re.compile(rf"(?P<body>{_BODY})(?P<charge>\+{{1,4}}|-{{1,4}})?")
-_PARTS = re.compile(r"([+-])([1-9]?)([A-Za-z][A-Za-z0-9]*)")
+ADDUCT_PARTS = re.compile(r"([+-])([1-9]?)([A-Za-z][A-Za-z0-9]*)")
 
 
 def normalize_adduct(text: str) -> str:
@@ -37,7 +37,7 @@ def normalize_adduct(text: str) -> str:
     match = _BRACKETED.fullmatch(compact) or _BARE.fullmatch(compact)
     if match is None:
         return stripped
-    charge = _parse_charge(match["charge"]) if match["charge"] else _sum_of_charges(match["body"])
+    charge = parse_charge(match["charge"]) if match["charge"] else _sum_of_charges(match["body"])
     if not charge:
         return stripped
     size = str(abs(charge)) if abs(charge) > 1 else ""
@@ -72,7 +72,7 @@ def _to_ascii_signs(text: str) -> str:
     return re.sub(r"\s", "", unicodedata.normalize("NFKC", text).translate(_DASHES))
 
 
-def _parse_charge(text: str) -> int:
+def parse_charge(text: str) -> int:
     """Return the charge that is written as ``2+``, ``+2`` or ``++``."""
     sign = 1 if "+" in text else -1
     digits = text.strip("+-")
@@ -82,7 +82,7 @@ def _parse_charge(text: str) -> int:
 def _sum_of_charges(body: str) -> int:
     """Return the sum of the charges of the groups of an adduct; 0 if one of them is unknown."""
     total = 0
-    for sign, number, group in _PARTS.findall(body):
+    for sign, number, group in ADDUCT_PARTS.findall(body):
         if group not in CATIONS | ANIONS | NEUTRAL_GROUPS or (group in ANIONS and sign == "-"):
             return 0
         charge = (group in CATIONS) - (group in ANIONS)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from shutil import disk_usage
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from psilearn._utils.dask_clusters import connect
 from psilearn.app.console import report_errors
-from psilearn_chem.command_parts import DeviceOption, ModelOption, compute_on, print_status
+from psilearn.utils import explain_missing
+from psilearn_chem.commands import DeviceOption, ModelOption, compute_on, print_status
 
 if TYPE_CHECKING:
     from psilearn_chem.molecules import CandidateLibrary
 
 candidates_app = typer.Typer(help="Build and search libraries of candidate molecules.", no_args_is_help=True)
 
+LOCAL = "local"
+CONNECT_SECONDS = 10
 LibraryArgument = Annotated[Path, typer.Argument(help="Folder of the library.")]
 SchedulerOption = Annotated[
     str | None,
@@ -117,3 +121,33 @@ def _describe_library(library: CandidateLibrary) -> str:
         f"{len(library):,} molecules with {len(library.formulas):,} formulas, {library.masses[0]:.4f} to "
         f"{library.masses[-1]:.4f} Da; fingerprints {'+'.join(library.fingerprints.kinds)}; sha256 {library.hash}"
     )
+
+
+@contextmanager
+def connect(scheduler: str | None) -> Iterator[Any]:
+    """Yield a client of a scheduler, which is the default client inside of the block; joblib uses its workers too.
+
+    ``scheduler`` is an address, passed to Dask as it is (``tcp://host:8786``, or ``tls://host:8786`` with the
+    certificates of Dask's configuration), or "local" for workers on this machine. None connects to nothing.
+    """
+    if scheduler is None:
+        yield None
+        return
+    with explain_missing("--scheduler needs Dask: pip install 'psilearn[dask]'."):
+        import distributed
+    import joblib
+
+    source: Any = distributed.LocalCluster(dashboard_address=":0") if scheduler == LOCAL else scheduler
+    try:
+        client = distributed.Client(source, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise OSError(
+            f"No Dask scheduler answers at {scheduler!r}: give the address that `dask scheduler` prints, such as "
+            f"tcp://host:8786, or {LOCAL!r}. Dask: {error}"
+        ) from error
+    try:
+        with client, joblib.parallel_config("dask"):
+            yield client
+    finally:
+        if scheduler == LOCAL:
+            source.close()

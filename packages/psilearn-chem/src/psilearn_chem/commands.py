@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
@@ -10,11 +11,31 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from psilearn.app.console import report_errors
-from psilearn_chem.command_parts import DeviceOption, ModelOption, compute_on, print_status
 
 if TYPE_CHECKING:
     from psilearn_chem.metabolites import MetaboliteIdentifier
     from psilearn_chem.spectra import Problem, Spectrum
+
+
+ModelOption = Annotated[Path, typer.Option("--model", help="Folder of the model, from `psilearn metabolites train`.")]
+DeviceOption = Annotated[
+    str | None, typer.Option(help="Device of torch, cpu or cuda. By default, NumPy computes on the CPU.")
+]
+
+
+@contextmanager
+def compute_on(device: str | None) -> Iterator[None]:
+    """Compute in double precision on a device of torch, or in NumPy."""
+    from psilearn import computing
+
+    with computing("float64", device):
+        yield
+
+
+def print_status(text: str) -> None:
+    """Print to the standard error, so that it does not mix with results."""
+    typer.echo(text, err=True)
+
 
 metabolites_app = typer.Typer(help="Identify molecules from tandem mass spectra.", no_args_is_help=True)
 
@@ -62,8 +83,8 @@ def train_model(
     """
     problems: list[Problem] = []
     with report_errors(), compute_on(device):
-        from psilearn_chem.metabolites import train
-        from psilearn_chem.metabolites.polarity import select_polarity
+        from psilearn_chem.metabolites.identifier import MetaboliteIdentifier
+        from psilearn_chem.metabolites.queries import select_polarity
         from psilearn_chem.molecules import CandidateLibrary
         from psilearn_chem.spectra import read_spectra
 
@@ -71,18 +92,16 @@ def train_model(
         library = CandidateLibrary.open(candidates)
         read = read_spectra(spectra, errors="skip", adduct=adduct)
         problems += read.problems
-        start = perf_counter()
-        identifier = train(
-            _merge(select_polarity(read.spectra, polarity), merge),
-            library,
+        identifier = MetaboliteIdentifier(
             method=method,
-            unlabeled=unlabeled,
+            n_unlabeled=unlabeled,
             calibration=calibration,
             second_stage=second_stage,
-            seed=seed,
-            say=lambda text: print_status(f"{perf_counter() - start:6.0f} s  {text}"),
-            on_problem=problems.append,
-        )
+            errors="skip",
+            random_state=seed,
+            verbose=1,
+        ).fit(_merge(select_polarity(read.spectra, polarity), merge), library)
+        problems += identifier.problems_
         identifier.save(output, overwrite=overwrite)
         print_status(f"{output}: {_describe_training(identifier)}")
         _warn_about_trivial_sets(identifier, 0.9)
@@ -129,18 +148,17 @@ def rank_candidates(
     problems: list[Problem] = []
     with report_errors(), compute_on(device):
         from psilearn.utils import show_progress, track
-        from psilearn_chem.metabolites import MetaboliteIdentifier, Query, rank_spectra
+        from psilearn_chem.metabolites import MetaboliteIdentifier, Query
         from psilearn_chem.metabolites.rank_files import RankFiles, write_rankings
         from psilearn_chem.molecules import CandidateLibrary
-        from psilearn_chem.spectra.record_counts import count_records
+        from psilearn_chem.spectra.formats import count_records
 
         files = RankFiles(output, page, tsv, mztab)
         files.check()
         library, identifier = CandidateLibrary.open(candidates), MetaboliteIdentifier.load(model)
         query = Query(by, ppm, () if any_adduct else identifier.adducts_)
         start = perf_counter()
-        results = rank_spectra(
-            identifier,
+        results = identifier.rank(
             _read_stream(spectra, adduct, merge, problems),
             library,
             k=top or None,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +15,76 @@ from numpy.typing import NDArray
 from psilearn.kernels import Gaussian, Kernel, uniform
 from psilearn.kernels.inner_products import each_thread, n_threads
 from psilearn.utils import Index, Samples, n_samples, take, validation
-from psilearn_chem.base_spectrum_kernel import SpectrumKernel
 from psilearn_chem.spectra.spectrum import Spectrum
-from psilearn_chem.spectrum_memory import recall_block, remember
 
-if TYPE_CHECKING:
-    from psilearn._backend import Compute
+Block = NDArray[np.float64]
+
+_values: WeakKeyDictionary[Spectrum, dict[Hashable, Any]] = WeakKeyDictionary()
+_shared: ContextVar[dict[Hashable, Block] | None] = ContextVar("shared blocks of kernels on spectra", default=None)
+
+
+def remember(
+    spectra: Sequence[Spectrum], key: Hashable, compute: Callable[[list[Spectrum]], Iterable[Any]]
+) -> list[Any]:
+    """Return one value per spectrum; those that are not known under the key are computed together."""
+    known = [_values.setdefault(spectrum, {}) for spectrum in spectra]
+    missing = [i for i, values in enumerate(known) if key not in values]
+    if missing:
+        for i, value in zip(missing, compute([spectra[i] for i in missing]), strict=True):
+            known[i][key] = value
+    return [values[key] for values in known]
+
+
+@contextmanager
+def share_blocks() -> Iterator[None]:
+    """Keep blocks of kernels inside a ``with`` statement, for several kernels that have a part in common."""
+    token = _shared.set({})
+    try:
+        yield
+    finally:
+        _shared.reset(token)
+
+
+def recall_block(A: Sequence[Spectrum], B: Sequence[Spectrum], key: Hashable, compute: Callable[[], Block]) -> Block:
+    """Return a new array with the kernel values of all pairs; inside :func:`share_blocks` they are computed once."""
+    blocks = _shared.get()
+    if blocks is None:
+        return compute()
+    pairs = (key, tuple(A), tuple(B))
+    if pairs not in blocks:
+        blocks[pairs] = compute()
+    return blocks[pairs].copy()
+
+
+class SpectrumKernel(Kernel):
+    """A kernel on lists of :class:`~psilearn_chem.spectra.Spectrum`."""
+
+    _returns_new_block = True
+    _needs_precursor = False
+    _needs_formula = False
+
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> Samples:
+        """Return the spectra, or raise an error if one is not a spectrum or lacks a field that is needed."""
+        A = super()._check(A, name, allow_1d)
+        kind = type(self).__name__
+        for i, spectrum in enumerate(A):
+            if not isinstance(spectrum, Spectrum):
+                raise TypeError(
+                    f"{kind} compares objects of psilearn_chem.spectra.Spectrum; {name}[{i}] is of type "
+                    f"{type(spectrum).__name__}. psilearn_chem.spectra.read_spectra reads them from files."
+                )
+            if self._needs_precursor and spectrum.precursor_mz is None:
+                raise ValueError(
+                    f"{kind} needs the precursor of each spectrum, but {name}[{i}] ({spectrum.name!r}) has no "
+                    f"precursor_mz."
+                )
+            if self._needs_formula and spectrum.formula is None:
+                raise ValueError(
+                    f"{kind} needs the molecular formula of each spectrum, but {name}[{i}] ({spectrum.name!r}) has "
+                    f"none: dataclasses.replace(spectrum, formula=...) states one."
+                )
+        return A
+
 
 Array = NDArray[np.float64]
 
@@ -95,12 +163,12 @@ class ProbabilityProduct(SpectrumKernel):
         self.unit = unit
         self.power = power
 
-    def _block(self, A: Any, B: Any, compute: Compute) -> Array:
+    def _block(self, A: Any, B: Any, compute: Any) -> Array:
         self._check_parameters()
         key = ("products", *self._parameters, compute.dtype)
         return recall_block(A, B, key, partial(self._compute_block, A, B, compute))
 
-    def _compute_block(self, A: Any, B: Any, compute: Compute) -> Array:
+    def _compute_block(self, A: Any, B: Any, compute: Any) -> Array:
         others = self._peaks(B)
         K = np.zeros((n_samples(A), n_samples(B)), compute.dtype)
         step = max(1, min(-(-len(K) // n_threads()), MAX_CELLS // max(1, K.shape[1])))
@@ -197,7 +265,7 @@ class PrecursorMass(SpectrumKernel):
     def __init__(self, width: float = 50.0) -> None:
         self.width = width
 
-    def _block(self, A: Any, B: Any, compute: Compute) -> Array:
+    def _block(self, A: Any, B: Any, compute: Any) -> Array:
         return np.exp(-0.5 * (self._masses(A)[:, None] - self._masses(B)) ** 2, dtype=compute.dtype)
 
     def _diag(self, A: Any) -> Array:

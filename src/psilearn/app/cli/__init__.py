@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
+import os
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from psilearn.app.cli.command_group import CommandGroup
-from psilearn.app.cli.table_commands import register
-from psilearn.app.console import check_output_file, report_errors
-from psilearn.app.serve.serve_command import serve_models
+from psilearn.app.cli.table_commands import evaluate, fit, predict, search
+from psilearn.app.console import CommandGroup, check_output_file, report_errors
 
 __all__ = ["app"]
+
+TOKEN_VARIABLE = "PSILEARN_TOKEN"
+
+
+class _Commands(CommandGroup):
+    """The commands of this package and those of others, each a Typer group or a function, imported when needed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return [*super().list_commands(ctx), *sorted(entry.name for entry in entry_points(group="psilearn.commands"))]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, or None."""
+        found = entry_points(group="psilearn.commands", name=cmd_name)
+        if cmd_name in self.commands or not found:
+            return super().get_command(ctx, cmd_name)
+        loaded = next(iter(found)).load()
+        group = loaded if isinstance(loaded, typer.Typer) else typer.Typer(add_completion=False)
+        if group is not loaded:
+            group.command(cmd_name)(loaded)
+        command = typer.main.get_command(group)
+        command.name = cmd_name
+        return command
+
 
 app = typer.Typer(
     name="psilearn",
     help="Structured prediction with output kernels: IOKR, KDE and Output Embedding Learning.",
     no_args_is_help=True,
-    cls=CommandGroup,
+    cls=_Commands,
 )
-register(app)
-app.command("serve")(serve_models)
-for extension in entry_points(group="psilearn.commands"):  # of other packages: a group of commands or a function
-    command = extension.load()
-    if isinstance(command, typer.Typer):
-        app.add_typer(command, name=extension.name)
-    else:
-        app.command(extension.name)(command)
-
-SeedOption = Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)]
+for command in (fit, search, predict, evaluate):
+    app.command()(command)
 
 
 def _show_version(value: bool) -> None:
@@ -51,9 +66,60 @@ def main(
 
 
 @app.command()
+def serve(
+    models: Annotated[list[Path], typer.Argument(help="Folders of saved models.", metavar="MODEL...")],
+    candidates: Annotated[
+        Path | None, typer.Option(help="Folder of the library, for a metabolite model.", show_default=False)
+    ] = None,
+    jobs: Annotated[Path, typer.Option(help="Folder of the jobs of a metabolite model.")] = Path("psilearn-jobs"),
+    host: Annotated[str, typer.Option(help="Address to listen on; others than 127.0.0.1 need a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 for a free one.", min=0, max=65535)] = 8000,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the token of clients. By default, the variable PSILEARN_TOKEN.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Further name by which clients call the service; can be repeated.")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Number of processes.", min=1, max=64)] = 1,
+    block_rows: Annotated[
+        int, typer.Option(help="Inputs of concurrent requests that are predicted together; 1 for each alone.", min=1)
+    ] = 256,
+    device: Annotated[
+        str | None, typer.Option(help="Device of torch, cpu or cuda. By default, that of the saved model.")
+    ] = None,
+) -> None:
+    """Serve saved models over HTTP, with a page for browsers.
+
+    The service is described in docs/serve.md and by itself at /openapi.json.
+    """
+    with report_errors():
+        from psilearn.app.serve.request_guard import Access
+        from psilearn.app.serve.server_process import ServiceSettings, bind_socket, run_service
+        from psilearn.app.serve.service_limits import Limits
+
+        token = _read_token(token_file)
+        limits = Limits(block_rows=block_rows)
+        settings = ServiceSettings(
+            tuple(models), host, port, token, tuple(allow_host or ()), device, candidates, jobs, limits
+        )
+        Access.of(host, token)  # before the models are loaded
+        service = settings()
+        listener = bind_socket(host, port)
+        name = f"[{host}]" if ":" in host else host
+        typer.echo(f"http://{name}:{listener.getsockname()[1]}", err=True)
+        run_service(settings if workers > 1 else lambda: service, listener, limits=settings.limits, workers=workers)
+
+
+def _read_token(file: Path | None) -> str | None:
+    """Return the token of a file or of the environment: it never stands on a command line, which others can see."""
+    token = os.environ.get(TOKEN_VARIABLE) if file is None else file.read_text(encoding="utf-8")
+    return token.strip() if token else None
+
+
+@app.command()
 def demo(
     picture: Annotated[Path, typer.Option(help="PNG file to write.")] = Path("psilearn-demo.png"),
-    seed: SeedOption = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)] = 0,
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve a page on which you draw the upper half of a digit.")
     ] = False,
@@ -65,20 +131,19 @@ def demo(
     Takes less than 40 seconds, offline.
     """
     with report_errors():
+        if not serve:
+            check_output_file(picture, "--picture")
+        from psilearn.app.demo import run_demo, serve_demo
+
         if serve:
-            from psilearn.app.demo import serve_demo
-
             serve_demo(seed, port)
-            return
-        check_output_file(picture, "--picture")
-        from psilearn.app.demo import run_demo
-
-        run_demo(picture, seed)
+        else:
+            run_demo(picture, seed)
 
 
 @app.command()
 def info() -> None:
-    """Show versions, linear algebra libraries, devices, optional packages and folders."""
+    """Show versions, linear algebra libraries, devices and optional packages."""
     with report_errors():
         from psilearn.app.cli.installation_info import describe_installation
 

@@ -1,4 +1,4 @@
-"""The output of ``psilearn info``: versions, linear algebra, devices, folders and optional packages."""
+"""The output of ``psilearn info``: versions, linear algebra, devices and optional packages."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from psilearn import __version__
-from psilearn._backend import gpu_names
 
-CORE = ("numpy", "scipy", "scikit-learn", "joblib", "typer", "rich")
+CORE = ("numpy", "scipy", "scikit-learn", "joblib", "safetensors")
 EXTRAS = {  # the packages that each extra installs, by the names under which they are imported
+    "app": ("typer", "rich", "matplotlib", "pandas", "pyarrow", "fastapi", "uvicorn"),
     "plot": ("matplotlib",),
-    "data": ("h5py", "pooch"),
-    "parquet": ("pyarrow",),
-    "chem": ("rdkit", "matchms", "psims", "pyarrow"),
     "torch": ("torch",),
     "dask": ("dask", "distributed"),
     "ann": ("faiss",),
@@ -25,7 +22,6 @@ EXTRAS = {  # the packages that each extra installs, by the names under which th
     "grakel": ("grakel",),
     "strings": ("rapidfuzz",),
     "series": ("tslearn",),
-    "serve": ("fastapi", "uvicorn"),
 }
 DISTRIBUTIONS = {"faiss": "faiss-cpu", "ot": "pot"}  # packages that are installed under another name
 
@@ -41,7 +37,6 @@ def describe_installation() -> Iterator[tuple[str, str]]:
     yield "devices", _describe_devices()
     for extra, packages in EXTRAS.items():
         yield f"psilearn[{extra}]", _describe_extra(extra, packages)
-    yield from _describe_folders()
 
 
 def _describe_threads() -> Iterator[tuple[str, str]]:
@@ -59,7 +54,10 @@ def _describe_devices() -> str:
     """Return the devices that torch can compute on."""
     if find_spec("torch") is None:
         return "NumPy on the CPU (GPUs need the extra psilearn[torch])"
-    listed = ", ".join(f"cuda:{i} ({name})" for i, name in enumerate(gpu_names()))
+    from torch import cuda
+
+    names = [cuda.get_device_name(i) for i in range(cuda.device_count())] if cuda.is_available() else []
+    listed = ", ".join(f"cuda:{i} ({name})" for i, name in enumerate(names))
     return f"NumPy on the CPU, torch {version('torch')} on cpu{f', {listed}' if listed else '; no GPU was found'}"
 
 
@@ -75,14 +73,3 @@ def _version_of(package: str) -> str:
         return version(DISTRIBUTIONS.get(package, package))
     except PackageNotFoundError:
         return "(unknown version)"
-
-
-def _describe_folders() -> Iterator[tuple[str, str]]:
-    from psilearn_lab.datasets.home import cache_home, data_home
-
-    for name, folder, variable in (
-        ("data home", data_home(), "PSILEARN_DATA"),
-        ("cache", cache_home(), "PSILEARN_CACHE"),
-    ):
-        state = "exists" if folder.is_dir() else "does not exist"
-        yield name, f"{folder} ({state}; the variable {variable} names another one)"

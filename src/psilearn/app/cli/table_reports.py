@@ -1,59 +1,90 @@
-"""What the commands for tables have in common: training and saving, and what they print."""
+"""What the commands for tables have in common: training and saving, output files, and what they print."""
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from psilearn.app.cli.option_names import options_in_errors, word_note
-from psilearn.app.cli.table_outputs import check_result_file
+from psilearn.app.console import check_output_file
 
 if TYPE_CHECKING:
-    from psilearn.app.tables.column_choice import ColumnOptions
     from psilearn.app.tables.table import Table
-    from psilearn.app.tables.table_evaluation import Evaluation
     from psilearn.app.tables.table_model import TableModel
-    from psilearn.app.tables.table_training import Learner, SplitOptions
+    from psilearn.app.tables.table_training import Learner
+
+OPTIONS = {
+    "alpha": "--alpha",
+    "alphas": "--alpha",
+    "n_components": "--components",
+    "supervision": "--supervision",
+    "supervisions": "--supervision",
+    "device": "--device",
+    "n_jobs": "--jobs",
+    "scoring": "--scoring",
+}
+_NAMES = "|".join(OPTIONS)
+_EDGE = re.compile(r"The best (\w+) = (\S+) is the (\w+) of its grid\. Extend the grid to values beyond it\.")
+_PHRASES = (  # patterns of messages, and how the command line words them
+    (re.compile(rf"^(each value of )?({_NAMES}) must be (None, |None or )?"), r"\1<\2> must be "),
+    (re.compile(rf"^({_NAMES})=['\"]?([^'\" ]+)['\"]? "), r"<\1> \2 "),
+    (re.compile(r": leave (device) out\."), r": leave <\1> out."),
+    (re.compile(r", a function \(y_true, .* such as \"f1_samples\" or make_scorer\(\.\.\.\)"), r', "f1_samples", …'),
+    (re.compile(r"([Ss])et input_landmarks="), r"\1et --landmarks "),
+    (re.compile(r"([Ss])et output_landmarks="), r"\1et --output-landmarks "),
+    (re.compile(r"lower input_landmarks to"), "lower --landmarks to"),
+    (re.compile(r"lower output_landmarks to"), "lower --output-landmarks to"),
+    (re.compile(r'set dtype="float32"'), 'in Python, set dtype="float32"'),
+)
 
 
-def train_and_save(
-    path: Path,
-    output: Path,
-    columns: ColumnOptions,
-    splits: SplitOptions,
-    learner: Learner,
-    unlabeled: Path | None,
-    page: Path | None,
-    overwrite: bool,
-) -> None:
+def train_and_save(path: Path, output: Path, options: Mapping[str, Any], learner: Learner) -> None:
     """Check the outputs first, train, save, and report on the rows that were held out."""
-    from psilearn.app.tables.table_training import train
+    from psilearn.app.tables.column_choice import ColumnOptions
+    from psilearn.app.tables.table_training import SplitOptions, train
 
+    columns = ColumnOptions(**{field.name: options[field.name] for field in fields(ColumnOptions)})
+    splits = SplitOptions(options["test_size"], options["calibration"], options["seed"])
+    unlabeled, page = options["unlabeled"], options["page"]
     if page is not None:
-        tables = [path, *(Path(entry) for entry in columns.outputs), *([unlabeled] if unlabeled else [])]
-        check_result_file(page, "--html", tables, output, overwrite)
+        tables = [path, *map(Path, columns.outputs or ()), *([unlabeled] if unlabeled else [])]
+        check_result_file(page, "--html", tables, output, options["overwrite"])
         if not splits.test_size:
             raise ValueError("--html reports on rows that are held out: give --test-size 0.2, for example.")
-    _check_model_path(output, overwrite)
+    _check_model_path(output, options["overwrite"])
     start = perf_counter()
     with options_in_errors():
         model, test = train(path, columns, splits, learner, unlabeled)
-    model.save(output, overwrite=overwrite)
+    model.save(output, overwrite=options["overwrite"])
     _describe_training(model, output, perf_counter() - start)
     if len(test):
-        report(model, _evaluate(model, test), f"held-out rows of {path.name}", page)
+        report(model, test, f"held-out rows of {path.name}", page)
 
 
-def _evaluate(model: TableModel, table: Table) -> Evaluation:
-    from psilearn.app.tables.table_evaluation import evaluate as evaluate_model
+def check_result_file(path: Path, option: str, tables: Iterable[Path], model: Path, overwrite: bool) -> None:
+    """Raise an error if a result would replace a table, the model or, without ``overwrite``, another file."""
+    if any(_is_same_file(path, table) for table in tables):
+        raise ValueError(f"{option} is the table that is read; name another file.")
+    if _is_same_file(path, model):
+        raise ValueError(f"{option} {path} is the model; name another file.")
+    check_output_file(path, option)
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{option}: {path} already exists: use --overwrite to replace it, or name another file.")
 
-    return evaluate_model(model, table)
+
+def _is_same_file(path: Path, other: Path) -> bool:
+    """Return whether two names, links included, lead to the same file."""
+    try:
+        return path.samefile(other)
+    except OSError:  # one of them does not exist
+        return path.resolve() == other.resolve()
 
 
 def load_model(path: Path) -> TableModel:
@@ -91,8 +122,11 @@ def _describe_training(model: TableModel, output: Path, seconds: float) -> None:
     print_status(f"{output}: model of {count_rows(training['rows'])}, {seconds:.1f} s.")
 
 
-def report(model: TableModel, evaluation: Evaluation, name: str, page: Path | None) -> None:
-    """Print the metrics, and write the page."""
+def report(model: TableModel, table: Table, name: str, page: Path | None) -> None:
+    """Evaluate a model on a table, print the metrics, and write the page."""
+    from psilearn.app.tables.table_evaluation import evaluate
+
+    evaluation = evaluate(model, table)
     typer.echo(f"{name}: {count_rows(evaluation.n_rows)}")
     width = max(len(metric.name) for metric in evaluation.metrics)
     for metric in evaluation.metrics:
@@ -134,3 +168,33 @@ def print_warnings() -> Iterator[None]:
 def print_status(text: str) -> None:
     """Print to the standard error, so that it does not mix with results."""
     typer.echo(text, err=True)
+
+
+def name_options(message: str) -> str:
+    """Return a message of the library with the options of ``psilearn fit`` and ``psilearn search``."""
+    for pattern, replacement in _PHRASES:
+        message = pattern.sub(replacement, message)
+    return re.sub(rf"<({_NAMES})>", lambda match: OPTIONS[match[1]], message)
+
+
+def word_note(text: str) -> str | None:
+    """Return a warning of the library for the command line; None if it suggests a grid that no option sets."""
+    edge = _EDGE.fullmatch(text)
+    if edge is None:
+        return name_options(text)
+    name, value, end = edge.groups()
+    if name not in OPTIONS:
+        return None
+    return f"The best value of {OPTIONS[name]}, {value}, is the {end} of its grid. Add values beyond it."
+
+
+@contextmanager
+def options_in_errors() -> Iterator[None]:
+    """Name options instead of parameters in the errors of a training."""
+    try:
+        yield
+    except (ValueError, MemoryError) as error:
+        message = name_options(str(error))
+        if message == str(error):
+            raise
+        raise type(error)(message) from error

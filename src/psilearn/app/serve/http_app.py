@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse
+from fastapi.staticfiles import StaticFiles
+from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
 from starlette.middleware import Middleware
 
 from psilearn import __version__
 from psilearn.app.serve.http_schemas import Health, ModelsResponse
 from psilearn.app.serve.micro_batcher import MicroBatcher, QueueFullError
-from psilearn.app.serve.page_routes import make_page_router
 from psilearn.app.serve.prediction_routes import PredictionService, make_prediction_router
 from psilearn.app.serve.request_guard import Access, RequestGuard
 from psilearn.app.serve.request_log import RequestLog
-from psilearn.app.serve.request_metrics import RequestMetrics
 from psilearn.app.serve.served_models import ServedModel
 from psilearn.app.serve.service_limits import Limits
 
 MAX_ERRORS = 5  # of one request that are reported
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)  # limits of the histogram of times
+PAGE = Path(__file__).with_name("page")
 
 
 class ServiceExtension(Protocol):
@@ -108,7 +114,10 @@ def create_app(
         raise ValueError(f"Models must have different names; got {', '.join(names)}.")
     limits = limits or Limits()
     batcher = MicroBatcher(block_rows=limits.block_rows, queue_rows=limits.queue_rows)
-    metrics = RequestMetrics()
+    registry = CollectorRegistry()
+    requests = Counter("psilearn_requests", "Requests.", ("method", "path", "status"), registry=registry)
+    seconds = Histogram("psilearn_request_seconds", "Their times.", ("path",), registry=registry, buckets=SECONDS)
+    registry.register(_Counts(batcher, extensions))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -127,24 +136,44 @@ def create_app(
         redoc_url=None,
         lifespan=lifespan,
         middleware=[
-            Middleware(RequestLog, metrics=metrics),
+            Middleware(RequestLog, requests=requests, times=seconds),
             Middleware(RequestGuard, access=Access.of(host, token, allowed_hosts), limits=limits),
         ],
     )
     _add_error_handlers(app)
-    _add_state_routes(app, models, batcher, metrics, extensions)
+    _add_state_routes(app, models, registry, extensions)
     app.include_router(make_prediction_router(PredictionService(models, limits, batcher)))
     for extension in extensions:
         app.include_router(extension.make_router())
-    app.include_router(make_page_router())
+    app.mount("/static", StaticFiles(directory=PAGE))
+
+    @app.get("/", include_in_schema=False)
+    async def show_page() -> FileResponse:
+        return FileResponse(PAGE / "index.html")
+
     return app
+
+
+@dataclass(frozen=True, eq=False)
+class _Counts(Collector):
+    """Numbers of predictions and jobs for Prometheus."""
+
+    batcher: MicroBatcher
+    extensions: Sequence[ServiceExtension]
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the present numbers."""
+        yield CounterMetricFamily("psilearn_predicted_rows", "Predicted inputs.", self.batcher.n_rows)
+        yield CounterMetricFamily("psilearn_predicted_blocks", "Blocks of predictions.", self.batcher.n_blocks)
+        yield GaugeMetricFamily("psilearn_waiting_rows", "Inputs that wait.", self.batcher.n_waiting)
+        n_jobs = sum(extension.n_waiting for extension in self.extensions)
+        yield GaugeMetricFamily("psilearn_waiting_jobs", "Jobs that wait.", n_jobs)
 
 
 def _add_state_routes(
     app: FastAPI,
     models: Sequence[ServedModel],
-    batcher: MicroBatcher,
-    metrics: RequestMetrics,
+    registry: CollectorRegistry,
     extensions: Sequence[ServiceExtension],
 ) -> None:
     """Add the routes that describe the service itself."""
@@ -159,13 +188,7 @@ def _add_state_routes(
     @app.get("/metrics", tags=["service"], response_class=PlainTextResponse)
     async def show_metrics() -> PlainTextResponse:
         """Return counters of the process that answers, in the text format of Prometheus."""
-        numbers = {
-            "predicted_rows_total": batcher.n_rows,
-            "predicted_blocks_total": batcher.n_blocks,
-            "waiting_rows": batcher.n_waiting,
-            "waiting_jobs": sum(extension.n_waiting for extension in extensions),
-        }
-        return PlainTextResponse(metrics.to_text(numbers), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(generate_latest(registry), media_type="text/plain; version=0.0.4")
 
     @app.get("/v1/models", tags=["models"], response_model=ModelsResponse)
     async def list_models() -> Any:
@@ -185,20 +208,15 @@ def _add_error_handlers(app: FastAPI) -> None:
         status = 400 if any(item["type"] == "json_invalid" for item in found) else 422
         return JSONResponse({"detail": details[:MAX_ERRORS]}, status)
 
-    @app.exception_handler(QueueFullError)
-    async def explain_full_queue(_: Request, __: QueueFullError) -> JSONResponse:
-        return JSONResponse({"detail": "Too many requests wait; try again later."}, 429, {"Retry-After": "1"})
+    def answer_with(status: int, detail: str = "", seconds: int = 0) -> Any:
+        async def explain(_: Request, error: Exception) -> JSONResponse:
+            headers = {"Retry-After": str(seconds)} if seconds else None
+            return JSONResponse({"detail": detail or str(error)[:1000]}, status, headers)
 
-    @app.exception_handler(TimeoutError)
-    async def explain_timeout(_: Request, __: TimeoutError) -> JSONResponse:
-        return JSONResponse({"detail": "The prediction took too long."}, 503, {"Retry-After": "5"})
+        return explain
 
-    @app.exception_handler(MemoryError)
-    async def explain_memory(_: Request, __: MemoryError) -> JSONResponse:
-        return JSONResponse({"detail": "The request needs more memory than there is."}, 413)
-
-    async def explain_input(_: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"detail": str(error)[:1000]}, 422)
-
-    app.add_exception_handler(ValueError, explain_input)
-    app.add_exception_handler(TypeError, explain_input)
+    app.add_exception_handler(QueueFullError, answer_with(429, "Too many requests wait; try again later.", 1))
+    app.add_exception_handler(TimeoutError, answer_with(503, "The prediction took too long.", 5))
+    app.add_exception_handler(MemoryError, answer_with(413, "The request needs more memory than there is."))
+    app.add_exception_handler(ValueError, answer_with(422))
+    app.add_exception_handler(TypeError, answer_with(422))

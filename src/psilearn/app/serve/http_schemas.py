@@ -16,36 +16,31 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class SparseRow(StrictModel):
-    """A row by its nonzero entries."""
+class ErrorResponse(BaseModel):
+    """Why a request was rejected."""
 
-    indices: list[Annotated[int, Field(strict=True, ge=0, lt=2**31)]]
-    values: list[FiniteNumber]
-
-
-class LabeledGraph(StrictModel):
-    """A graph: the label of each node, and the two nodes of each edge with its label, if it has one."""
-
-    node_labels: list[Any]
-    edges: list[list[Any]] = Field(default_factory=list)
+    detail: Any
 
 
-# A row of numbers, a sparse row, a graph, a row of a table by column, a text, a number, or another object as lists.
-TableRow = dict[Name, StrictStr | FiniteNumber | None]
-Item = list[FiniteNumber] | SparseRow | LabeledGraph | TableRow | StrictStr | FiniteNumber | list[Any]
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorResponse} for status in (400, 401, 403, 404, 408, 413, 421, 422, 429, 431, 503)
+}
+
+# Items are validated by the model that takes them, one after the other until the first is wrong.
+Items = Annotated[list[Any], Field(min_length=1)]
 
 
 class InputsRequest(StrictModel):
     """Inputs of a model."""
 
     model: Name | None = Field(None, description="Name of the model; by default the first one.")
-    inputs: Annotated[list[Item], Field(min_length=1)]
+    inputs: Items = Field(description="Rows of numbers, sparse rows, rows of a table, texts, graphs or other objects.")
 
 
 class PredictRequest(InputsRequest):
     """Inputs, and candidates as in the library."""
 
-    candidates: Literal["known", "near", "all"] | Annotated[list[Item], Field(min_length=1)] | None = None
+    candidates: Literal["known", "near", "all"] | Items | None = None
 
 
 class TopKRequest(PredictRequest):
@@ -132,9 +127,3 @@ class Health(BaseModel):
     """The service answers."""
 
     status: Literal["ok"] = "ok"
-
-
-class ErrorResponse(BaseModel):
-    """Why a request was rejected."""
-
-    detail: Any

@@ -1,19 +1,29 @@
-"""JSON values of requests as collections of inputs and outputs, and back."""
+"""JSON values of requests as collections of inputs and outputs, and back. Values of a request are never repeated."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from fastapi import HTTPException
 from scipy import sparse
 
+from psilearn.app.serve.service_limits import Limits
+from psilearn.app.tables import Table, TableModel
 from psilearn.kernels import Graph
 from psilearn.utils import Samples, to_json_value
 
 MAX_DEPTH = 50  # lists inside each other
 CollectionKind = Literal["rows", "sparse rows", "texts", "numbers", "graphs", "objects", "spectra", "table rows"]
+
+
+def check_size(size: int, limit: int, name: str) -> None:
+    """Raise an error with status 413 if a request asks for more than the limit."""
+    if size > limit:
+        raise HTTPException(413, f"{name}: {size:,} is more than the limit of {limit:,}.")
 
 
 def kind_of(collection: Samples) -> CollectionKind:
@@ -24,10 +34,7 @@ def kind_of(collection: Samples) -> CollectionKind:
         if len(collection.shape) == 2:
             return "rows"
         return "texts" if np.asarray(collection).dtype.kind in "US" else "numbers"
-    return _kind_of_items(list(collection))
-
-
-def _kind_of_items(items: list[Any]) -> CollectionKind:
+    items = list(collection)
     if items and all(isinstance(item, str) for item in items):
         return "texts"
     if items and all(isinstance(item, Graph) for item in items):
@@ -38,29 +45,33 @@ def _kind_of_items(items: list[Any]) -> CollectionKind:
     return "numbers" if items and all(is_number) else "objects"
 
 
-def to_collection(values: Sequence[Any], like: Samples, name: str) -> Samples:
+def to_collection(values: Sequence[Any], like: Samples, name: str, limits: Limits) -> Samples:
     """Return JSON values as a collection of the form of another one; raise a ValueError that names a wrong value."""
     kind = kind_of(like)
-    if kind in ("rows", "sparse rows"):
-        width = int(like.shape[1])
-        if kind == "rows":
-            return np.array([_to_dense(value, width, f"{name}[{i}]") for i, value in enumerate(values)])
-        return _to_csr(values, width, name)
+    places = [f"{name}[{i}]" for i in range(len(values))]
+    if kind == "rows":
+        return np.array([_to_dense(*pair, like.shape[1]) for pair in zip(values, places, strict=True)])
+    if kind == "sparse rows":
+        return _to_csr(values, places, like.shape[1])
     if kind == "texts":
-        return _check_all(values, str, "text", name)
+        return [_to_text(*pair, limits) for pair in zip(values, places, strict=True)]
     if kind == "graphs":
-        return [_to_graph(value, f"{name}[{i}]") for i, value in enumerate(values)]
+        return [_to_graph(*pair, limits) for pair in zip(values, places, strict=True)]
     if kind == "numbers":
-        return _to_numbers(values, np.asarray(like).dtype, name)
-    return [_to_object(value, like[0], f"{name}[{i}]") for i, value in enumerate(values)]
+        return _to_numbers(values, places, np.asarray(like).dtype)
+    return [_to_object(*pair, like[0], limits) for pair in zip(values, places, strict=True)]
 
 
 def to_json_items(collection: Samples) -> list[Any]:
     """Return the objects of a collection as JSON values: rows as lists, sparse rows as indices and values."""
     if sparse.issparse(collection):
         rows = collection.tocsr()
-        return [_sparse_row(rows, i) for i in range(rows.shape[0])]
-    return [_from_graph(item) if isinstance(item, Graph) else to_json_value(item) for item in collection]
+        parts = [slice(start, end) for start, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)]
+        return [{"indices": rows.indices[part].tolist(), "values": rows.data[part].tolist()} for part in parts]
+    if isinstance(collection, np.ndarray):
+        return collection.tolist()
+    graphs = [{"node_labels": g.node_labels, "edges": g.edges} if isinstance(g, Graph) else g for g in collection]
+    return [to_json_value(item) for item in graphs]
 
 
 def to_json_numbers(numbers: Any) -> list[float | None]:
@@ -68,101 +79,141 @@ def to_json_numbers(numbers: Any) -> list[float | None]:
     return [float(number) if math.isfinite(number) else None for number in numbers]
 
 
-def _sparse_row(rows: Any, i: int) -> dict[str, list[Any]]:
-    part = slice(rows.indptr[i], rows.indptr[i + 1])
-    return {"indices": rows.indices[part].tolist(), "values": rows.data[part].tolist()}
+def table_of_rows(values: Sequence[Any], model: TableModel, name: str, limits: Limits) -> Table:
+    """Return JSON objects with one value per input column, or per output column of candidates, as a table."""
+    if name == "inputs":
+        number_names, text_names = tuple(model.inputs.numbers.names), tuple(model.inputs.text_names)
+    else:
+        text_names = model.outputs.text_columns
+        number_names = tuple(column for column in model.outputs.names if column not in text_names)
+    names = (*number_names, *text_names)
+    for i, value in enumerate(values):
+        if not isinstance(value, dict):
+            raise ValueError(f"{name}[{i}] must be an object with one value per column; got {_describe(value)}.")
+        missing = [column for column in names if column not in value]
+        if missing:
+            raise ValueError(f"{name}[{i}] lacks the column {missing[0]!r}.")
+    numbers = [
+        [
+            np.nan if value[c] is None else _to_number(value[c], f"{name}[{i}].{c}", "a number or null")
+            for c in number_names
+        ]
+        for i, value in enumerate(values)
+    ]
+    texts = {
+        column: [
+            _to_text("" if value[column] is None else value[column], f"{name}[{i}].{column}", limits)
+            for i, value in enumerate(values)
+        ]
+        for column in text_names
+    }
+    matrix = np.array(numbers, dtype=np.float64).reshape(len(values), len(number_names))
+    return Table(Path(name), names, number_names, matrix, texts, np.arange(len(values)), "row")
 
 
-def _to_dense(value: Any, width: int, name: str) -> Any:
-    if not isinstance(value, list) or not all(_is_number(number) for number in value):
-        raise ValueError(f"{name} must be a list of {width} numbers; got {describe(value)}.")
+def _to_number(value: Any, place: str, noun: str = "a number") -> float:
+    """Return a JSON number as a finite float; integers may have any number of digits."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            if math.isfinite(value):
+                return float(value)
+        except OverflowError:
+            pass
+        raise ValueError(f"{place} must be a finite number of at most {np.finfo(float).max:.0e}.")
+    raise ValueError(f"{place} must be {noun}; got {_describe(value)}.")
+
+
+def _to_text(value: Any, place: str, limits: Limits) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{place} must be text; got {_describe(value)}.")
+    check_size(len(value), limits.text, f"characters of {place}")
+    return value
+
+
+def _to_dense(value: Any, place: str, width: int) -> Any:
+    if not isinstance(value, list):
+        raise ValueError(f"{place} must be a list of {width} numbers; got {_describe(value)}.")
     if len(value) != width:
-        raise ValueError(f"{name} has {len(value)} numbers; the model takes {width}.")
-    return np.array(value, dtype=np.float64)
+        raise ValueError(f"{place} has {len(value)} numbers; the model takes {width}.")
+    return np.array([_to_number(number, place, f"a list of {width} numbers") for number in value], dtype=np.float64)
 
 
-def _to_csr(values: Sequence[Any], width: int, name: str) -> Any:
+def _to_csr(values: Sequence[Any], places: Sequence[str], width: int) -> Any:
     """Return rows, as lists of all numbers or as indices and values, as a CSR matrix."""
-    parts = [_to_sparse(value, width, f"{name}[{i}]") for i, value in enumerate(values)]
+    parts = [_to_sparse(*pair, width) for pair in zip(values, places, strict=True)]
     starts = np.cumsum([0, *(len(indices) for indices, _ in parts)])
     indices = np.concatenate([indices for indices, _ in parts]).astype(np.int32)
-    data = np.concatenate([numbers for _, numbers in parts])
-    return sparse.csr_matrix((data, indices, starts), shape=(len(parts), width))
+    return sparse.csr_matrix((np.concatenate([data for _, data in parts]), indices, starts), (len(parts), width))
 
 
-def _to_sparse(value: Any, width: int, name: str) -> tuple[Any, Any]:
+def _to_sparse(value: Any, place: str, width: int) -> tuple[Any, Any]:
     """Return the columns and the values of a row in the order of the columns."""
     if not isinstance(value, dict):
-        dense = _to_dense(value, width, name)
+        dense = _to_dense(value, place, width)
         columns = np.flatnonzero(dense)
         return columns, dense[columns]
-    columns, numbers = np.array(value["indices"], dtype=np.int64), np.array(value["values"], dtype=np.float64)
-    if len(columns) != len(numbers):
-        raise ValueError(f"{name} has {len(columns)} indices and {len(numbers)} values; it needs one of each.")
-    if len(columns) and (columns.min() < 0 or columns.max() >= width or len(np.unique(columns)) < len(columns)):
-        raise ValueError(f"{name}.indices must be different numbers from 0 to {width - 1}.")
+    listed, numbers = value.get("indices"), value.get("values")
+    if value.keys() != {"indices", "values"} or not isinstance(listed, list) or not isinstance(numbers, list):
+        raise ValueError(f'{place} must be a list of {width} numbers, or an object with "indices" and "values".')
+    if len(listed) != len(numbers):
+        raise ValueError(f"{place} has {len(listed)} indices and {len(numbers)} values; it needs one of each.")
+    is_valid = all(type(column) is int and 0 <= column < width for column in listed)
+    if not is_valid or len(set(listed)) < len(listed):
+        raise ValueError(f"{place}.indices must be different numbers from 0 to {width - 1}.")
+    columns = np.array(listed, dtype=np.int64)
     order = np.argsort(columns)
-    return columns[order], numbers[order]
+    return columns[order], np.array([_to_number(number, f"{place}.values") for number in numbers])[order]
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _to_numbers(values: Sequence[Any], dtype: Any, name: str) -> Any:
+def _to_numbers(values: Sequence[Any], places: Sequence[str], dtype: Any) -> Any:
     """Return numbers as an array of a type; integers, such as rows of a kernel matrix, must be integers."""
-    numbers = _check_all(values, (int, float), "a number", name)
+    numbers = [_to_number(*pair) for pair in zip(values, places, strict=True)]
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        for i, number in enumerate(numbers):
-            if number != int(number) or not limits.min <= number <= limits.max:
-                raise ValueError(f"{name}[{i}] must be an integer from {limits.min} to {limits.max}.")
+        for number, place in zip(numbers, places, strict=True):
+            if not number.is_integer() or not limits.min <= number < limits.max:
+                raise ValueError(f"{place} must be an integer from {limits.min} to {limits.max}.")
     return np.array(numbers, dtype=dtype)
 
 
-def _check_all(values: Sequence[Any], types: Any, noun: str, name: str) -> list[Any]:
-    for i, value in enumerate(values):
-        if not isinstance(value, types) or isinstance(value, bool):
-            raise ValueError(f"{name}[{i}] must be {noun}; got {describe(value)}.")
-    return list(values)
-
-
-def _to_graph(value: Any, name: str) -> Graph:
+def _to_graph(value: Any, place: str, limits: Limits) -> Graph:
     """Return a graph, given as the labels of its nodes and its edges."""
     if not isinstance(value, dict) or not {"node_labels", "edges"} >= value.keys() >= {"node_labels"}:
-        raise ValueError(f'{name} must be an object with "node_labels" and "edges"; got {describe(value)}.')
-    labels = _restore_tuples(value["node_labels"], [()], name)
-    edges = _restore_tuples(value.get("edges", []), [((),)], name)
+        raise ValueError(f'{place} must be an object with "node_labels" and "edges"; got {_describe(value)}.')
+    nodes, edges = value["node_labels"], value.get("edges", [])
+    if not isinstance(nodes, list) or not isinstance(edges, list):
+        raise ValueError(f'{place}: "node_labels" and "edges" must be lists.')
+    check_size(len(nodes), limits.nodes, f"nodes of {place}")
     try:
-        return Graph(labels, edges)
+        return Graph(_restore(nodes, [()], place, limits), _restore(edges, [((),)], place, limits))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: {error}") from error
+        raise ValueError(f"{place}: {error}") from error
 
 
-def _from_graph(graph: Graph) -> dict[str, Any]:
-    return {"node_labels": to_json_value(graph.node_labels), "edges": to_json_value(graph.edges)}
-
-
-def _to_object(value: Any, like: Any, name: str) -> Any:
+def _to_object(value: Any, place: str, like: Any, limits: Limits) -> Any:
     """Return a JSON value as an object such as that of the model; its kernel validates the rest."""
     if isinstance(like, list | tuple) and not isinstance(value, list):
-        raise ValueError(f"{name} must be a list; got {describe(value)}.")
-    return _restore_tuples(value, like, name)
+        raise ValueError(f"{place} must be a list; got {_describe(value)}.")
+    return _restore(value, like, place, limits)
 
 
-def _restore_tuples(value: Any, like: Any, name: str, depth: int = 0) -> Any:
+def _restore(value: Any, like: Any, place: str, limits: Limits, depth: int = 0) -> Any:
     """Return a JSON value with tuples and integers where an object of the model has them."""
+    if isinstance(value, str):
+        return _to_text(value, place, limits)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number = _to_number(value, place)
+        return int(number) if isinstance(like, int) and number.is_integer() else value
     if not isinstance(value, list):
-        is_whole = isinstance(like, int) and isinstance(value, float) and value.is_integer()
-        return int(value) if is_whole else value  # the schema reads all numbers as floats
+        return value
     if depth == MAX_DEPTH:
-        raise ValueError(f"{name} has more than {MAX_DEPTH} lists inside each other.")
+        raise ValueError(f"{place} has more than {MAX_DEPTH} lists inside each other.")
     inner = like[0] if isinstance(like, list | tuple) and like else None
-    items = [_restore_tuples(item, inner, name, depth + 1) for item in value]
+    items = [_restore(item, inner, place, limits, depth + 1) for item in value]
     return tuple(items) if isinstance(like, tuple) else items
 
 
-def describe(value: Any) -> str:
-    """Return the JSON type of a value; values of a request are neither logged nor repeated."""
+def _describe(value: Any) -> str:
+    """Return the JSON type of a value."""
     names = {list: "a list", dict: "an object", str: "text", bool: "a truth value", type(None): "null"}
     return names.get(type(value), "a number")

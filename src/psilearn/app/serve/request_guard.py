@@ -18,6 +18,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+MIN_TOKEN, MAX_TOKEN = 16, 1000  # characters
 UPLOAD_PATH = "/v1/spectra/upload"
 OPEN_PATHS = ("/", "/healthz")  # that need no token; so do the files of the page
 OPEN_FOLDER = "/static/"
@@ -55,7 +56,10 @@ class Access:
     @classmethod
     def of(cls, host: str, token: str | None, others: Iterable[str] = ()) -> Access:
         """Return the access to a service that is bound to a host; a host that is not loopback requires a token."""
-        if not is_loopback(host) and not token:
+        is_text = isinstance(token, str) and token.isascii() and token.isprintable()
+        if token is not None and not (is_text and MIN_TOKEN <= len(token) <= MAX_TOKEN):
+            raise ValueError(f"A token must be text of {MIN_TOKEN} to {MAX_TOKEN} printable ASCII characters.")
+        if not is_loopback(host) and token is None:
             raise ValueError(
                 f"--host {host} can be reached from other machines, so a token is required: set PSILEARN_TOKEN or "
                 f"--token-file."
@@ -73,7 +77,7 @@ class Access:
         origin = headers.get(b"origin")
         if origin is not None and origin.decode("latin-1").lower() not in (f"http://{host}", f"https://{host}"):
             raise Rejection(403, "Requests of other web sites are not accepted.")
-        if self.token is not None and not is_open(scope["path"]):
+        if self.token is not None and scope["path"] not in OPEN_PATHS and not scope["path"].startswith(OPEN_FOLDER):
             given = headers.get(b"authorization", b"")
             if not secrets.compare_digest(given, b"Bearer " + self.token.encode()):
                 raise Rejection(401, "A token is required: Authorization: Bearer …")
@@ -85,11 +89,6 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"  # any other name may be that of another address
-
-
-def is_open(path: str) -> bool:
-    """Return whether a path needs no token."""
-    return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)
 
 
 def _host_name(host: str) -> str:
@@ -121,9 +120,12 @@ class RequestGuard:
         body = bytearray()
         try:
             headers = dict(scope["headers"])
+            self._check_head(scope)
             self.access.check(scope, headers)
             async with asyncio.timeout(self.limits.body_seconds):
                 await self._read_body(scope, headers, receive, body)
+            if scope["path"] != UPLOAD_PATH:
+                self._check_values(body)
             await self.app(scope, _replay(bytes(body), receive), send_with_headers)
         except Rejection as rejection:
             await send_rejection(send_with_headers, rejection)
@@ -131,6 +133,23 @@ class RequestGuard:
             await send_rejection(send_with_headers, Rejection(408, "The body was not received in time."))
         finally:
             self._n_buffered -= len(body)
+
+    def _check_head(self, scope: Scope) -> None:
+        """Raise a Rejection for a head that is too large; the server limits only those that arrive in several parts."""
+        n_bytes = len(scope.get("raw_path") or b"") + len(scope.get("query_string", b""))
+        n_bytes += sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+        if n_bytes > self.limits.head_bytes:
+            raise Rejection(431, f"The head of the request is larger than {self.limits.head_bytes:,} bytes.")
+
+    def _check_values(self, body: bytearray) -> None:
+        """Raise a Rejection for a body whose JSON values are so many that reading them would take long."""
+        n_lists = body.count(b"[") + body.count(b"{")
+        if n_lists > self.limits.body_lists or n_lists + body.count(b",") > self.limits.body_values:
+            raise Rejection(
+                413,
+                f"The body has more than {self.limits.body_values:,} values, or {self.limits.body_lists:,} lists and "
+                f"objects; send fewer inputs.",
+            )
 
     async def _read_body(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, body: bytearray) -> None:
         limit = self.limits.upload_bytes if scope["path"] == UPLOAD_PATH else self.limits.body_bytes

@@ -7,8 +7,9 @@ import logging
 import time
 from typing import Any
 
+from prometheus_client import Counter, Histogram
+
 from psilearn.app.serve.request_guard import Application, Message, Receive, Rejection, Scope, Send, send_rejection
-from psilearn.app.serve.request_metrics import RequestMetrics
 
 LOGGER = logging.getLogger("psilearn.app.serve")
 UNKNOWN_PATH = "other"
@@ -56,9 +57,10 @@ def configure_logs() -> None:
 class RequestLog:
     """Middleware that logs and counts each request; an unexpected error is answered with status 500."""
 
-    def __init__(self, app: Application, metrics: RequestMetrics) -> None:
+    def __init__(self, app: Application, requests: Counter, times: Histogram) -> None:
         self.app = app
-        self.metrics = metrics
+        self.requests = requests
+        self.times = times
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -85,7 +87,8 @@ class RequestLog:
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in METHODS else UNKNOWN_PATH
         path = path_template(scope)
-        self.metrics.count(method, path, status, seconds)
+        self.requests.labels(method, path, status).inc()
+        self.times.labels(path).observe(seconds)
         fields = {"method": method, "path": path, "status": status, "seconds": round(seconds, 6)}
         LOGGER.info("request", extra={"fields": fields})
 

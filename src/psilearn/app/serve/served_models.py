@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from psilearn import computing
-from psilearn.app.serve.json_values import CollectionKind, kind_of, to_collection, to_json_items, to_json_numbers
-from psilearn.app.serve.table_rows import to_candidates, to_inputs, to_outputs
+from psilearn.app.serve import json_values
+from psilearn.app.serve.service_limits import Limits
 from psilearn.app.tables import TableModel
 from psilearn.io import load_with_notes
 from psilearn.utils import Samples, n_samples
 
 TABLE_KIND = "psilearn.app.tables"  # in the notes of table models
 MAX_NAME = 100  # characters
+MAX_NEAR = 100  # label sets near a candidate that are compared in its place, at most
+OBJECT_WORK, LETTERS = 20, 10  # cost of a comparison of objects, and letters that cost as much as one of rows
 
 
 @dataclass(frozen=True)
@@ -98,14 +101,14 @@ class ServedModel:
         return self.model.regression_.anchors
 
     @property
-    def input_kind(self) -> CollectionKind:
+    def input_kind(self) -> json_values.CollectionKind:
         """The kind of its inputs."""
-        return kind_of(self.inputs) if self.table is None else "table rows"
+        return json_values.kind_of(self.inputs) if self.table is None else "table rows"
 
     @property
-    def output_kind(self) -> CollectionKind:
+    def output_kind(self) -> json_values.CollectionKind:
         """The kind of its outputs."""
-        return kind_of(self.model.candidates_.outputs) if self.table is None else "table rows"
+        return json_values.kind_of(self.model.candidates_.outputs) if self.table is None else "table rows"
 
     @property
     def is_calibrated(self) -> bool:
@@ -155,6 +158,7 @@ class Operation:
     """One kind of prediction with its parameters. Requests with equal operations can be computed together."""
 
     served: ServedModel = field(compare=False)
+    limits: Limits = field(compare=False)
     name: str  # of the operation: predict, topk, sets or embed
     model_name: str
     number: float = 0  # k, or the coverage
@@ -163,17 +167,49 @@ class Operation:
     listed: tuple[Any, ...] | None = field(default=None, compare=False)  # candidates of this request only
     request: int = 0  # differs for requests with listed candidates
 
-    def __call__(self, values: Sequence[Any]) -> list[Any]:
-        """Return one JSON value per input."""
-        model = self.served.model
-        table = self.served.table
-        X = to_collection(values, self.served.inputs, "inputs") if table is None else to_inputs(values, table)
-        if self.name == "embed":
-            return [to_json_numbers(row) for row in model.embed(X)]
-        candidates = self._get_candidates()
+    def __call__(self, values: Sequence[Any]) -> list[bytes]:
+        """Return one JSON text per input."""
+        model, table = self.served.model, self.served.table
+        if table is None:
+            X = json_values.to_collection(values, self.served.inputs, "inputs", self.limits)
+        else:
+            X = table.inputs.transform(json_values.table_of_rows(values, table, "inputs", self.limits))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the size of a set says the same
-            return PREDICTIONS[self.name](model, X, self, candidates)
+            results = self._predict(model, X)
+        texts, n_bytes = [], 0
+        for result in results:
+            texts.append(json.dumps(result, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode())
+            n_bytes += len(texts[-1])
+            json_values.check_size(n_bytes, self.limits.answer_bytes, "bytes of the answer")
+        return texts
+
+    def count_work(self, inputs: Sequence[Any]) -> tuple[int, int]:
+        """Return the number of comparisons per input, and that of listed candidates with the known outputs."""
+        outputs = self.served.model.candidates_.outputs
+        n_known, width = n_samples(outputs), _width_of(outputs) or 1
+        n_candidates = n_known if self.listed is None else len(self.listed)
+        per_candidate = width if self.name == "sets" else 1
+        per_candidate *= min(width, MAX_NEAR) if self.candidates in ("near", "all") else 1
+        per_input = n_candidates * per_candidate + n_samples(self.served.inputs) * _weigh(inputs, self.served.inputs)
+        return per_input, 0 if self.listed is None else n_known * len(self.listed) * _weigh(self.listed, outputs)
+
+    def _predict(self, model: Any, X: Samples) -> Iterator[Any]:
+        """Yield one JSON value per input; outputs become JSON one input after the other."""
+        if self.name == "embed":
+            yield from (json_values.to_json_numbers(row) for row in model.embed(X))
+        elif self.name == "predict":
+            yield from self._encode(model.predict(X, self._get_candidates()))
+        elif self.name == "topk":
+            top = model.predict_topk(X, int(self.number), self._get_candidates())
+            for outputs, distances in zip(top.outputs, top.distances, strict=True):
+                kept = json_values.to_json_numbers(distances[: n_samples(outputs)])
+                yield {"outputs": self._encode(outputs), "distances": kept}
+        else:
+            sets = model.predict_set(X, float(self.number), self._get_candidates())
+            for size, outputs, distances in zip(sets.sizes, sets.outputs, sets.distances, strict=True):
+                kept = json_values.to_json_numbers(distances[: self.limit])
+                yield {"size": int(size), "outputs": self._encode(outputs[: self.limit]), "distances": kept}
 
     def _get_candidates(self) -> Any:
         """Return the candidates as the library takes them."""
@@ -181,12 +217,15 @@ class Operation:
         if self.listed is None:
             return table.candidates if self.candidates is None and table is not None else self.candidates
         if table is None:
-            return to_collection(self.listed, model.candidates_.outputs, "candidates")
-        return to_candidates(self.listed, table)
+            return json_values.to_collection(self.listed, model.candidates_.outputs, "candidates", self.limits)
+        return table.outputs.encode(json_values.table_of_rows(self.listed, table, "candidates", self.limits))
 
-    def encode(self, outputs: Samples) -> list[Any]:
-        """Return outputs as JSON values."""
-        return to_json_items(outputs) if self.served.table is None else to_outputs(outputs, self.served.table)
+    def _encode(self, outputs: Samples) -> list[Any]:
+        """Return outputs as JSON values: those of table models as rows, in the form of the training table."""
+        if self.served.table is None:
+            return json_values.to_json_items(outputs)
+        columns = self.served.table.outputs.decode(outputs)
+        return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
 
 def check_device(device: str | None) -> None:
@@ -195,32 +234,11 @@ def check_device(device: str | None) -> None:
         pass
 
 
-def _predict(model: Any, X: Samples, operation: Operation, candidates: Any) -> list[Any]:
-    return operation.encode(model.predict(X, candidates))
-
-
-def _predict_topk(model: Any, X: Samples, operation: Operation, candidates: Any) -> list[Any]:
-    top = model.predict_topk(X, int(operation.number), candidates)
-    return [
-        {"outputs": operation.encode(outputs), "distances": to_json_numbers(distances[: n_samples(outputs)])}
-        for outputs, distances in zip(top.outputs, top.distances, strict=True)
-    ]
-
-
-def _predict_sets(model: Any, X: Samples, operation: Operation, candidates: Any) -> list[Any]:
-    sets = model.predict_set(X, float(operation.number), candidates)
-    first = slice(0, operation.limit)
-    return [
-        {"size": int(size), "outputs": operation.encode(outputs[first]), "distances": to_json_numbers(distances[first])}
-        for size, outputs, distances in zip(sets.sizes, sets.outputs, sets.distances, strict=True)
-    ]
-
-
-PREDICTIONS: dict[str, Callable[[Any, Samples, Operation, Any], list[Any]]] = {
-    "predict": _predict,
-    "topk": _predict_topk,
-    "sets": _predict_sets,
-}
+def _weigh(values: Sequence[Any], like: Samples) -> int:
+    """Return what a comparison with a value costs relative to one of numbers or rows."""
+    if hasattr(like, "shape") and like.dtype.kind in "biuf":
+        return 1
+    return OBJECT_WORK + sum(len(value) for value in values if isinstance(value, str)) // (LETTERS * len(values))
 
 
 def _width_of(collection: Samples) -> int | None:

@@ -17,6 +17,14 @@ class Limits:
     ----------
     body_bytes : int, default=4194304
         The size of a JSON body.
+    body_values : int, default=1000000
+        The number of commas and opening brackets in a JSON body, which bounds what its values take in memory.
+    body_lists : int, default=50000
+        The number of lists and objects in a JSON body.
+    head_bytes : int, default=16384
+        The size of the head of a request.
+    answer_bytes : int, default=33554432
+        The size of an answer.
     upload_bytes : int, default=67108864
         The size of an uploaded file of spectra.
     buffered_bytes : int, default=268435456
@@ -33,6 +41,10 @@ class Limits:
         The number of inputs per request.
     candidates : int, default=10000
         The number of candidates that a request may contain, and of members of a set that are returned.
+    work : int, default=1000000000
+        The number of comparisons of inputs with candidates and training inputs that a request needs; those of texts,
+        graphs and other objects count at least 20 times. The work is done in blocks, between which other requests take
+        their turn, and a request that was given up ends.
     top : int, default=1000
         The number of nearest candidates per input.
     queue_rows : int, default=4096
@@ -74,6 +86,10 @@ class Limits:
     """
 
     body_bytes: int = 4 * MEBIBYTE
+    body_values: int = 1_000_000
+    body_lists: int = 50_000
+    head_bytes: int = 16 * 1024
+    answer_bytes: int = 32 * MEBIBYTE
     upload_bytes: int = 64 * MEBIBYTE
     buffered_bytes: int = 256 * MEBIBYTE
     body_seconds: int = 30
@@ -82,6 +98,7 @@ class Limits:
     connections: int = 256
     rows: int = 1000
     candidates: int = 10_000
+    work: int = 1_000_000_000
     top: int = 1000
     queue_rows: int = 4096
     block_rows: int = 256

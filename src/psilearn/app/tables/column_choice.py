@@ -8,30 +8,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from xml.parsers import expat
 
 import numpy as np
 
-from psilearn.app.tables.cell_checks import check_almost_labels, check_almost_numbers, warn_about_constants
-from psilearn.app.tables.class_form import ClassColumns
-from psilearn.app.tables.input_columns import (
-    MAX_CATEGORIES,
-    SCALES,
-    CategoryColumn,
-    InputColumns,
-    NumberColumns,
-    TextColumn,
+from psilearn.app.tables import input_columns
+from psilearn.app.tables import output_forms as forms
+from psilearn.app.tables.table import (
+    DECIMAL_COMMA,
+    MISSING,
+    Table,
+    find_non_number,
+    is_number,
+    join_columns,
+    list_names,
+    non_number_error,
+    require_columns,
+    row_error,
 )
-from psilearn.app.tables.label_forms import LabelColumns, TagColumn, is_truth_column
-from psilearn.app.tables.number_form import NumberOutputs
-from psilearn.app.tables.output_forms import KINDS, OutputForm
-from psilearn.app.tables.ranking_forms import OrderColumn, RankColumns
-from psilearn.app.tables.table import Table, join_columns, list_names, require_columns
-from psilearn.app.tables.table_formats import is_table_file, read_table
-from psilearn_lab.datasets import read_mulan
+from psilearn.app.tables.table_formats import is_table_file, read_table, table_format
+from psilearn.utils import convert_read_errors, raise_for_document_type, require_regular_file
 
 SLICE = re.compile(r"(-?[0-9]{1,9})?:(-?[0-9]{1,9})?")
 DEFAULT_SEPARATOR = ";"
 MAX_CLASSES = 50  # different whole numbers of an output that may be codes of classes
+LABEL_SHARE = 0.95  # columns with at least this share of 0 and 1 are probably labels
+MAX_CONSTANT = 5  # names of constant columns in a note
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,10 @@ class ColumnOptions:
         """Raise a ValueError for options that exclude each other."""
         if self.outputs and self.label_column:
             raise ValueError("--outputs and --label-column both name outputs: use one of them.")
-        if self.kind is not None and self.kind not in KINDS:
-            raise ValueError(f"--kind must be one of {', '.join(KINDS)}; got {self.kind!r}.")
-        if self.scale not in SCALES:
-            raise ValueError(f"--scale must be one of {', '.join(SCALES)}; got {self.scale!r}.")
+        if self.kind is not None and self.kind not in forms.KINDS:
+            raise ValueError(f"--kind must be one of {', '.join(forms.KINDS)}; got {self.kind!r}.")
+        if self.scale not in input_columns.SCALES:
+            raise ValueError(f"--scale must be one of {', '.join(input_columns.SCALES)}; got {self.scale!r}.")
         if self.separator == "":
             raise ValueError("--separator must not be empty.")
 
@@ -87,41 +89,41 @@ def read_training_table(path: Path, options: ColumnOptions) -> tuple[Table, Colu
     return table, Columns(tuple(outputs), tuple(text), tuple(categorical), inputs)
 
 
-def fit_inputs(table: Table, columns: Columns, options: ColumnOptions) -> InputColumns:
+def fit_inputs(table: Table, columns: Columns, options: ColumnOptions) -> input_columns.InputColumns:
     """Learn from training rows how columns become inputs."""
     others = [name for name in columns.inputs if name in table.texts and name not in columns.text]
     unnamed = [name for name in others if name not in columns.categorical]
-    check_almost_numbers(table, unnamed, "correct it, or use --categorical {name} or --drop {name}")
+    _check_almost_numbers(table, unnamed, "correct it, or use --categorical {name} or --drop {name}")
     for name in unnamed:
         _check_few_categories(table, name)
-    warn_about_constants(table, columns.inputs)
+    _warn_about_constants(table, columns.inputs)
     numbers = [name for name in columns.inputs if name not in table.texts]
-    return InputColumns(
-        NumberColumns.fit(table, numbers, options.scale, options.impute),
-        tuple(CategoryColumn.fit(table, name, options.impute) for name in others),
-        tuple(TextColumn.fit(table, name) for name in columns.text),
+    return input_columns.InputColumns(
+        numbers=input_columns.NumberColumns.fit(table, numbers, options.scale, options.impute),
+        categories=tuple(input_columns.CategoryColumn.fit(table, name, options.impute) for name in others),
+        texts=tuple(input_columns.TextColumn.fit(table, name) for name in columns.text),
     )
 
 
-def fit_outputs(table: Table, columns: Columns, options: ColumnOptions) -> OutputForm:
+def fit_outputs(table: Table, columns: Columns, options: ColumnOptions) -> forms.OutputForm:
     """Learn the form of the outputs from training rows; without ``--kind`` it depends on their cells."""
     names = columns.outputs
     kind = options.kind or _find_kind(table, names, options)
     if kind in ("tags", "orders") and len(names) > 1:
         raise ValueError(f"{table.path}: {kind} are one column; --outputs names {len(names)}.")
     if kind == "tags":
-        return TagColumn.fit(table, names[0], options.separator or table.separator or DEFAULT_SEPARATOR)
+        return forms.TagColumn.fit(table, names[0], options.separator or table.separator or DEFAULT_SEPARATOR)
     if kind == "orders":
-        return OrderColumn.fit(table, names[0])
+        return forms.OrderColumn.fit(table, names[0])
     if kind == "ranks":
-        return RankColumns(names)
+        return forms.RankColumns(names=names)
     if kind == "classes":
-        return ClassColumns.fit(table, names)
+        return forms.ClassColumns.fit(table, names)
     if kind == "labels":
-        return LabelColumns.fit(table, names)
+        return forms.LabelColumns.fit(table, names)
     if options.kind is None:
         _warn_about_classes(table, names)
-    return NumberOutputs.fit(table, names, options.scale)
+    return forms.NumberOutputs.fit(table, names, options.scale)
 
 
 def _find_kind(table: Table, names: Sequence[str], options: ColumnOptions) -> str:
@@ -129,11 +131,11 @@ def _find_kind(table: Table, names: Sequence[str], options: ColumnOptions) -> st
     is_text = [name in table.texts for name in names]
     if options.label_column or options.separator or (table.separator and tuple(names) == table.outputs):
         return "tags"
-    if all(is_truth_column(table, name) for name in names):
+    if all(forms.is_truth_column(table, name) for name in names):
         return "labels"
     if len(names) == 1 and is_text[0] and all(">" in cell for cell in table.texts[names[0]]):
         return "orders"
-    check_almost_numbers(table, names, "correct it, or use --kind classes")
+    _check_almost_numbers(table, names, "correct it, or use --kind classes")
     if all(is_text):
         return "classes"
     if any(is_text):
@@ -143,7 +145,7 @@ def _find_kind(table: Table, names: Sequence[str], options: ColumnOptions) -> st
         )
     if len(names) > 1 and _are_permutations(table, names):
         return "ranks"
-    check_almost_labels(table, names)
+    _check_almost_labels(table, names)
     return "numbers"
 
 
@@ -160,8 +162,7 @@ def _warn_about_classes(table: Table, names: Sequence[str]) -> None:
 
 
 def _are_permutations(table: Table, names: Sequence[str]) -> bool:
-    matrix = table.get_numbers(names, allow_missing=True)
-    dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
+    dense = input_columns.to_dense(table.get_numbers(names, allow_missing=True))
     return bool((np.sort(dense, axis=1) == np.arange(1, dense.shape[1] + 1)).all())
 
 
@@ -173,7 +174,7 @@ def _find_outputs(table: Table, options: ColumnOptions) -> tuple[Table, list[str
     if len(options.outputs) == 1 and options.outputs[0] not in table.names:
         file = Path(options.outputs[0])
         if file.suffix.lower() == ".xml" and file.exists():
-            return table, list(read_mulan(table.path, file).label_names)
+            return table, _select(table, _read_label_names(file), f"--outputs {file}")
         if is_table_file(file):
             joined = join_columns(table, read_table(file))
             return joined, list(joined.outputs)
@@ -220,9 +221,76 @@ def _check_disjoint(roles: dict[str, list[str]]) -> None:
 def _check_few_categories(table: Table, name: str) -> None:
     """Raise an error for a column of texts that are too many to be categories."""
     n_different = len(set(table.texts[name]))
-    if n_different > min(MAX_CATEGORIES, max(2, len(table) // 2)):
+    if n_different > min(input_columns.MAX_CATEGORIES, max(2, len(table) // 2)):
         raise ValueError(
             f"{table.path}: the column {name!r} has {n_different} different texts, such as "
             f"{table.texts[name][0][:40]!r}. Say what it is: --text {name} for words, --categorical {name} for "
             f"categories, or --drop {name} to leave it out."
         )
+
+
+def _read_label_names(xml: Path) -> list[str]:
+    """Return the names of the elements ``label`` of a file of Mulan; a document type could expand, and is rejected."""
+    names: list[str] = []
+
+    def add_element(tag: str, attributes: dict[str, str]) -> None:
+        if tag.rpartition("}")[2] == "label":
+            names.append(attributes.get("name", "").strip("'\""))
+
+    parser = expat.ParserCreate(namespace_separator="}")
+    parser.StartElementHandler = add_element
+    parser.StartDoctypeDeclHandler = raise_for_document_type
+    require_regular_file(xml, "an XML file of labels")
+    with convert_read_errors(xml, "an XML file of labels"), xml.open("rb") as file:
+        parser.ParseFile(file)
+    if not names:
+        raise ValueError(f"{xml} names no labels.")
+    return names
+
+
+def _check_almost_labels(table: Table, names: Sequence[str]) -> None:
+    """Raise an error if nearly all cells of each output column are 0 or 1, but some are not."""
+    matrix = input_columns.to_dense(forms.get_output_numbers(table, names))
+    is_label = (matrix == 0) | (matrix == 1)
+    if is_label.all() or not (is_label.mean(axis=0) >= LABEL_SHARE).all():
+        return
+    row, column = (int(i) for i in np.argwhere(~is_label)[0])
+    message = (
+        f"the output {names[column]!r} is {matrix[row, column]:.12g}, but {is_label.mean():.1%} of the outputs are "
+        f"0 or 1. Correct it and use --kind labels, or use --kind numbers."
+    )
+    raise row_error(table, row, message)
+
+
+def _check_almost_numbers(table: Table, names: Sequence[str], advice: str) -> None:
+    """Raise an error if most cells of a column of a CSV or TSV file are numbers, but not all.
+
+    Formats with types say themselves that a column consists of texts. ``advice`` may contain ``{name}``.
+    """
+    if table_format(table.path) not in ("csv", "tsv"):
+        return
+    for name in names:
+        cells = [cell for cell in table.texts.get(name, ()) if cell.lower() not in MISSING]
+        n_numbers = sum(is_number(cell) or DECIMAL_COMMA.fullmatch(cell) is not None for cell in cells)
+        row = find_non_number(table.texts[name]) if 2 * n_numbers > len(cells) else None
+        if row is not None:
+            raise non_number_error(table, row, name, advice.format(name=name))
+
+
+def _warn_about_constants(table: Table, names: Sequence[str]) -> None:
+    """Warn about input columns that have the same value in all training rows."""
+    if table.is_sparse_format:  # features of other rows are zero
+        return
+    constant = [name for name in names if _is_constant(table, name)]
+    if constant:
+        listed = ", ".join(map(repr, constant[:MAX_CONSTANT])) + (" …" if len(constant) > MAX_CONSTANT else "")
+        subject = "the input column {} has" if len(constant) == 1 else f"{len(constant):,} input columns ({{}}) have"
+        message = f"{subject.format(listed)} the same value in all training rows and no effect; leave out with --drop."
+        warnings.warn(message, UserWarning, stacklevel=2)
+
+
+def _is_constant(table: Table, name: str) -> bool:
+    if name in table.texts:
+        return len(set(table.texts[name])) == 1
+    values = input_columns.to_dense(table.numbers[:, [table.number_names.index(name)]])
+    return bool((values == values[0]).all())

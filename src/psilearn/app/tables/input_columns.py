@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from psilearn.app.tables.json_fields import from_json, to_json
 from psilearn.app.tables.table import Table, require_columns, row_error
 
 MAX_WORDS = 50_000  # of a column of texts: the most frequent ones
@@ -19,13 +18,28 @@ SCALES = ("auto", "standard", "none")
 SPARSE_SHARE = 0.5  # numbers with at least this share of zeros are not scaled by default
 
 
-@dataclass(frozen=True)
-class NumberColumns:
+def _check_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Raise a ValueError if names are missing or repeated."""
+    if len(set(names)) < max(1, len(names)):
+        raise ValueError("names or values are missing or repeated")
+    return names
+
+
+Names = Annotated[tuple[str, ...], AfterValidator(_check_names)]
+
+
+class Description(BaseModel):
+    """What a model learned about columns: JSON data of a saved model, which is validated when it is loaded."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class NumberColumns(Description):
     """Columns of numbers x, which become (x − center)/scale; missing ones are filled if ``fills`` is not empty."""
 
     names: tuple[str, ...]
     centers: tuple[float, ...]
-    scales: tuple[float, ...]
+    scales: tuple[Annotated[float, Field(gt=0)], ...]
     fills: tuple[float, ...]
 
     @classmethod
@@ -34,29 +48,27 @@ class NumberColumns:
         matrix = table.get_numbers(names, allow_missing=impute)
         fills = _medians(table, matrix, names) if impute and not sparse.issparse(matrix) else ()
         matrix = _fill(matrix, fills)
-        if scale == "none" or (scale == "auto" and zero_share(matrix) >= SPARSE_SHARE):
-            return cls(tuple(names), (0.0,) * len(names), (1.0,) * len(names), fills)
-        centers, scales = find_scale(matrix)
-        return cls(tuple(names), centers, scales, fills)
+        centers, scales = find_scale(matrix, scale)
+        return cls(names=tuple(names), centers=centers, scales=scales, fills=fills)
 
     def transform(self, table: Table) -> Any:
         """Return the inputs (n, d), dense or CSR."""
         matrix = _fill(table.get_numbers(self.names, allow_missing=bool(self.fills)), self.fills)
         return apply_scale(matrix, self.centers, self.scales)
 
-    def check(self) -> None:
+    @model_validator(mode="after")
+    def check(self) -> Self:
         """Raise a ValueError if the fields do not correspond to each other."""
-        sizes = {len(self.names), len(self.centers), len(self.scales), len(self.fills) or len(self.names)}
-        if len(sizes) > 1 or not all(scale > 0 for scale in self.scales):
+        if len({len(self.names), len(self.centers), len(self.scales), len(self.fills) or len(self.names)}) > 1:
             raise ValueError("the scales of the columns of numbers do not fit their names")
+        return self
 
 
-@dataclass(frozen=True)
-class CategoryColumn:
+class CategoryColumn(Description):
     """A column of categories, which become 0/1 columns; a category that was not seen in training is a row of zeros."""
 
     name: str
-    categories: tuple[str, ...]
+    categories: Names
     has_missing: bool  # whether an empty cell is a category
 
     @classmethod
@@ -66,7 +78,7 @@ class CategoryColumn:
         if not impute and "" in cells:
             message = f"the value of {name!r} is missing; fill it in, or use --impute to make it a category of its own."
             raise row_error(table, cells.index(""), message)
-        return cls(name, tuple(sorted(set(cells))), impute)
+        return cls(name=name, categories=tuple(sorted(set(cells))), has_missing=impute)
 
     def transform(self, table: Table) -> Any:
         """Return the CSR matrix (n, number of categories)."""
@@ -83,18 +95,12 @@ class CategoryColumn:
         known = set(self.categories)
         return sum(cell not in known for cell in table.get_texts(self.name))
 
-    def check(self) -> None:
-        """Raise a ValueError if categories are repeated."""
-        if len(set(self.categories)) < max(1, len(self.categories)):
-            raise ValueError(f"the categories of {self.name!r:.80} are repeated or missing")
 
-
-@dataclass(frozen=True)
-class TextColumn:
+class TextColumn(Description):
     """A column of texts, which become TF-IDF weights of their words; rows have length 1, or 0 without a known word."""
 
     name: str
-    words: tuple[str, ...]
+    words: Names
     weights: tuple[float, ...]  # the inverse document frequency of each word
 
     @classmethod
@@ -105,7 +111,8 @@ class TextColumn:
             vectorizer.fit(table.get_texts(name))
         except ValueError as error:
             raise ValueError(f"{table.path}: the texts of {name!r} (--text) contain no words.") from error
-        return cls(name, tuple(map(str, vectorizer.get_feature_names_out())), tuple(vectorizer.idf_.tolist()))
+        words = tuple(map(str, vectorizer.get_feature_names_out()))
+        return cls(name=name, words=words, weights=tuple(vectorizer.idf_.tolist()))
 
     def transform(self, table: Table) -> Any:
         """Return the CSR matrix (n, number of words)."""
@@ -113,14 +120,15 @@ class TextColumn:
         vectorizer.idf_ = np.array(self.weights)
         return vectorizer.transform(table.get_texts(self.name))
 
-    def check(self) -> None:
+    @model_validator(mode="after")
+    def check(self) -> Self:
         """Raise a ValueError if the fields do not correspond to each other."""
-        if len(set(self.words)) < max(1, len(self.words)) or len(self.words) != len(self.weights):
-            raise ValueError(f"the words of {self.name!r:.80} are repeated, missing or without weights")
+        if len(self.words) != len(self.weights):
+            raise ValueError(f"the words of {self.name!r:.80} are without weights")
+        return self
 
 
-@dataclass(frozen=True)
-class InputColumns:
+class InputColumns(Description):
     """All inputs, side by side: numbers, then categories, then texts."""
 
     numbers: NumberColumns
@@ -151,7 +159,7 @@ class InputColumns:
         blocks = [self.numbers.transform(table)] if self.numbers.names else []
         blocks += [part.transform(table) for part in parts]
         if not self.texts and not any(sparse.issparse(block) for block in blocks[: bool(self.numbers.names)]):
-            return np.hstack([block.toarray() if sparse.issparse(block) else block for block in blocks])
+            return np.hstack([to_dense(block) for block in blocks])
         return sparse.hstack(blocks, "csr")
 
     def describe(self) -> str:
@@ -164,42 +172,26 @@ class InputColumns:
         )
         return ", ".join(f"{count:,} {text.format('s' if count > 1 else '')}" for count, text in parts if count)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the description of the inputs as JSON data."""
-        return {
-            "numbers": to_json(self.numbers),
-            "categories": [to_json(column) for column in self.categories],
-            "texts": [to_json(column) for column in self.texts],
-        }
-
-    @classmethod
-    def from_json(cls, data: Any) -> InputColumns:
-        """Return the inputs; raise an error for other data."""
-        inputs = cls(
-            from_json(NumberColumns, data["numbers"]),
-            tuple(from_json(CategoryColumn, column) for column in data["categories"]),
-            tuple(from_json(TextColumn, column) for column in data["texts"]),
-        )
-        inputs.numbers.check()
-        for category in inputs.categories:
-            category.check()
-        for text in inputs.texts:
-            text.check()
-        if not inputs.names:
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        """Raise a ValueError if there are no inputs."""
+        if not self.names:
             raise ValueError("there are no inputs")
-        return inputs
+        return self
 
 
-def zero_share(matrix: Any) -> float:
-    """Return the share of zeros among the numbers of a matrix."""
-    n_numbers = matrix.shape[0] * matrix.shape[1]
+def to_dense(matrix: Any) -> Any:
+    """Return an array."""
+    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
+
+
+def find_scale(matrix: Any, scale: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the means and standard deviations of columns, 1 for a constant one; 0 and 1 if they are not scaled."""
     n_others = matrix.count_nonzero() if sparse.issparse(matrix) else np.count_nonzero(matrix)
-    return 1.0 - float(n_others) / max(1, n_numbers)
-
-
-def find_scale(matrix: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the means and standard deviations of columns; 1 as the deviation of a constant column."""
-    dense = matrix.toarray() if sparse.issparse(matrix) else matrix
+    n_numbers = max(1, matrix.shape[0] * matrix.shape[1])
+    if scale == "none" or (scale == "auto" and 1 - n_others / n_numbers >= SPARSE_SHARE):
+        return (0.0,) * matrix.shape[1], (1.0,) * matrix.shape[1]
+    dense = to_dense(matrix)
     centers, deviations = dense.mean(axis=0), dense.std(axis=0)
     is_constant = deviations <= 1e-12 * np.maximum(1e-300, np.abs(centers))
     return tuple(centers.tolist()), tuple(np.where(is_constant, 1.0, deviations).tolist())
@@ -207,11 +199,9 @@ def find_scale(matrix: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 def apply_scale(matrix: Any, centers: Sequence[float], scales: Sequence[float]) -> Any:
     """Return (x − center)/scale for each column; a CSR matrix whose centers are 0 and scales 1 stays as it is."""
-    is_identity = not any(centers) and all(scale == 1 for scale in scales)
-    if is_identity:
+    if not any(centers) and all(scale == 1 for scale in scales):
         return matrix
-    dense = matrix.toarray() if sparse.issparse(matrix) else matrix
-    return (dense - np.array(centers)) / np.array(scales)
+    return (to_dense(matrix) - np.array(centers)) / np.array(scales)
 
 
 def _medians(table: Table, matrix: Any, names: Sequence[str]) -> tuple[float, ...]:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import csv
-import io
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
 
 import numpy as np
-from scipy import sparse
 
 from psilearn.app.tables.table import Table, format_number, require_columns
 from psilearn.app.tables.table_formats import iter_tables, table_format
 from psilearn.app.tables.table_model import TableModel
-from psilearn.utils import OutputFile, draft_of, sync_file
+from psilearn.utils import concat, open_text_atomically
 
 DISTANCE, ROW, POSITION = "distance", "row", "position"
 
@@ -39,7 +36,7 @@ class PredictionOptions:
             raise ValueError(f"--coverage must be between 0 and 1; got {self.coverage}.")
         if self.coverage is not None and not hasattr(model.model, "calibration_scores_"):
             raise ValueError("--coverage needs a calibrated model: train it with --calibration 0.2, for example.")
-        reserved = {*model.outputs.columns, *((ROW, POSITION) if self.lists else ()), DISTANCE}
+        reserved = {*model.outputs.names, *((ROW, POSITION) if self.lists else ()), DISTANCE}
         repeated = [name for name in self.keep if name in reserved]
         if repeated:
             raise ValueError(f"--keep: the column {repeated[0]!r} is a column of the predictions.")
@@ -59,10 +56,9 @@ def predict_file(model: TableModel, path: Path, output: Path | None, options: Pr
     options.check(model)
     text_columns = model.text_columns | set(options.keep).difference(model.inputs.numbers.names)  # ids as 007
     n_rows = n_unknown = 0
-    with _open_output(output) as stream:
-        writer = csv.writer(
-            stream, delimiter="\t" if output and table_format(output) == "tsv" else ",", lineterminator="\n"
-        )
+    delimiter = "\t" if output and table_format(output) == "tsv" else ","
+    with nullcontext(sys.stdout) if output is None else open_text_atomically(output) as stream:
+        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
         for table in iter_tables(path, text_columns):
             columns = _predict_columns(model, table, options, n_rows)
             if not n_rows:
@@ -93,30 +89,7 @@ def _predict_columns(
         columns[ROW] = [first + row + 1 for row in rows]
         columns[POSITION] = [position for size in sizes for position in range(1, size + 1)]
     columns |= {name: [cells[row] for row in rows] for name, cells in ((n, table.get_texts(n)) for n in options.keep)}
-    columns |= model.outputs.decode(_stack(outputs))
+    columns |= model.outputs.decode(concat(outputs))
     if options.lists or options.with_distances:
         columns[DISTANCE] = [format_number(value) for row in distances for value in row.tolist()]
     return columns
-
-
-def _stack(blocks: Sequence[Any]) -> Any:
-    """Return the rows of all blocks."""
-    if len(blocks) == 1:
-        return blocks[0]
-    return sparse.vstack(blocks, "csr") if sparse.issparse(blocks[0]) else np.concatenate(blocks)
-
-
-@contextmanager
-def _open_output(path: Path | None) -> Iterator[TextIO]:
-    """Open a draft of a file, which replaces the file at the end; without a path, the standard output."""
-    if path is None:
-        yield sys.stdout
-        return
-    draft = draft_of(path)
-    try:
-        with io.TextIOWrapper(io.BufferedWriter(OutputFile(draft)), encoding="utf-8", newline="") as stream:
-            yield stream
-        sync_file(draft)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,23 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from psilearn.app.tables.class_form import ClassColumns
-from psilearn.app.tables.label_forms import LabelColumns, TagColumn
-from psilearn.app.tables.number_form import NumberOutputs
-from psilearn.app.tables.output_cells import to_dense
+from psilearn import metrics
+from psilearn.app.tables.input_columns import to_dense
+from psilearn.app.tables.output_forms import ClassColumns, LabelColumns, NumberOutputs, OutputForm, TagColumn
 from psilearn.app.tables.table import Table, require_columns
 from psilearn.app.tables.table_model import TableModel
-from psilearn.metrics import (
-    Mean,
-    f1_score,
-    hamming_loss,
-    jaccard_score,
-    kendall_tau,
-    kernel_loss,
-    pairwise_accuracy,
-    spearman_rho,
-    subset_accuracy,
-)
+from psilearn.utils import match
 
 HIGHER, LOWER = "higher is better", "lower is better"
 
@@ -37,7 +26,7 @@ class Metric:
     """A metric with its standard error."""
 
     name: str
-    value: Mean
+    value: metrics.Mean
     direction: str
 
 
@@ -65,16 +54,17 @@ class Evaluation:
 
 def evaluate(model: TableModel, table: Table) -> Evaluation:
     """Predict the outputs of a table that has the true ones, and compare them."""
-    require_columns(table, model.outputs.columns)
+    require_columns(table, model.outputs.names)
     X, truth = model.inputs.transform(table), model.outputs.encode(table)
     top = model.model.predict_topk(X, 1, model.candidates)
-    known = _share_of_known(model, truth)
+    known = float(np.mean(match(*_same_width(truth, model.model.candidates_.outputs)) >= 0))
     truth, predicted = _same_width(truth, top.nearest)
-    metrics = _METRICS.get(type(model.outputs), _ranking_metrics)(model, truth, predicted)
-    metrics.append(Metric("output-kernel loss", kernel_loss(truth, predicted, model.model.output_kernel_), LOWER))
-    rows, name = _rate_outputs(model, truth, predicted)
+    rated = _metrics(model.outputs, truth, predicted)
+    loss = metrics.kernel_loss(truth, predicted, model.model.output_kernel_)
+    rated.append(Metric("output-kernel loss", loss, LOWER))
+    rows, name = _rate_outputs(model.outputs, truth, predicted)
     distances = np.asarray(top.distances[:, 0], dtype=np.float64)
-    return Evaluation(len(table), metrics, rows, name, distances, _are_equal(truth, predicted), known)
+    return Evaluation(len(table), rated, rows, name, distances, _are_equal(truth, predicted), known)
 
 
 def _same_width(truth: Any, predicted: Any) -> tuple[Any, Any]:
@@ -85,22 +75,6 @@ def _same_width(truth: Any, predicted: Any) -> tuple[Any, Any]:
     return truth, sparse.hstack([predicted, sparse.csr_matrix((predicted.shape[0], missing), dtype=np.int8)], "csr")
 
 
-def _share_of_known(model: TableModel, truth: Any) -> float:
-    """Return the share of true outputs that are known outputs of the model."""
-    known = set(_row_keys(model.model.candidates_.outputs))
-    return float(np.mean([key in known for key in _row_keys(truth)]))
-
-
-def _row_keys(matrix: Any) -> list[bytes]:
-    """Return a key for each row, equal for equal rows."""
-    if not sparse.issparse(matrix):
-        return [row.tobytes() for row in np.ascontiguousarray(matrix, dtype=np.float64)]
-    rows = sparse.csr_matrix(matrix)
-    rows.sort_indices()
-    indices = rows.indices.astype(np.int64)
-    return [indices[a:b].tobytes() for a, b in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)]
-
-
 def _are_equal(truth: Any, predicted: Any) -> NDArray[np.bool_]:
     """Return for each row whether both are equal."""
     if not sparse.issparse(truth):
@@ -109,55 +83,45 @@ def _are_equal(truth: Any, predicted: Any) -> NDArray[np.bool_]:
     return np.asarray(abs(difference).sum(axis=1)).ravel() == 0
 
 
-def _label_metrics(model: TableModel, truth: Any, predicted: Any) -> list[Metric]:
+def _metrics(form: OutputForm, truth: Any, predicted: Any) -> list[Metric]:
+    """Return the usual metrics of a kind of outputs."""
+    if isinstance(form, ClassColumns):
+        return _class_metrics(form, truth, predicted)
+    if isinstance(form, NumberOutputs):
+        return _number_metrics(form, truth, predicted)
+    if isinstance(form, LabelColumns | TagColumn):
+        return [
+            Metric("F1 of label sets", metrics.f1_score(truth, predicted), HIGHER),
+            Metric("Jaccard score", metrics.jaccard_score(truth, predicted), HIGHER),
+            Metric("exactly correct sets", metrics.subset_accuracy(truth, predicted), HIGHER),
+            Metric("Hamming loss", metrics.hamming_loss(truth, predicted), LOWER),
+        ]
     return [
-        Metric("F1 of label sets", f1_score(truth, predicted), HIGHER),
-        Metric("Jaccard score", jaccard_score(truth, predicted), HIGHER),
-        Metric("exactly correct sets", subset_accuracy(truth, predicted), HIGHER),
-        Metric("Hamming loss", hamming_loss(truth, predicted), LOWER),
+        Metric("Kendall's τ", metrics.kendall_tau(truth, predicted), HIGHER),
+        Metric("Spearman's ρ", metrics.spearman_rho(truth, predicted), HIGHER),
+        Metric("pairs in the right order", metrics.pairwise_accuracy(truth, predicted), HIGHER),
     ]
 
 
-def _ranking_metrics(model: TableModel, truth: Any, predicted: Any) -> list[Metric]:
-    return [
-        Metric("Kendall's τ", kendall_tau(truth, predicted), HIGHER),
-        Metric("Spearman's ρ", spearman_rho(truth, predicted), HIGHER),
-        Metric("pairs in the right order", pairwise_accuracy(truth, predicted), HIGHER),
-    ]
-
-
-def _class_metrics(model: TableModel, truth: Any, predicted: Any) -> list[Metric]:
-    form = model.outputs
-    assert isinstance(form, ClassColumns)
-    ends = form.starts
-    equal = [(truth[:, a:b] == predicted[:, a:b]).all(axis=1) for a, b in itertools.pairwise(ends)]
-    metrics = [Metric(f"accuracy of {name}", Mean(e), HIGHER) for name, e in zip(form.names, equal, strict=True)]
+def _class_metrics(form: ClassColumns, truth: Any, predicted: Any) -> list[Metric]:
+    equal = [(truth[:, a:b] == predicted[:, a:b]).all(axis=1) for a, b in itertools.pairwise(form.starts)]
+    named = zip(form.names, equal, strict=True)
+    rated = [Metric(f"accuracy of {name}", metrics.Mean(part), HIGHER) for name, part in named]
     if len(equal) > 1:
-        metrics.insert(0, Metric("all classes correct", Mean(np.all(equal, axis=0)), HIGHER))
-    return metrics
+        rated.insert(0, Metric("all classes correct", metrics.Mean(np.all(equal, axis=0)), HIGHER))
+    return rated
 
 
-def _number_metrics(model: TableModel, truth: Any, predicted: Any) -> list[Metric]:
-    form = model.outputs
-    assert isinstance(form, NumberOutputs)
+def _number_metrics(form: NumberOutputs, truth: Any, predicted: Any) -> list[Metric]:
     errors = np.abs(form.unscale(truth) - form.unscale(predicted))
-    named = list(zip(form.names, errors.T, strict=True))
-    if len(named) > 5:
-        return [Metric("mean absolute error of all columns", Mean(errors.mean(axis=1)), LOWER)]
-    return [Metric(f"mean absolute error of {name}", Mean(column), LOWER) for name, column in named]
+    if len(form.names) > 5:
+        return [Metric("mean absolute error of all columns", metrics.Mean(errors.mean(axis=1)), LOWER)]
+    named = zip(form.names, errors.T, strict=True)
+    return [Metric(f"mean absolute error of {name}", metrics.Mean(column), LOWER) for name, column in named]
 
 
-_METRICS: dict[type, Callable[[TableModel, Any, Any], list[Metric]]] = {
-    LabelColumns: _label_metrics,
-    TagColumn: _label_metrics,
-    ClassColumns: _class_metrics,
-    NumberOutputs: _number_metrics,
-}
-
-
-def _rate_outputs(model: TableModel, truth: Any, predicted: Any) -> tuple[list[OutputRow], str]:
+def _rate_outputs(form: OutputForm, truth: Any, predicted: Any) -> tuple[list[OutputRow], str]:
     """Return one row per label, class or column of numbers, the most frequent first."""
-    form = model.outputs
     if isinstance(form, NumberOutputs):
         return _rate_numbers(form, truth, predicted), "R²"
     if isinstance(form, LabelColumns):

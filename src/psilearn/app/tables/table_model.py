@@ -10,7 +10,7 @@ from typing import Any
 
 from psilearn import IOKR, KDE, OEL
 from psilearn.app.tables.input_columns import InputColumns
-from psilearn.app.tables.output_forms import OutputForm, form_from_json, form_to_json
+from psilearn.app.tables.output_forms import OutputForm, form_from_json
 from psilearn.app.tables.table import Table
 from psilearn.app.tables.table_formats import read_table
 from psilearn.decoding.as_candidates import CANDIDATE_NAMES
@@ -135,8 +135,8 @@ class TableModel:
         """
         notes = {
             "kind": KIND,
-            "inputs": self.inputs.to_json(),
-            "outputs": form_to_json(self.outputs),
+            "inputs": self.inputs.model_dump(mode="json"),
+            "outputs": self.outputs.model_dump(mode="json"),
             "candidates": self.candidates,
             "training": dict(self.training),
         }
@@ -168,7 +168,7 @@ class TableModel:
         Examples
         --------
         >>> from psilearn.app.tables import TableModel
-        >>> TableModel.load("model").outputs.columns  # doctest: +SKIP
+        >>> TableModel.load("model").outputs.names  # doctest: +SKIP
         ('tags',)
         """
         return cls.from_notes(path, *load_with_notes(path))
@@ -216,7 +216,7 @@ class TableModel:
     @classmethod
     def _from_notes(cls, model: Any, notes: dict[str, Any]) -> TableModel:
         """Return a model whose parts correspond to each other."""
-        inputs, outputs = InputColumns.from_json(notes["inputs"]), form_from_json(notes["outputs"])
+        inputs, outputs = InputColumns.model_validate(notes["inputs"]), form_from_json(notes["outputs"])
         candidates, training = notes["candidates"], notes["training"]
         if candidates is not None and candidates not in CANDIDATE_NAMES:
             raise ValueError(f"there are no candidates {candidates!r:.80}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psilearn import IOKR, IOKRCV, KDE, KDECV, OEL, OELCV, Landmarks
+from psilearn import IOKR, IOKRCV, KDE, KDECV, OEL, OELCV, Landmarks, kernels
 from psilearn.app.tables.column_choice import ColumnOptions, fit_inputs, fit_outputs, read_training_table
 from psilearn.app.tables.output_forms import OutputForm
 from psilearn.app.tables.table import Table
@@ -21,25 +21,26 @@ from psilearn.kernels import Kernel
 from psilearn.utils import hold_out, to_json_value
 
 METHODS: dict[str, tuple[type[Any], type[Any]]] = {"oel": (OEL, OELCV), "kde": (KDE, KDECV), "iokr": (IOKR, IOKRCV)}
-DEFAULT_SCORINGS = {
-    "labels": "f1",
-    "tags": "f1",
-    "classes": "subset_accuracy",
-    "orders": "kendall_tau",
-    "ranks": "kendall_tau",
-    "numbers": "loss",
-}
 MIN_ROWS = 2  # of a training
 SET_SCORINGS = ("f1", "jaccard")
 RANKING_SCORINGS = ("kendall_tau", "spearman_rho", "pairwise_accuracy")
-SCORINGS: dict[str, tuple[str, ...]] = {  # that are defined for a kind of outputs only
-    **dict.fromkeys(("labels", "tags", "classes"), SET_SCORINGS),
-    **dict.fromkeys(("orders", "ranks"), RANKING_SCORINGS),
-    "numbers": (),
+SCORINGS: dict[str, tuple[str, tuple[str, ...]]] = {  # the default, and those that are not defined for all kinds
+    **dict.fromkeys(("labels", "tags"), ("f1", SET_SCORINGS)),
+    "classes": ("subset_accuracy", SET_SCORINGS),
+    **dict.fromkeys(("orders", "ranks"), ("kendall_tau", RANKING_SCORINGS)),
+    "numbers": ("loss", ()),
 }
 LOSSES = ("mse", "loss", "hamming")  # scores of a search that are minus a loss
 
 Learner = Callable[[Any, Any, Any, OutputForm], "Learned"]
+PLAIN = ("Gaussian", "Laplacian", "Linear", "Polynomial", "Dice", "Tanimoto", "Kemeny", "Hamming", "Lehmer")
+KERNELS: dict[str, Callable[[], Kernel]] = {
+    **{name.lower(): getattr(kernels, name) for name in PLAIN},
+    "cosine": lambda: kernels.Linear().normalized(),
+    "gaussian-cosine": lambda: kernels.Gaussian(base=kernels.Linear().normalized()),
+    "gaussian-tanimoto": kernels.GaussianTanimoto,
+}
+WITH_WIDTH = ("gaussian", "laplacian", "gaussian-cosine")  # may be followed by γ
 
 
 @dataclass(frozen=True)
@@ -115,87 +116,90 @@ class Method:
 
     def shared_parameters(self) -> dict[str, Any]:
         """Return the parameters that an estimator and a search have in common."""
+        inputs, outputs = self.landmarks, self.output_landmarks
         return {
-            "input_landmarks": None if self.landmarks is None else Landmarks(self.landmarks, "uniform", self.seed),
-            "output_landmarks": (
-                None if self.output_landmarks is None else Landmarks(self.output_landmarks, "pivoted", self.seed)
-            ),
+            "input_landmarks": None if inputs is None else Landmarks(inputs, "uniform", self.seed),
+            "output_landmarks": None if outputs is None else Landmarks(outputs, "pivoted", self.seed),
             "device": self.device,
             "verbose": 1,
         }
 
 
-def make_fit(
-    method: Method,
-    input_kernel: Kernel | None,
-    output_kernel: Kernel | None,
-    *,
-    alpha: float,
-    components: int | None,
-    supervision: float | None,
-    candidates: str | None,
-) -> Learner:
-    """Return a function that fits an estimator with given parameters."""
-    method.check(components, supervision)
-    chosen = {"n_components": components, "supervision": supervision}
-    parameters = {"alpha": alpha, **{name: value for name, value in chosen.items() if value is not None}}
+@dataclass(frozen=True)
+class Fit:
+    """Fits an estimator with given parameters."""
 
-    def learn(X: Any, Y: Any, unlabeled: Any, form: OutputForm) -> Learned:
-        cls, _ = METHODS[method.name]
-        kernel = form.default_kernel() if output_kernel is None else output_kernel
-        model = cls(input_kernel, kernel, **parameters, **method.shared_parameters()).fit(X, Y, unlabeled)
-        return Learned(model, candidates, {"parameters": _describe(model)})
+    method: Method
+    input_kernel: Kernel | None
+    output_kernel: Kernel | None
+    alpha: float
+    components: int | None = None
+    supervision: float | None = None
+    candidates: str | None = None
 
-    return learn
+    def __post_init__(self) -> None:
+        self.method.check(self.components, self.supervision)
 
-
-def make_search(
-    method: Method,
-    input_kernels: Sequence[Kernel] | None,
-    output_kernels: Sequence[Kernel] | None,
-    *,
-    alphas: Sequence[float] | None,
-    components: Sequence[int] | None,
-    supervisions: Sequence[float] | None,
-    candidates: Sequence[str] | None,
-    scoring: str | None,
-    folds: int | None,
-    n_jobs: int | None,
-) -> Learner:
-    """Return a function that chooses the parameters of an estimator by validation."""
-    method.check(components, supervisions)
-    grids = {"n_components": components, "supervisions": supervisions}
-    parameters = {name: value for name, value in grids.items() if value is not None}
-
-    def learn(X: Any, Y: Any, unlabeled: Any, form: OutputForm) -> Learned:
-        _, cls = METHODS[method.name]
-        name = scoring or DEFAULT_SCORINGS[form.kind]
-        check_scoring(name, form.kind)
-        if folds is not None and folds > X.shape[0]:
-            raise ValueError(f"--folds must be at most the number of training rows, {X.shape[0]}; got {folds}.")
-        search = cls(
-            input_kernels,
-            [form.default_kernel()] if output_kernels is None else output_kernels,
-            alphas=alphas,
+    def __call__(self, X: Any, Y: Any, unlabeled: Any, form: OutputForm) -> Learned:
+        """Return the fitted estimator."""
+        chosen = {"n_components": self.components, "supervision": self.supervision}
+        parameters = {name: value for name, value in chosen.items() if value is not None}
+        model = METHODS[self.method.name][0](
+            self.input_kernel,
+            form.default_kernel() if self.output_kernel is None else self.output_kernel,
+            alpha=self.alpha,
             **parameters,
-            cv=folds,
-            scoring=name,
-            candidates=candidates,
-            n_jobs=n_jobs,
-            random_state=method.seed,
-            **method.shared_parameters(),
+            **self.method.shared_parameters(),
         ).fit(X, Y, unlabeled)
-        best = search.best_params_.get("candidates", candidates[0] if candidates else None)
-        record = {"parameters": _describe(search.best_estimator_), "search": describe_search(search, name)}
+        return Learned(model, self.candidates, {"parameters": _describe(model)})
+
+
+@dataclass(frozen=True)
+class Search:
+    """Chooses the parameters of an estimator by validation."""
+
+    method: Method
+    input_kernels: Sequence[Kernel] | None
+    output_kernels: Sequence[Kernel] | None
+    alphas: Sequence[float] | None = None
+    components: Sequence[int] | None = None
+    supervisions: Sequence[float] | None = None
+    candidates: Sequence[str] | None = None
+    scoring: str | None = None
+    folds: int | None = None
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        self.method.check(self.components, self.supervisions)
+
+    def __call__(self, X: Any, Y: Any, unlabeled: Any, form: OutputForm) -> Learned:
+        """Return the best estimator."""
+        name = self.scoring or SCORINGS[form.kind][0]
+        _check_scoring(name, form.kind)
+        if self.folds is not None and self.folds > X.shape[0]:
+            raise ValueError(f"--folds must be at most the number of training rows, {X.shape[0]}; got {self.folds}.")
+        grids = {"n_components": self.components, "supervisions": self.supervisions}
+        search = METHODS[self.method.name][1](
+            self.input_kernels,
+            [form.default_kernel()] if self.output_kernels is None else self.output_kernels,
+            alphas=self.alphas,
+            **{name: values for name, values in grids.items() if values is not None},
+            cv=self.folds,
+            scoring=name,
+            candidates=self.candidates,
+            n_jobs=self.n_jobs,
+            random_state=self.method.seed,
+            **self.method.shared_parameters(),
+        ).fit(X, Y, unlabeled)
+        best = search.best_params_.get("candidates", self.candidates[0] if self.candidates else None)
+        record = {"parameters": _describe(search.best_estimator_), "search": _describe_search(search, name)}
         return Learned(search.best_estimator_, best, record)
 
-    return learn
 
-
-def check_scoring(name: str, kind: str) -> None:
+def _check_scoring(name: str, kind: str) -> None:
     """Raise an error for a metric of another kind of outputs."""
-    if name in (*SET_SCORINGS, *RANKING_SCORINGS) and name not in SCORINGS[kind]:
-        allowed = ", ".join((*SCORINGS[kind], "subset_accuracy", "hamming", "loss", "mse"))
+    if name in (*SET_SCORINGS, *RANKING_SCORINGS) and name not in SCORINGS[kind][1]:
+        allowed = ", ".join((*SCORINGS[kind][1], "subset_accuracy", "hamming", "loss", "mse"))
         raise ValueError(f"--scoring {name} is not defined for {kind}; use one of {allowed} or top_1.")
 
 
@@ -247,7 +251,7 @@ def _calibrate(learned: Learned, X: Any, Y: Any, form: OutputForm) -> None:
     learned.model.calibrate(X, Y, learned.candidates)
 
 
-def describe_search(search: Any, scoring: str) -> dict[str, Any]:
+def _describe_search(search: Any, scoring: str) -> dict[str, Any]:
     """Return the best score, its standard error, and the best score for each λ and p, as JSON data."""
     results, sign = search.cv_results_, -1 if scoring in LOSSES else 1
     splits = np.array([results[name] for name in results if name.startswith("split") and name.endswith("_test_score")])
@@ -278,11 +282,9 @@ def _describe(model: Any) -> dict[str, Any]:
     """Return the parameters of a fitted estimator as JSON data."""
     names = ("alpha", "n_components", "supervision")
     values = {name: getattr(model, name) for name in names if hasattr(model, name)}
-    kernels = {
-        "input_kernel": _describe_kernel(model.regression_.kernel),
-        "output_kernel": _describe_kernel(model.output_kernel_),
-    }
-    described: dict[str, Any] = to_json_value({**kernels, **values, "n_components": model.n_components_})  # type: ignore[assignment]
+    values["input_kernel"] = _describe_kernel(model.regression_.kernel)
+    values["output_kernel"] = _describe_kernel(model.output_kernel_)
+    described: dict[str, Any] = to_json_value({**values, "n_components": model.n_components_})  # type: ignore[assignment]
     return described
 
 
@@ -291,3 +293,26 @@ def _describe_kernel(kernel: Kernel) -> str:
     text = re.sub(r"[0-9]+\.[0-9]{5,}(e[-+]?[0-9]+)?", lambda match: f"{float(match[0]):.4g}", repr(kernel))
     gamma = getattr(kernel, "gamma_", None) if getattr(kernel, "gamma", None) == "median" else None
     return text if gamma is None else f"{text} with γ = {gamma:.4g}"
+
+
+def make_kernel(text: str, option: str) -> Kernel:
+    """Return the kernel of a name, or of a name and its parameter γ: ``gaussian:0.5``."""
+    name, _, gamma = text.strip().partition(":")
+    if name not in KERNELS or (gamma and name not in WITH_WIDTH):
+        listed = ", ".join(KERNELS)
+        raise ValueError(
+            f"{option}: there is no kernel {text!r}; the kernels are {listed}, and gaussian:0.5 for γ = 0.5."
+        )
+    kernel = KERNELS[name]()
+    if not gamma:
+        return kernel
+    try:
+        return kernel.set_params(gamma=float(gamma))
+    except ValueError as error:
+        raise ValueError(f"{option}: γ in {text!r} must be a number.") from error
+
+
+def make_kernels(texts: list[str] | None, option: str) -> list[Kernel] | None:
+    """Return the kernels of several names, each also with commas; None if there are none."""
+    names = [name for text in texts or () for name in text.split(",")]
+    return [make_kernel(name, option) for name in names] or None

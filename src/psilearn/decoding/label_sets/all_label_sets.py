@@ -10,7 +10,7 @@ With the Dice kernel k(y, s) = 2|y∩s| / (|y| + |s|), k(y, y) = 1, and for a se
 
 which is linear in y: the nearest set of size s consists of the s labels with the largest w_s,j, and the nearest of all
 sets is found by trying every size. The empty set has similarity 1 with itself and 0 with any other set, so its score
-is the total of β_l over the landmarks that are empty. See :mod:`psilearn.decoding.label_sets.size_forms` for the
+is the total of β_l over the landmarks that are empty. See :mod:`psilearn.decoding.label_sets.size_weights` for the
 other kernels with this property, and :mod:`psilearn.decoding.label_sets.tanimoto` for Tanimoto.
 """
 
@@ -23,11 +23,10 @@ from typing import Any, Self
 from psilearn._backend import Compute
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples
-from psilearn.decoding.label_sets.found_sets import FoundSets
+from psilearn.decoding.label_sets.label_rows import FoundSets
 from psilearn.decoding.label_sets.listable import ListableLabelSets
 from psilearn.decoding.label_sets.set_limits import MAX_COUNT, MAX_LISTED_SETS, SetLimits
-from psilearn.decoding.label_sets.size_forms import find_size_form
-from psilearn.decoding.label_sets.size_weights import SizeWeights
+from psilearn.decoding.label_sets.size_weights import SizeWeights, find_size_form
 from psilearn.decoding.label_sets.solver import SizeSolver
 from psilearn.decoding.label_sets.tanimoto import TanimotoSolver
 from psilearn.embedding import Embedding

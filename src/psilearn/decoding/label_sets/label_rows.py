@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from psilearn._backend import is_tensor, to_device, to_numpy
+from psilearn._linalg import Array
 from psilearn._utils.samples import Index, Samples
 from psilearn.kernels import Kernel
 
@@ -75,3 +77,18 @@ def to_form_of(rows: Any, known: Samples, packed: bool) -> Samples:
     dense = rows.astype(np.uint8).toarray()
     dense = np.packbits(dense, axis=1) if packed else dense.astype(dtype, copy=False)
     return to_device(dense, known.device) if is_tensor(known) else dense
+
+
+class FoundSets(NamedTuple):
+    """The nearest sets of q queries."""
+
+    rows: Any  # CSR (q·k, L), the sets of one query after those of another
+    distances: Array  # (q, k), ascending
+
+    @classmethod
+    def join(cls, parts: Sequence[FoundSets], k: int, n_labels: int) -> FoundSets:
+        """Return the sets of consecutive blocks of queries; distances that rounding made negative become 0."""
+        if not parts:
+            return cls(sparse.csr_matrix((0, n_labels)), np.zeros((0, k)))
+        rows = sparse.vstack([part.rows for part in parts], "csr")
+        return cls(rows, np.maximum(np.concatenate([part.distances for part in parts]), 0))

@@ -158,10 +158,12 @@ def _split_groups(groups: Any, rule: str, n_labels: int) -> tuple[tuple[Index, .
             raise ValueError(f"group_rule={rule!r} needs label_groups, the group of each label.")
         return (), None
     numbers = np.asarray(groups)
-    if numbers.shape != (n_labels,) or numbers.dtype.kind not in "iu" or (numbers < -1).any():
+    are_numbers = numbers.dtype.kind in "iu"
+    if numbers.shape != (n_labels,) or not are_numbers or (numbers < -1).any():
+        smallest = f", smallest {numbers.min()}" if are_numbers and numbers.size else ""
         raise ValueError(
             f"label_groups must be {n_labels} integers, the group of each label or −1 for a free label; got "
-            f"shape {numbers.shape} of {numbers.dtype}{f', smallest {numbers.min()}' if numbers.size else ''}."
+            f"shape {numbers.shape} of {numbers.dtype}{smallest}."
         )
     free = tuple(np.array([j]) for j in np.flatnonzero(numbers < 0))
     named = tuple(np.flatnonzero(numbers == group) for group in np.unique(numbers[numbers >= 0]))

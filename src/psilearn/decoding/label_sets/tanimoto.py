@@ -26,8 +26,7 @@ from psilearn._backend import Compute, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index
 from psilearn.decoding.distances import k_smallest, tie_tolerance
-from psilearn.decoding.label_sets.found_sets import FoundSets
-from psilearn.decoding.label_sets.label_rows import rows_of_labels
+from psilearn.decoding.label_sets.label_rows import FoundSets, rows_of_labels
 from psilearn.decoding.label_sets.set_limits import SetLimits
 
 

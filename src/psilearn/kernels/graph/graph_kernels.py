@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.preprocessing import normalize as scale_rows
 
-from psilearn._backend import iter_blocks
+from psilearn._backend import Compute, explain_missing, iter_blocks
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples
 from psilearn.kernels.feature_kernel import FeatureKernel
-from psilearn.kernels.graph.graph_arrays import Codes, GraphArrays, mix, to_arrays
+from psilearn.kernels.graph.graph_arrays import Codes, GraphArrays, mix, sum_neighbors, to_arrays
 from psilearn.kernels.graph.labeled_graph import Graph, as_graphs
 from psilearn.kernels.kernel import Kernel
 
@@ -20,6 +22,8 @@ MAX_FEATURES = 2**31 - 1  # columns are 32-bit numbers
 MAX_GRAPHS = 16384  # graphs whose features are computed together
 PATH_BYTES = 64  # of a pair of nodes: its distance, its places, labels, code and count
 EDGE_SALT, PATH_SALT = 1 << 32, 1 << 33  # different substructures have different codes
+MAX_DEPTH = 1000
+NODE_SALT, STEP_SALT = 1, 2  # a node and a neighbor with the same label have different hashes
 
 
 class GraphKernel(FeatureKernel):
@@ -228,3 +232,180 @@ def _path_lengths(graphs: GraphArrays, chosen: Any, starts: Any, size: int) -> A
 def _unordered(a: Codes, b: Codes) -> Codes:
     """Return a hash of two codes that does not depend on their order."""
     return mix(np.minimum(a, b), np.maximum(a, b))
+
+
+class WeisfeilerLehman(GraphKernel):
+    """The Weisfeiler–Lehman subtree kernel of graphs: φ(a) counts the labels of nodes at each depth 0, …, ``depth``.
+
+    The label of a node at depth 0 is its own label. At depth t it stands for the label of the node at depth t − 1 and
+    the multiset of the labels of its edges and of its neighbors at depth t − 1: what can be seen from the node in t
+    steps. Labels are 64-bit hashes that are computed for all graphs at once, in O(nodes + edges) operations per depth.
+
+    Isomorphic graphs have equal features. Some graphs that are not isomorphic have equal features at every depth, such
+    as a ring of six equal nodes and two rings of three.
+
+    Parameters
+    ----------
+    depth : int, default=3
+        The number of iterations, from 0 to 1000.
+    edge_labels : bool, default=True
+        Whether labels of edges are used.
+    cores : bool, default=False
+        Whether the same features of each k-core, k = 1, 2, …, are counted as well: the core variant of the kernel.
+    normalize_depths : bool, default=False
+        Whether the features of each depth are divided by their Euclidean length, so that each depth has the same
+        weight.
+    n_features : int, default=2**18
+        The number of columns of hashed features, at most 2³¹ − 1.
+    normalize : bool, default=True
+        Whether features are divided by their Euclidean length: k(a, a) = 1 with the default ``base``.
+    base : Kernel, default=None
+        The kernel on the features. None stands for :class:`Linear`.
+
+    See Also
+    --------
+    ShortestPaths : Counts of pairs of nodes and their distance.
+    psilearn_chem.molecule_graphs : The graphs of molecules.
+    psilearn.metrics.graph_edit_distance : A metric of graphs.
+
+    References
+    ----------
+    Shervashidze, Schweitzer, van Leeuwen, Mehlhorn and Borgwardt, *Weisfeiler-Lehman graph kernels*, 2011.
+
+    Nikolentzos, Meladianos, Limnios and Vazirgiannis, *A degeneracy framework for graph similarity*, 2018 (cores).
+
+    Examples
+    --------
+    >>> from psilearn.kernels import Graph, WeisfeilerLehman
+    >>> chains = [Graph("CCO", [(0, 1), (1, 2)]), Graph("OCC", [(0, 1), (1, 2)]), Graph("CO", [(0, 1)])]
+    >>> WeisfeilerLehman(depth=1, normalize=False)(chains)
+    array([[8., 8., 4.],
+           [8., 8., 4.],
+           [4., 4., 4.]])
+    """
+
+    def __init__(
+        self,
+        depth: int = 3,
+        *,
+        edge_labels: bool = True,
+        cores: bool = False,
+        normalize_depths: bool = False,
+        n_features: int = 2**18,
+        normalize: bool = True,
+        base: Kernel | None = None,
+    ) -> None:
+        self.depth = depth
+        self.edge_labels = edge_labels
+        self.cores = cores
+        self.normalize_depths = normalize_depths
+        self.n_features = n_features
+        self.normalize = normalize
+        self.base = base
+
+    def _count(self, graphs: GraphArrays) -> Any:
+        blocks = self._counts(graphs, self._width())
+        return sum(
+            map(scale_rows, blocks) if validation.check_bool(self.normalize_depths, "normalize_depths") else blocks
+        )
+
+    def _counts(self, graphs: GraphArrays, n_features: int) -> Iterator[Any]:
+        depth = self._depth()
+        part, k = graphs, 0
+        labels = [list(self._labels(graphs, depth))]
+        parts = [graphs]
+        if validation.check_bool(self.cores, "cores"):
+            while len((part := part.core(k := k + 1)).owner):
+                parts.append(part)
+                labels.append(list(self._labels(part, depth)))
+        for t in range(depth + 1):
+            yield sum(
+                part.count(part.owner, mix(core, t, codes[t]), n_features)
+                for core, (part, codes) in enumerate(zip(parts, labels, strict=True))
+            )
+
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> list[Graph]:
+        self._depth()
+        return super()._check(A, name, allow_1d)
+
+    def _depth(self) -> int:
+        depth = validation.check_index(self.depth, "depth")
+        if depth > MAX_DEPTH:
+            raise ValueError(f"depth must be at most {MAX_DEPTH}; got {depth}.")
+        return depth
+
+    def _labels(self, graphs: GraphArrays, depth: int) -> Iterator[Codes]:
+        """Yield the labels of all nodes at each depth."""
+        use_edges = validation.check_bool(self.edge_labels, "edge_labels")
+        labels = graphs.labels
+        yield labels
+        for _ in range(depth):
+            neighbors = labels[graphs.target]
+            steps = mix(STEP_SALT, graphs.edge_labels if use_edges else 0, neighbors)
+            labels = mix(NODE_SALT, labels, sum_neighbors(steps, graphs.source, len(labels)))
+            yield labels
+
+
+class GraKeLKernel(Kernel):
+    """A kernel of the package GraKeL on graphs. It needs ``pip install 'psilearn[grakel]'``.
+
+    GraKeL 0.1 does not support Python 3.13. Its kernels compare all pairs of graphs, block by block, on one core; where
+    psilearn has the same kernel, such as :class:`WeisfeilerLehman`, it is much faster. A kernel that draws random
+    numbers must have a fixed ``random_state``, and a kernel that learns from all graphs, such as propagation, depends
+    on the blocks and cannot be used.
+
+    Parameters
+    ----------
+    kernel : grakel.Kernel
+        The kernel, such as ``grakel.NeighborhoodHash(random_state=0)``. A copy of it is used.
+
+    See Also
+    --------
+    WeisfeilerLehman : The Weisfeiler–Lehman kernel.
+
+    References
+    ----------
+    .. [1] G. Siglidis, G. Nikolentzos, S. Limnios, C. Giatsidis, K. Skianis and M. Vazirgiannis, GraKeL: a graph kernel
+       library in Python, 2020.
+
+    Examples
+    --------
+    >>> import grakel  # doctest: +SKIP
+    >>> from psilearn.kernels import GraKeLKernel, Graph
+    >>> GraKeLKernel(grakel.ShortestPath())([Graph("CO", [(0, 1)])])  # doctest: +SKIP
+    array([[2.]])
+    """
+
+    _returns_new_block = True
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+
+    def _check(self, A: Samples, name: str, allow_1d: bool) -> list[Graph]:
+        super()._check(A, name, allow_1d)
+        if not all(hasattr(self.kernel, method) for method in ("fit", "transform", "fit_transform")):
+            raise TypeError(f"kernel of GraKeLKernel must be a kernel of GraKeL; got {self.kernel!r:.80}.")
+        return as_graphs(A, name=name)
+
+    def _block(self, A: Any, B: Any, compute: Compute) -> Any:
+        kernel = deepcopy(self.kernel)
+        if B is A:
+            return np.asarray(kernel.fit_transform(_to_grakel(A)))
+        return np.asarray(kernel.fit(_to_grakel(B)).transform(_to_grakel(A)))
+
+    def _diag(self, A: Any) -> Any:
+        return np.array([deepcopy(self.kernel).fit_transform([item]).item() for item in _to_grakel(A)])
+
+
+def _to_grakel(graphs: list[Graph]) -> list[Any]:
+    """Return graphs of GraKeL, with both directions of each edge."""
+    with explain_missing("GraKeLKernel needs GraKeL: pip install 'psilearn[grakel]' (Python 3.12 or older)."):
+        import grakel
+    items = []
+    for graph in graphs:
+        edges = {pair: label for i, j, label in graph.edges for pair in ((i, j), (j, i))}
+        adjacency = {i: dict[int, float]() for i in range(len(graph))}  # nodes without edges included
+        for i, j in edges:
+            adjacency[i][j] = 1.0
+        items.append(grakel.Graph(adjacency, dict(enumerate(graph.node_labels)), edges))
+    return items

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from psilearn._utils.missing_packages import explain_missing
+from psilearn._backend import explain_missing
 
 Edge = tuple[int, int, Hashable]
 

@@ -1,8 +1,6 @@
 """Kernels on strings and on sequences of tokens, by the substrings and subsequences that they share."""
 
 from psilearn.kernels.string.edit_gaussian import EditGaussian
-from psilearn.kernels.string.gappy import GappySubstrings
-from psilearn.kernels.string.mismatch import MismatchSubstrings
-from psilearn.kernels.string.substrings import Substrings
+from psilearn.kernels.string.substrings import GappySubstrings, MismatchSubstrings, Substrings
 
 __all__ = ["EditGaussian", "GappySubstrings", "MismatchSubstrings", "Substrings"]

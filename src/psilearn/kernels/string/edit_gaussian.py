@@ -1,4 +1,4 @@
-"""The Gaussian of the edit distance, made positive semi-definite by landmarks."""
+"""The Gaussian of the edit distance, made positive semi-definite by landmarks; edit distances by rapidfuzz."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from psilearn._backend import explain_missing
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples, distinct, n_samples, take
 from psilearn.kernels.feature_kernel import FeatureKernel
 from psilearn.kernels.kernel import Kernel
-from psilearn.kernels.string.edit_distances import edit_distances
 from psilearn.kernels.string.tokens import check_strings
 
 MIN_EIGENVALUE = 1e-6  # of the landmarks' matrix that is kept, relative to the largest
+INSTALL = "Edit distances need rapidfuzz: pip install 'psilearn[strings]'."
 
 
 class EditGaussian(FeatureKernel):
@@ -113,3 +114,24 @@ def _gaussians(squares: Array, gamma: float) -> Array:
     """Return exp(−γd²); it is 0 where γd² overflows."""
     with np.errstate(over="ignore"):
         return np.exp(-gamma * squares)
+
+
+def edit_distances(A: Any, B: Any) -> Array:
+    """Return the number of insertions, deletions and substitutions between all pairs of validated strings."""
+    with explain_missing(INSTALL):
+        from rapidfuzz.distance import Levenshtein
+        from rapidfuzz.process import cdist
+    return np.asarray(cdist(_items(A), _items(B), scorer=Levenshtein.distance, dtype=np.int32), dtype=np.float64)
+
+
+def paired_edit_distances(A: Any, B: Any) -> Array:
+    """Return the edit distance of each pair of validated strings."""
+    with explain_missing(INSTALL):
+        from rapidfuzz.distance import Levenshtein
+    pairs = zip(_items(A), _items(B), strict=True)
+    return np.array([Levenshtein.distance(a, b) for a, b in pairs], dtype=np.float64)
+
+
+def _items(A: Any) -> list[Any]:
+    """Return strings as they are, and other sequences as lists of tokens."""
+    return [item if isinstance(item, str) else list(item) for item in A]

@@ -17,9 +17,7 @@ group about equally often, and each kind as often as requested, whatever the pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +92,13 @@ class ScoreLevels:
     new: tuple[Array, ...]  # one array per group
     known: tuple[Array, ...]
 
+    def __post_init__(self) -> None:
+        shapes = [part.shape for part in (*self.new, *self.known)]
+        if len(self.new) != N_GROUPS or shapes != [(N_QUANTILES,)] * 2 * N_GROUPS:
+            raise ValueError(
+                f"levels must be {N_QUANTILES} quantiles in each of {N_GROUPS} groups; got shapes {shapes}"
+            )
+
     @classmethod
     def fit(cls, truth: TrueMolecules) -> ScoreLevels:
         """Learn from out-of-fold spectra; a kind with too few molecules uses the scores of both kinds."""
@@ -149,23 +154,3 @@ class AdaptiveSets:
         levels = self.levels.level(set_scores(log_p, is_known), group_of(is_known), is_known)
         known = self.known if len(self.known) >= MIN_GROUP else self.new
         return np.where(is_known, p_values(levels, known), p_values(levels, self.new))
-
-    def to_notes(self) -> dict[str, Any]:
-        """Return JSON data."""
-        return {
-            "new_quantiles": [part.tolist() for part in self.levels.new],
-            "known_quantiles": [part.tolist() for part in self.levels.known],
-            "new": self.new.tolist(),
-            "known": self.known.tolist(),
-        }
-
-    @classmethod
-    def from_notes(cls, notes: Mapping[str, Any]) -> AdaptiveSets:
-        """Return the sets of JSON data."""
-        new, known = (
-            tuple(np.asarray(part, dtype=np.float64) for part in notes[key])
-            for key in ("new_quantiles", "known_quantiles")
-        )
-        if {len(new), len(known)} != {N_GROUPS} or {part.shape for part in (*new, *known)} != {(N_QUANTILES,)}:
-            raise ValueError(f"its levels must be {N_QUANTILES} quantiles in each of {N_GROUPS} groups")
-        return cls(ScoreLevels(new, known), *(np.asarray(notes[key], dtype=np.float64) for key in ("new", "known")))

@@ -3,27 +3,60 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from time import perf_counter
+from typing import Any, Self, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator
 
 from psilearn import IOKR, OEL
 from psilearn.io import load_with_notes, save_model
-from psilearn.utils import fitted_snapshot, publish, unfitted_copy, validation
-from psilearn_chem.metabolites.labeled_spectra import find_labeled
-from psilearn_chem.metabolites.library_search import LibrarySearch
+from psilearn.kernels import Kernel
+from psilearn.utils import fitted_snapshot, match, publish, unfitted_copy, validation
 from psilearn_chem.metabolites.model_fitting import FitOptions, fit_model
 from psilearn_chem.metabolites.parameter_choice import Report
-from psilearn_chem.metabolites.saved_identifier import KIND, check_model, decode_second_stage, notes_of
+from psilearn_chem.metabolites.queries import Query, find_labeled, polarities_of
+from psilearn_chem.metabolites.ranking import Ranker, Ranking
+from psilearn_chem.metabolites.second_stage import SecondStage
 from psilearn_chem.molecules import CandidateLibrary, Fingerprints
 from psilearn_chem.spectra import Problem, Spectrum
 
+KIND = "psilearn_chem.metabolites"
 METHODS = ("iokr", "oel0", "oel")
 ERRORS = ("raise", "skip")
 
 
-class MetaboliteIdentifier(LibrarySearch):
+def notes_of(fitted: MetaboliteIdentifier) -> dict[str, Any]:
+    """Return the notes of the saved model of a fitted identifier."""
+    notes = {
+        "kind": KIND,
+        "fingerprints": list(fitted.fingerprints_.kinds),
+        "adducts": list(fitted.adducts_),
+        "training": fitted.training_,
+        "parameters": {**fitted.get_params(), "device": None, "verbose": 0},
+    }
+    if fitted.second_stage_ is not None:
+        outputs = match(fitted.second_stage_.maker.references.bits, np.asarray(fitted.model_.candidates_.outputs))
+        notes["second_stage"] = fitted.second_stage_.to_notes(outputs)
+    return notes
+
+
+def check_model(model: Any, fingerprints: Fingerprints) -> IOKR | OEL:
+    """Return a loaded estimator; raise a ValueError if its outputs cannot be fingerprints of these kinds."""
+    if not isinstance(model, IOKR | OEL):
+        raise ValueError(f"its estimator is {type(model).__name__}")
+    if not isinstance(getattr(model.regression_, "kernel", None), Kernel):
+        raise ValueError("its regression has no kernel on spectra")
+    outputs = np.asarray(model.candidates_.outputs)
+    if outputs.dtype != np.uint8 or outputs.shape[1:] != (fingerprints.n_bytes,):
+        raise ValueError(f"its outputs have shape {outputs.shape} and dtype {outputs.dtype}, unlike its fingerprints")
+    return model
+
+
+class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type stubs
     """Identification of molecules from tandem mass spectra, by ranking the molecules of a library.
 
     The input kernel, λ, p and c are chosen by the decoded loss in a four-fold cross-validation, in which every held-out
@@ -51,7 +84,7 @@ class MetaboliteIdentifier(LibrarySearch):
     random_state : int, default=0
         The random seed.
     verbose : int, default=0
-        1 prints the steps of a fit to stderr.
+        1 prints the steps of a fit and the seconds since its beginning to stderr.
     device : {"cpu", "cuda"}, torch.device or None, default=None
         The torch device that computes. None computes with NumPy.
 
@@ -75,8 +108,6 @@ class MetaboliteIdentifier(LibrarySearch):
 
     See Also
     --------
-    train : The same as a function.
-    rank_spectra : Rank the candidates of spectra.
     CandidateLibrary : A library of molecules.
 
     Examples
@@ -87,6 +118,8 @@ class MetaboliteIdentifier(LibrarySearch):
     >>> identifier.predict(read_spectra("mine.mgf").spectra, library)  # doctest: +SKIP
     ['CCO']
     """
+
+    second_stage_: SecondStage | None
 
     def __init__(
         self,
@@ -108,6 +141,11 @@ class MetaboliteIdentifier(LibrarySearch):
         self.random_state = random_state
         self.verbose = verbose
         self.device = device
+
+    @property
+    def polarities_(self) -> tuple[str, ...]:
+        """The polarities of the adducts; empty if they are unknown."""
+        return polarities_of(self.adducts_)
 
     def fit(self, spectra: Sequence[Spectrum], library: CandidateLibrary, y: Sequence[str] | None = None) -> Self:
         """Learn to find molecules from spectra whose molecules are known.
@@ -142,11 +180,12 @@ class MetaboliteIdentifier(LibrarySearch):
         >>> MetaboliteIdentifier().fit(read_spectra("known.mgf").spectra, library)  # doctest: +SKIP
         MetaboliteIdentifier()
         """
-        return self._fit(spectra, library, y, _print_step if self.verbose else _ignore_step)
+        start = perf_counter()
 
-    def _fit(
-        self, spectra: Sequence[Spectrum], library: CandidateLibrary, y: Sequence[str] | None, report: Report
-    ) -> Self:
+        def report(text: str) -> None:
+            if self.verbose:
+                print(f"{perf_counter() - start:6.0f} s  {text}", file=sys.stderr)
+
         options = self._check_options(report)
         if y is not None:
             spectra = [replace(spectrum, smiles=smiles) for spectrum, smiles in zip(spectra, y, strict=True)]
@@ -158,15 +197,14 @@ class MetaboliteIdentifier(LibrarySearch):
             raise ValueError("No spectrum can be used for training: each needs a readable SMILES and a precursor.")
         fitted = fit_model(labeled, library, options)
         identifier = unfitted_copy(self)
-        identifier._store(fitted.model, library.fingerprints, labeled.adducts, fitted.training, problems)
-        identifier.second_stage_ = fitted.second_stage
+        identifier.model_, identifier.second_stage_, identifier.training_ = fitted
+        identifier.fingerprints_, identifier.adducts_ = library.fingerprints, labeled.adducts
+        identifier.problems_ = problems
         return publish(self, identifier)
 
     def _check_options(self, report: Report) -> FitOptions:
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}.")
-        if self.errors not in ERRORS:
-            raise ValueError(f"errors must be one of {', '.join(ERRORS)}; got {self.errors!r}.")
+        validation.check_option(self.method, METHODS, "method")
+        validation.check_option(self.errors, ERRORS, "errors")
         n_unlabeled = validation.check_count(self.n_unlabeled, "n_unlabeled")
         calibration = validation.check_fraction(self.calibration, "calibration")
         if calibration == 1:
@@ -174,21 +212,6 @@ class MetaboliteIdentifier(LibrarySearch):
         seed = validation.check_index(self.random_state, "random_state")
         second_stage = validation.check_bool(self.second_stage, "second_stage")
         return FitOptions(self.method, n_unlabeled, calibration, seed, self.device, report, second_stage)
-
-    def _store(
-        self,
-        model: IOKR | OEL,
-        fingerprints: Fingerprints,
-        adducts: tuple[str, ...],
-        training: dict[str, Any],
-        problems: list[Problem],
-    ) -> None:
-        self.model_ = model
-        self.fingerprints_ = fingerprints
-        self.adducts_ = adducts
-        self.training_ = training
-        self.problems_ = problems
-        self.second_stage_ = None
 
     @classmethod
     def from_model(
@@ -239,8 +262,141 @@ class MetaboliteIdentifier(LibrarySearch):
         if training is not None and not isinstance(training, dict):
             raise TypeError(f"training must be a dict or None; got {training!r:.80}.")
         identifier = cls(**parameters)
-        identifier._store(model, fingerprints, tuple(adducts), dict(training or {}), [])
+        identifier.model_, identifier.second_stage_, identifier.training_ = model, None, dict(training or {})
+        identifier.fingerprints_, identifier.adducts_, identifier.problems_ = fingerprints, tuple(adducts), []
         return identifier
+
+    def rank(
+        self,
+        spectra: Sequence[Spectrum] | Iterator[Spectrum],
+        library: CandidateLibrary,
+        *,
+        k: int | None = 10,
+        query: Query | None = None,
+        coverage: float = 0.9,
+        ties: str = "expected",
+        whole_set: bool = False,
+    ) -> Iterator[Ranking | Problem]:
+        """Rank the candidate molecules of each spectrum.
+
+        Cost: the kernel of each spectrum with the training spectra, and p flops per candidate if the library is
+        embedded (:meth:`CandidateLibrary.embedded`), else r kernel values per candidate.
+
+        Parameters
+        ----------
+        spectra : sequence or iterator of Spectrum
+            The spectra. An iterator is read in batches while the result is iterated over.
+        library : CandidateLibrary
+            A library with the fingerprints of the model.
+        k : int or None, default=10
+            The number of molecules per spectrum. None returns all candidates.
+        query : Query, default=None
+            How candidates are found. By default by formula, else by mass within 10 ppm, for adducts of the training.
+        coverage : float, default=0.9
+            The coverage of the conformal sets: the probability that a set contains the true molecule, if it is among
+            the candidates.
+        ties : {"expected", "optimistic", "pessimistic"}, default="expected"
+            The rank of molecules at the same distance, which fingerprints cannot distinguish: the mean of their
+            positions, the first or the last one.
+        whole_set : bool, default=False
+            Whether a ranking also contains the molecules of the conformal set that are not among the first k.
+
+        Returns
+        -------
+        iterator of Ranking or Problem
+            For each spectrum its nearest molecules, or the reason why it cannot be ranked.
+
+        See Also
+        --------
+        predict : The nearest molecule only.
+
+        Examples
+        --------
+        >>> from psilearn_chem import CandidateLibrary, MetaboliteIdentifier, read_spectra
+        >>> library, identifier = CandidateLibrary.open("library"), MetaboliteIdentifier.load("model")  # doctest: +SKIP
+        >>> for ranking in identifier.rank(read_spectra("mine.mgf").spectra, library, k=5):  # doctest: +SKIP
+        ...     print(ranking.spectrum.name, library.get_smiles(ranking.rows))
+        """
+        fitted = fitted_snapshot(self, "model_")
+        fitted.check_library(library)
+        query = Query(adducts=fitted.adducts_) if query is None else query
+        return Ranker(fitted.model_, library, query, k, coverage, ties, whole_set, fitted.second_stage_).rank(spectra)
+
+    def predict(
+        self, spectra: Sequence[Spectrum], library: CandidateLibrary, *, query: Query | None = None
+    ) -> list[str]:
+        """Predict the SMILES of the nearest molecule of each spectrum.
+
+        Parameters
+        ----------
+        spectra : sequence of Spectrum
+            The spectra.
+        library : CandidateLibrary
+            A library with the fingerprints of the model.
+        query : Query, default=None
+            How candidates are found, as in :meth:`rank`.
+
+        Returns
+        -------
+        list of str
+            One SMILES per spectrum.
+
+        Raises
+        ------
+        ValueError
+            If a spectrum cannot be ranked.
+
+        See Also
+        --------
+        rank : All candidates with distances, and problems instead of errors.
+
+        Examples
+        --------
+        >>> from psilearn_chem import CandidateLibrary, MetaboliteIdentifier, read_spectra
+        >>> library, identifier = CandidateLibrary.open("library"), MetaboliteIdentifier.load("model")  # doctest: +SKIP
+        >>> identifier.predict(read_spectra("mine.mgf").spectra, library)  # doctest: +SKIP
+        ['CCO']
+        """
+        rows = []
+        for result in self.rank(spectra, library, k=1, query=query):
+            if isinstance(result, Problem):
+                raise ValueError(f"{result}. Use rank, which yields such problems and continues.")
+            if not len(result.rows):
+                raise ValueError(f"{result.spectrum.name!r}: the model finds no candidate at a finite distance.")
+            rows.append(int(result.rows[0]))
+        return library.get_smiles(rows)
+
+    def check_library(self, library: CandidateLibrary) -> None:
+        """Raise an error if a library has other fingerprints than those that the model was trained on.
+
+        Parameters
+        ----------
+        library : CandidateLibrary
+            The library.
+
+        Raises
+        ------
+        ValueError
+            If the fingerprints differ.
+
+        See Also
+        --------
+        rank : Checks its library.
+
+        Examples
+        --------
+        >>> from psilearn_chem import CandidateLibrary, MetaboliteIdentifier
+        >>> MetaboliteIdentifier.load("model").check_library(CandidateLibrary.open("library"))  # doctest: +SKIP
+        """
+        fingerprints = fitted_snapshot(self, "model_").fingerprints_
+        if not isinstance(library, CandidateLibrary):
+            raise TypeError(f"library must be a CandidateLibrary; got {library!r:.80}.")
+        if library.fingerprints != fingerprints:
+            kinds = fingerprints.kinds
+            raise ValueError(
+                f"The model was trained on the fingerprints {'+'.join(kinds)}, but the library {library.path} has "
+                f"{'+'.join(library.fingerprints.kinds)}: build a library with --fingerprints {','.join(kinds)}."
+            )
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Save the fitted model in one file, as :func:`psilearn.save_model` does.
@@ -303,17 +459,11 @@ class MetaboliteIdentifier(LibrarySearch):
             training, parameters = dict(notes["training"]), dict(notes["parameters"])
             model = check_model(estimator, fingerprints)
             identifier = cls.from_model(model, fingerprints, adducts, training, **parameters)
-            identifier.second_stage_ = decode_second_stage(notes.get("second_stage"), model)
-            identifier._check_options(_ignore_step)
+            if notes.get("second_stage") is not None:
+                outputs, anchors = np.asarray(model.candidates_.outputs), list(cast(Any, model.regression_).anchors)
+                identifier.second_stage_ = SecondStage.from_notes(notes["second_stage"], outputs, anchors)
+            identifier._check_options(str)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             message = f"{path} is not a model for metabolites: {type(error).__name__}: {error}"
             raise ValueError(message) from error
         return identifier
-
-
-def _print_step(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-def _ignore_step(text: str) -> None:
-    pass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.model_selection import GroupShuffleSplit
@@ -11,7 +11,6 @@ from sklearn.model_selection import GroupShuffleSplit
 from psilearn import IOKR, OEL
 from psilearn.decoding import PerExampleCandidates
 from psilearn.utils import Index, distinct
-from psilearn_chem.metabolites.labeled_spectra import Bits, LabeledSpectra
 from psilearn_chem.metabolites.parameter_choice import (
     GRID,
     N_SPLITS,
@@ -19,12 +18,15 @@ from psilearn_chem.metabolites.parameter_choice import (
     ParameterChoice,
     Report,
     Setting,
+    SpectrumSimilarity,
 )
+from psilearn_chem.metabolites.queries import LabeledSpectra
 from psilearn_chem.metabolites.second_stage import SecondStage
-from psilearn_chem.metabolites.second_stage_training import OutOfFold, calibrate, fit_second_stage
-from psilearn_chem.metabolites.similarity import SpectrumSimilarity
+from psilearn_chem.metabolites.second_stage_fit import OutOfFold, calibrate, fit_second_stage
 from psilearn_chem.molecules import CandidateLibrary
+from psilearn_chem.molecules.fingerprints import Bits
 
+FittedModel: TypeAlias = tuple[IOKR | OEL, SecondStage | None, dict[str, Any]]
 MAX_VALIDATION_UNLABELED = 5000  # unlabeled molecules that are used in the choice of parameters
 
 
@@ -41,16 +43,8 @@ class FitOptions:
     second_stage: bool = False
 
 
-class FittedModel(NamedTuple):
-    """A fitted and calibrated model, its second stage, and a description of the training as plain data."""
-
-    model: IOKR | OEL
-    second_stage: SecondStage | None
-    training: dict[str, Any]
-
-
 def fit_model(labeled: LabeledSpectra, library: CandidateLibrary, options: FitOptions) -> FittedModel:
-    """Choose the parameters, fit the model and calibrate it."""
+    """Choose the parameters, fit and calibrate a model; return it, its second stage and a description of the fit."""
     groups = distinct(labeled.bits).inverse
     fitting, held = _split_for_calibration(groups, options.calibration, options.seed)
     training, groups_of_training = labeled.take(fitting), groups[fitting]
@@ -69,59 +63,46 @@ def fit_model(labeled: LabeledSpectra, library: CandidateLibrary, options: FitOp
     model = setting.make_model(kernel, len(training), GRID, options.device)
     model.fit(training.spectra, training.bits, unlabeled=None if unlabeled is None else iter([unlabeled]))
     rows = _one_per_molecule(held[labeled.in_library[held]], groups, options.seed)
-    _calibrate(model, labeled.take(rows), options)
-    stage = _fit_second_stage(choice, SettingFit(setting, choice, drawn), library, options)
+    chosen = labeled.take(rows)
+    if len(rows):
+        options.report(f"calibration on {len(rows)} spectra")
+        model.calibrate(chosen.spectra, chosen.bits, PerExampleCandidates(chosen.sets))
+    stage = _fit_second_stage(choice, setting, drawn, library, options)
     if stage is not None and len(rows):
-        stage = calibrate(stage, model, labeled.take(rows), training.spectra, library)
+        stage = calibrate(stage, model, chosen, training.spectra, library)
     description = {
         "spectra": len(training),
         "calibration_spectra": len(rows),
         "molecules": len(np.unique(groups_of_training)),
         "method": options.method,
-        **_describe_setting(setting, weights),
-        "unlabeled": options.n_unlabeled if options.method == "oel" else 0,
-        "library_sha256": library.hash,
-        "seed": options.seed,
-    }
-    return FittedModel(model, stage, description)
-
-
-@dataclass(frozen=True)
-class SettingFit:
-    """Fits a model with chosen parameters on some of the training spectra, given by their numbers."""
-
-    setting: Setting
-    choice: ParameterChoice
-    unlabeled: Bits | None
-
-    def __call__(self, rows: Index) -> IOKR | OEL:
-        """Return the fitted model on numbers of spectra."""
-        kernel = self.choice.similarity.on_rows(self.setting.mixture, OUTPUT_KERNEL)
-        model = self.setting.make_model(kernel, len(rows), GRID, self.choice.device)
-        unlabeled = None if self.unlabeled is None else iter([self.unlabeled])
-        return model.fit(rows, self.choice.labeled.bits[rows], unlabeled=unlabeled)
-
-
-def _fit_second_stage(
-    choice: ParameterChoice, fit: SettingFit, library: CandidateLibrary, options: FitOptions
-) -> SecondStage | None:
-    """Learn the second stage on the splits that the parameters were chosen on."""
-    if not options.second_stage:
-        return None
-    mean = np.mean(choice.similarity.matrices[:2], axis=0)  # of the kernels on peaks and on neutral losses
-    queries = OutOfFold(choice.labeled, mean, choice.groups, choice.splits(), fit, library, options.seed)
-    return fit_second_stage(queries, options.report)
-
-
-def _describe_setting(setting: Setting, weights: list[float]) -> dict[str, Any]:
-    return {
         "input_kernel": str(setting.mixture),
         "weights": weights,
         "alpha": setting.alpha,
         "n_components": setting.n_components,
         "supervision": setting.supervision,
         "validation_loss": setting.validation_loss,
+        "unlabeled": options.n_unlabeled if options.method == "oel" else 0,
+        "library_sha256": library.hash,
+        "seed": options.seed,
     }
+    return model, stage, description
+
+
+def _fit_second_stage(
+    choice: ParameterChoice, setting: Setting, unlabeled: Bits | None, library: CandidateLibrary, options: FitOptions
+) -> SecondStage | None:
+    """Learn the second stage on the splits that the parameters were chosen on."""
+    if not options.second_stage:
+        return None
+
+    def fit(rows: Index) -> IOKR | OEL:
+        kernel = choice.similarity.on_rows(setting.mixture, OUTPUT_KERNEL)
+        model = setting.make_model(kernel, len(rows), GRID, choice.device)
+        return model.fit(rows, choice.labeled.bits[rows], unlabeled=None if unlabeled is None else iter([unlabeled]))
+
+    mean = np.mean(choice.similarity.matrices[:2], axis=0)  # of the kernels on peaks and on neutral losses
+    queries = OutOfFold(choice.labeled, mean, choice.groups, choice.splits(), fit, library, options.seed)
+    return fit_second_stage(queries, options.report)
 
 
 def _split_for_calibration(groups: Index, calibration: float, seed: int) -> tuple[Index, Index]:
@@ -142,13 +123,6 @@ def _require_molecules(groups: Index) -> None:
             f"{n_molecules} different molecules are too few to train on: at least {2 * N_SPLITS} are needed besides "
             f"those that are held back for calibration."
         )
-
-
-def _calibrate(model: IOKR | OEL, chosen: LabeledSpectra, options: FitOptions) -> None:
-    """Calibrate conformal sets, if spectra of molecules in the library were held back."""
-    if len(chosen):
-        options.report(f"calibration on {len(chosen)} spectra")
-        model.calibrate(chosen.spectra, chosen.bits, PerExampleCandidates(chosen.sets))
 
 
 def _one_per_molecule(rows: Index, groups: Index, seed: int) -> Index:

@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,65 +15,29 @@ import numpy as np
 
 from psilearn import __version__
 from psilearn.utils import open_text_atomically
-from psilearn_chem.metabolites.rank import Ranking
-from psilearn_chem.metabolites.spectrum_fields import retention_seconds
+from psilearn_chem.metabolites.ranking import Ranking
 from psilearn_chem.molecules import Adduct, CandidateLibrary, Formula
+from psilearn_chem.spectra.records import retention_seconds
 
 NULL = "null"
 ADDUCT = re.compile(r"\[\d*M([+-]\w+)*\]\d*[+-]")  # of the specification
-SUMMARY_COLUMNS = [
-    "SML_ID",
-    "SMF_ID_REFS",
-    "database_identifier",
-    "chemical_formula",
-    "smiles",
-    "inchi",
-    "chemical_name",
-    "uri",
-    "theoretical_neutral_mass",
-    "adduct_ions",
-    "reliability",
-    "best_id_confidence_measure",
-    "best_id_confidence_value",
-    "abundance_assay[1]",
-    "abundance_study_variable[1]",
+SUMMARY_COLUMNS = (
+    *("SML_ID", "SMF_ID_REFS", "database_identifier", "chemical_formula", "smiles", "inchi", "chemical_name", "uri"),
+    *("theoretical_neutral_mass", "adduct_ions", "reliability", "best_id_confidence_measure"),
+    *("best_id_confidence_value", "abundance_assay[1]", "abundance_study_variable[1]"),
     "abundance_variation_study_variable[1]",
-]
-FEATURE_COLUMNS = [
-    "SMF_ID",
-    "SME_ID_REFS",
-    "SME_ID_REF_ambiguity_code",
-    "adduct_ion",
-    "isotopomer",
-    "exp_mass_to_charge",
-    "charge",
-    "retention_time_in_seconds",
-    "retention_time_in_seconds_start",
-    "retention_time_in_seconds_end",
-    "abundance_assay[1]",
+)
+FEATURE_COLUMNS = (
+    *("SMF_ID", "SME_ID_REFS", "SME_ID_REF_ambiguity_code", "adduct_ion", "isotopomer", "exp_mass_to_charge", "charge"),
+    *("retention_time_in_seconds", "retention_time_in_seconds_start", "retention_time_in_seconds_end"),
+    *("abundance_assay[1]", "opt_global_spectrum_name"),
+)
+EVIDENCE_COLUMNS = (
+    *("SME_ID", "evidence_input_id", "database_identifier", "chemical_formula", "smiles", "inchi", "chemical_name"),
+    *("uri", "derivatized_form", "adduct_ion", "exp_mass_to_charge", "charge", "theoretical_mass_to_charge"),
+    *("spectra_ref", "identification_method", "ms_level", "id_confidence_measure[1]", "rank"),
     "opt_global_spectrum_name",
-]
-EVIDENCE_COLUMNS = [
-    "SME_ID",
-    "evidence_input_id",
-    "database_identifier",
-    "chemical_formula",
-    "smiles",
-    "inchi",
-    "chemical_name",
-    "uri",
-    "derivatized_form",
-    "adduct_ion",
-    "exp_mass_to_charge",
-    "charge",
-    "theoretical_mass_to_charge",
-    "spectra_ref",
-    "identification_method",
-    "ms_level",
-    "id_confidence_measure[1]",
-    "rank",
-    "opt_global_spectrum_name",
-]
+)
 MEASURE = "[, , squared distance in the output space, ]"
 METHOD = f"[, , psilearn, {__version__}]"
 MS_LEVEL = "[MS, MS:1000511, ms level, 2]"
@@ -124,7 +88,10 @@ class MzTab:
     def open(cls, path: Path, library: CandidateLibrary, title: str) -> Iterator[MzTab]:
         """Open a file, which is written at the end; if that is not reached, the previous file stays unchanged."""
         with ExitStack() as stack:
-            sections = {prefix: stack.enter_context(_open_temporary()) for prefix in HEADERS}
+            sections = {
+                prefix: stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", newline=""))
+                for prefix in HEADERS
+            }
             table = cls(library, title, sections)
             yield table
             with open_text_atomically(path) as file:
@@ -139,10 +106,6 @@ def format_mztab(rankings: Iterable[Ranking], library: CandidateLibrary, title: 
     text = io.StringIO()
     table.write_to(text)
     return text.getvalue()
-
-
-def _open_temporary() -> AbstractContextManager[TextIO]:
-    return tempfile.TemporaryFile("w+", encoding="utf-8", newline="")
 
 
 def _list_metadata(signs: set[int], library: CandidateLibrary, title: str) -> list[str]:
@@ -181,13 +144,14 @@ def _list_evidence(number: int, n_before: int, ranking: Ranking, library: Candid
     rows = [int(row) for row in ranking.rows]
     molecules = zip(rows, library.get_formulas(rows), library.get_smiles(rows), library.get_names(rows), strict=True)
     spectrum = ranking.spectrum
+    ion = None if spectrum.adduct is None else Adduct.parse(spectrum.adduct)
     source = f"ms_run[1]:index={number - 1}"
     ranks = np.searchsorted(ranking.ranks, ranking.ranks) + 1  # molecules that tie share the first rank
     return [
         [
             n_before + i + 1, source, f"row:{row}", formula, smiles, NULL, name, NULL, NULL,
             _ion(spectrum.adduct), spectrum.precursor_mz, _charge(spectrum.adduct),
-            _theoretical_mz(formula, spectrum.adduct),
+            NULL if ion is None else f"{ion.mz(Formula.parse(formula).mass):.6f}",
             source, METHOD, MS_LEVEL, f"{ranking.distances[i]:.6f}", ranks[i], spectrum.name,
         ]
         for i, (row, formula, smiles, name) in enumerate(molecules)
@@ -227,10 +191,6 @@ def _ion(adduct: str | None) -> str:
 def _charge(adduct: str | None) -> int | str:
     """Return the number of charges: mzTab-M writes a positive number in both polarities."""
     return abs(_signed_charge(adduct)) or NULL
-
-
-def _theoretical_mz(formula: str, adduct: str | None) -> str:
-    return NULL if adduct is None else f"{Adduct.parse(adduct).mz(Formula.parse(formula).mass):.6f}"
 
 
 def _format_line(values: Iterable[Any]) -> str:

@@ -13,14 +13,104 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
 from psilearn import IOKR, IOKRCV, OEL, OELCV, Landmarks
 from psilearn.decoding import PerExampleCandidates
-from psilearn.kernels import GaussianTanimoto, Kernel
+from psilearn.kernels import Aligned, Gaussian, GaussianTanimoto, Kernel, Precomputed, uniform, weighted
 from psilearn.utils import Index
-from psilearn_chem.metabolites.labeled_spectra import Bits, LabeledSpectra
-from psilearn_chem.metabolites.similarity import Mixture, SpectrumSimilarity, list_mixtures
+from psilearn_chem.metabolites.queries import LabeledSpectra
+from psilearn_chem.molecules.fingerprints import Bits
+from psilearn_chem.spectra import Spectrum
+from psilearn_chem.spectrum_kernels import FEATURES, ProbabilityProduct
+from psilearn_chem.subformula_kernels import FORMULAS, SubformulaKernel
+
+COMBINATIONS = ("uniform", "alignf")
+POWERS = (0.0, 0.5)  # of intensities, in kernels on formulas: counted, and weighted by square roots
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """How kernels on spectra are combined: their weights, and a Gaussian kernel over the distances of their sum."""
+
+    combination: str = "uniform"  # or "alignf": weights that are aligned with the output kernel on training data
+    gamma: float | None = 0.5  # None for the sum itself
+    formulas: bool = False  # whether the kernels on formulas are parts, beside those on peaks and losses
+
+    def __post_init__(self) -> None:
+        if self.combination not in COMBINATIONS:
+            raise ValueError(f"combination must be one of {', '.join(COMBINATIONS)}; got {self.combination!r}.")
+
+    def __str__(self) -> str:
+        parts = " with formulas" if self.formulas else ""
+        return f"{self.combination}{parts}, {'linear' if self.gamma is None else f'γ={self.gamma:g}'}"
+
+    def combine(self, kernels: Sequence[Kernel], output_kernel: Kernel) -> Kernel:
+        """Return one kernel, which learns its weights in ``fit`` if they are to be aligned."""
+        mean = Aligned(list(kernels), output_kernel) if self.combination == "alignf" else uniform(kernels)
+        return self._widen(mean)
+
+    def weight(self, kernels: Sequence[Kernel], weights: Sequence[float]) -> Kernel:
+        """Return the same kernel with weights that are known; kernels of weight 0 are left out."""
+        used = [(kernel, weight) for kernel, weight in zip(kernels, weights, strict=True) if weight]
+        return self._widen(weighted(*map(list, zip(*used, strict=True))))
+
+    def _widen(self, mean: Kernel) -> Kernel:
+        return mean if self.gamma is None else Gaussian(gamma=self.gamma, base=mean)
+
+
+def list_mixtures(gammas: Sequence[float | None], *, formulas: bool) -> list[Mixture]:
+    """Return the mixtures that are compared: all γ without formulas and, with ``formulas``, the γ below 1 with them."""
+    without = [Mixture(combination, gamma) for combination in COMBINATIONS for gamma in gammas]
+    return without + [replace(m, formulas=True) for m in without if formulas and m.gamma is not None and m.gamma < 1]
+
+
+def list_kernels(width: float = 0.005, unit: str = "Da", *, formulas: bool = False) -> list[Kernel]:
+    """Return the normalized kernels on peaks and losses and, with ``formulas``, on formulas of fragments and losses."""
+    parts: list[Kernel] = [ProbabilityProduct(of, width=width, unit=unit) for of in FEATURES]
+    if formulas:
+        parts += [SubformulaKernel(of, power) for of in FORMULAS for power in POWERS]
+    return [part.normalized() for part in parts]
+
+
+@dataclass(frozen=True)
+class SpectrumSimilarity:
+    """Normalized kernels on peaks, neutral losses and their formulas, and their matrices over n training spectra.
+
+    Cost: all pairs of close peaks, and 2 ms per spectrum for formulas. Memory: n² numbers per kernel.
+    """
+
+    kernels: Sequence[Kernel]  # on spectra
+    matrices: Sequence[NDArray[np.float64]]  # each (n, n)
+
+    @classmethod
+    def of(
+        cls, spectra: Sequence[Spectrum], width: float = 0.005, unit: str = "Da", *, formulas: bool = False
+    ) -> SpectrumSimilarity:
+        """Compare peaks and neutral losses of all spectra; with ``formulas``, also those of fragments and losses."""
+        kernels = list_kernels(width, unit, formulas=formulas)
+        matrices = [np.asarray(kernel.gram(spectra, remedy="Train on fewer spectra.")) for kernel in kernels]
+        return cls(kernels, matrices)
+
+    def on_rows(self, mixture: Mixture, output_kernel: Kernel) -> Kernel:
+        """Return a mixture as a kernel on the row numbers 0, …, n−1 of the spectra."""
+        return mixture.combine(self._parts(mixture), output_kernel)
+
+    def weights(self, mixture: Mixture, outputs: NDArray[np.uint8], output_kernel: Kernel) -> list[float]:
+        """Return the weights of a mixture that is fitted to all spectra and their outputs, one per kernel."""
+        parts = self._parts(mixture)
+        unused = [0.0] * (len(self.kernels) - len(parts))
+        if mixture.combination == "uniform":
+            return [1 / len(parts)] * len(parts) + unused
+        aligned = Aligned(parts, output_kernel).fit(np.arange(len(outputs)), outputs)
+        return [float(weight) for weight in aligned.weights_] + unused
+
+    def _parts(self, mixture: Mixture) -> list[Kernel]:
+        """Return the kernels of a mixture as kernels on row numbers; those on peaks and losses are first."""
+        matrices = self.matrices if mixture.formulas else self.matrices[: len(FEATURES)]
+        return [Precomputed(matrix) for matrix in matrices]
+
 
 N_SPLITS = 4
 MIN_MIXTURE_HELD_OUT = 1500  # held-out spectra that suffice to compare mixtures, the longest part of a training
@@ -34,22 +124,19 @@ Report = Callable[[str], object]  # is called with a description of each step
 class Grid:
     """The values that are compared: IOKR chooses the mixture, and with it the learned embeddings choose λ, p and c."""
 
-    mixtures: Sequence[Mixture]
-    alphas: Sequence[float]
-    factors: Sequence[float]  # multiples of the λ of IOKR that the learned embeddings compare
-    sizes: Sequence[int]  # p
-    supervisions: Sequence[float]  # c with unlabeled molecules; without them it is 1
-    extra_landmarks: int  # unlabeled molecules that span the output coordinates together with all labeled ones
+    mixtures: Sequence[Mixture] = tuple(list_mixtures((None, 0.25, 0.5, 1.0), formulas=True))
+    alphas: Sequence[float] = (3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
+    factors: Sequence[float] = (0.1, 1.0)  # multiples of the λ of IOKR that the learned embeddings compare
+    sizes: Sequence[int] = (50, 100, 200, 400, 800, 1200, 1600, 2000)  # p
+    supervisions: Sequence[float] = (0.25, 0.75)  # c with unlabeled molecules; without them it is 1
+    extra_landmarks: int = 1000  # unlabeled molecules that span the output coordinates with all labeled ones
+
+    def landmarks(self, n_labeled: int) -> Landmarks:
+        """Return all labeled outputs and some others as landmarks."""
+        return Landmarks(n_labeled + self.extra_landmarks, "labeled")
 
 
-GRID = Grid(
-    mixtures=list_mixtures((None, 0.25, 0.5, 1.0), formulas=True),
-    alphas=(3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3),
-    factors=(0.1, 1.0),
-    sizes=(50, 100, 200, 400, 800, 1200, 1600, 2000),
-    supervisions=(0.25, 0.75),
-    extra_landmarks=1000,
-)
+GRID = Grid()
 
 
 @dataclass(frozen=True)
@@ -72,14 +159,9 @@ class Setting:
             alpha=self.alpha,
             n_components=self.n_components,
             supervision=self.supervision,
-            output_landmarks=None if self.supervision == 1 else labeled_landmarks(n_labeled, grid),
+            output_landmarks=None if self.supervision == 1 else grid.landmarks(n_labeled),
             device=device,
         )
-
-
-def labeled_landmarks(n_labeled: int, grid: Grid) -> Landmarks:
-    """Return all labeled outputs and some others as landmarks."""
-    return Landmarks(n_labeled + grid.extra_landmarks, "labeled")
 
 
 @dataclass(frozen=True)
@@ -112,6 +194,10 @@ class ParameterChoice:
     grid: Grid = GRID
     device: Any = None
 
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"scoring": "loss", "refit": False, "dtype": "float32", "device": self.device}
+
     def choose(self, method: str, unlabeled: Bits | None) -> Setting:
         """Return the setting with the smallest validation loss for "iokr", "oel0" or "oel"."""
         candidates = PerExampleCandidates(self.labeled.thin(MAX_VALIDATION_CANDIDATES, self.seed))
@@ -123,7 +209,7 @@ class ParameterChoice:
     def _choose_mixture(self, candidates: PerExampleCandidates) -> tuple[Setting, Kernel]:
         """Compare mixtures and λ of IOKR."""
         kernels = [self.similarity.on_rows(mixture, OUTPUT_KERNEL) for mixture in self.grid.mixtures]
-        search = IOKRCV(kernels, OUTPUT_KERNEL, alphas=self.grid.alphas, **self._options(self.mixture_splits()))
+        search = IOKRCV(kernels, OUTPUT_KERNEL, alphas=self.grid.alphas, cv=self.mixture_splits(), **self._options)
         self._fit(search, candidates, None)
         best = search.best_params_
         searched = zip(self.grid.mixtures, search.grid_["input_kernel"], strict=True)
@@ -143,8 +229,9 @@ class ParameterChoice:
             alphas=[iokr.alpha * factor for factor in self.grid.factors],
             n_components=[p for p in self.grid.sizes if p <= n_molecules] or n_molecules,
             supervisions=1.0 if unlabeled is None else self.grid.supervisions,
-            output_landmarks=None if unlabeled is None else labeled_landmarks(n_training, self.grid),
-            **self._options(splits),
+            output_landmarks=None if unlabeled is None else self.grid.landmarks(n_training),
+            cv=splits,
+            **self._options,
         )
         self._fit(search, candidates, unlabeled)
         best = search.best_params_
@@ -155,9 +242,6 @@ class ParameterChoice:
             supervision=best["supervision"],
             n_components=best["n_components"],
         )
-
-    def _options(self, splits: list[tuple[Index, Index]]) -> dict[str, Any]:
-        return {"cv": splits, "scoring": "loss", "refit": False, "dtype": "float32", "device": self.device}
 
     def mixture_splits(self) -> list[tuple[Index, Index]]:
         """Return the splits that compare mixtures: the first ones that hold out enough spectra, or all of them."""

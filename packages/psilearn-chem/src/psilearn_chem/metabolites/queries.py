@@ -1,13 +1,69 @@
-"""Candidates of a spectrum in a library: by its formula, or by the mass of its precursor."""
+"""Candidates of a spectrum in a library, by its formula or the mass of its precursor; adducts and polarities."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from psilearn.utils import validation
-from psilearn_chem.metabolites.polarity import PRECURSOR_TOLERANCE, find_adduct, polarities_of, polarity_of
+import numpy as np
+from numpy.typing import NDArray
+
+from psilearn.utils import Index, match, validation
+from psilearn_chem.adduct_spelling import find_polarity, normalize_adduct
 from psilearn_chem.molecules import Adduct, CandidateLibrary, Formula
-from psilearn_chem.spectra import Spectrum
+from psilearn_chem.molecules.fingerprints import Bits
+from psilearn_chem.spectra import Problem, Spectrum
+
+POLARITIES = ("positive", "negative")
+COMMON_ADDUCTS = (
+    *("[M+H]+", "[M+Na]+", "[M+NH4]+", "[M+K]+", "[M-H2O+H]+"),
+    *("[M-H]-", "[M+HCOO]-", "[M+CH3COO]-", "[M+Cl]-"),
+)
+PRECURSOR_TOLERANCE = 0.5  # Da between the recorded precursor and that of formula and adduct
+_SIGNED_CHARGE = re.compile(r"\d*([+-])\d*")
+
+
+def polarities_of(adducts: Iterable[str]) -> tuple[str, ...]:
+    """Return the polarities of several adducts, each once, positive first."""
+    known = {find_polarity(normalize_adduct(adduct)) for adduct in adducts}
+    return tuple(polarity for polarity in POLARITIES if polarity in known)
+
+
+def polarity_of(spectrum: Spectrum) -> str | None:
+    """Return the polarity by the adduct, else by ``ionmode`` or a signed ``charge`` of the metadata, or None."""
+    if spectrum.adduct is not None:
+        return find_polarity(normalize_adduct(spectrum.adduct))
+    stated = spectrum.metadata.get("ionmode", "").strip().lower()
+    for polarity in POLARITIES:
+        if stated and polarity.startswith(stated):
+            return polarity
+    charge = _SIGNED_CHARGE.fullmatch(spectrum.metadata.get("charge", "").strip())
+    return None if charge is None else POLARITIES[charge[1] == "-"]
+
+
+def select_polarity(spectra: Sequence[Spectrum], polarity: str) -> list[Spectrum]:
+    """Return the spectra without those of the other polarity; with "both", all of them."""
+    validation.check_option(polarity, (*POLARITIES, "both"), "polarity")
+    return [spectrum for spectrum in spectra if polarity == "both" or polarity_of(spectrum) in (None, polarity)]
+
+
+def find_adduct(spectrum: Spectrum, formula: Formula, adducts: Iterable[str] = COMMON_ADDUCTS) -> str | None:
+    """Return which adduct gives the formula the precursor of the spectrum, the nearest one within half a dalton.
+
+    Only adducts of the polarity of the spectrum, if it is known, can be the result. None if there is none.
+    """
+    if spectrum.precursor_mz is None:
+        return None
+    polarity = polarity_of(spectrum)
+    gaps = {
+        adduct: abs(Adduct.parse(adduct).mz(formula.mass) - spectrum.precursor_mz)
+        for adduct in adducts
+        if polarity in (None, find_polarity(normalize_adduct(adduct)))
+    }
+    nearest = min(gaps, key=lambda adduct: gaps[adduct], default=None)
+    return nearest if nearest is not None and gaps[nearest] <= PRECURSOR_TOLERANCE else None
+
 
 METHODS = ("auto", "formula", "mass")
 
@@ -28,7 +84,7 @@ class Query:
 
     See Also
     --------
-    psilearn_chem.rank_spectra : Rank the candidates of spectra.
+    psilearn_chem.MetaboliteIdentifier.rank : Rank the candidates of spectra.
     psilearn_chem.CandidateLibrary : The library in which candidates are found.
 
     Examples
@@ -97,7 +153,7 @@ class Query:
             rows, description = self._find_by_formula(spectrum, library)
         else:
             rows, description = self._find_by_mass(spectrum, library)
-        if _is_empty(rows):
+        if rows.start == rows.stop:
             raise ValueError(f"no molecule of {description} is in the library of {len(library):,} candidates")
         return rows, description
 
@@ -199,12 +255,97 @@ def check_precursor(spectrum: Spectrum, formula: Formula) -> None:
         )
 
 
-def _is_empty(rows: slice) -> bool:
-    return bool(rows.start == rows.stop)
-
-
 def _join(rows: slice, others: slice) -> slice:
     """Return all rows of two formulas with the same mass, which are adjacent in a library."""
-    if _is_empty(rows) or _is_empty(others):
-        return others if _is_empty(rows) else rows
+    if rows.start == rows.stop or others.start == others.stop:
+        return others if rows.start == rows.stop else rows
     return slice(min(rows.start, others.start), max(rows.stop, others.stop))
+
+
+@dataclass(frozen=True)
+class LabeledSpectra:
+    """n spectra with the fingerprints of their molecules, and the candidates of each."""
+
+    spectra: list[Spectrum]
+    bits: Bits  # (n, b)
+    sets: list[Bits]  # fingerprints of the candidates of each spectrum, the true one among them
+    truth: Index  # (n,)  the index of the true one
+    in_library: NDArray[np.bool_]  # (n,)  whether the library contains it
+
+    def __len__(self) -> int:
+        return len(self.spectra)
+
+    @property
+    def adducts(self) -> tuple[str, ...]:
+        """The different adducts of the spectra, sorted."""
+        return tuple(sorted({str(Adduct.parse(s.adduct)) for s in self.spectra if s.adduct is not None}))
+
+    def take(self, rows: Index) -> LabeledSpectra:
+        """Return some of the spectra."""
+        return LabeledSpectra(
+            [self.spectra[i] for i in rows],
+            self.bits[rows],
+            [self.sets[i] for i in rows],
+            self.truth[rows],
+            self.in_library[rows],
+        )
+
+    def thin(self, max_candidates: int, seed: int) -> list[Bits]:
+        """Return at most ``max_candidates`` candidates per spectrum, drawn at random, the true one among them."""
+        rng = np.random.default_rng(seed)
+        thinned = []
+        for candidates, truth in zip(self.sets, self.truth, strict=True):
+            if len(candidates) > max_candidates:
+                others = np.setdiff1d(np.arange(len(candidates)), [truth])
+                chosen = np.sort(rng.choice(others, max_candidates - 1, replace=False))
+                candidates = candidates[np.append(chosen, truth)]
+            thinned.append(candidates)
+        return thinned
+
+
+def find_labeled(spectra: Sequence[Spectrum], library: CandidateLibrary) -> tuple[LabeledSpectra, list[Problem]]:
+    """Return the spectra that can be used for training, and the reasons why the others cannot.
+
+    The spectra have the formulas of their SMILES and, if none is stated, the common adduct that fits to the precursor.
+    """
+    table = library.fingerprints([spectrum.smiles or "" for spectrum in spectra])
+    problems: list[Problem] = []
+    usable: list[int] = []
+    sets: list[Bits] = []
+    truth: list[int] = []
+    in_library: list[bool] = []
+    for i, (spectrum, formula) in enumerate(zip(spectra, table.formulas, strict=True)):
+        reason = _reason_to_reject(spectrum, formula)
+        if reason is not None:
+            problems.append(Problem(spectrum.name or f"spectrum {i + 1}", reason))
+            continue
+        candidates, true_bits = library.bits[library.find_formula(formula)], table.bits[i : i + 1]
+        index = int(match(true_bits, candidates)[0]) if len(candidates) else -1
+        usable.append(i)
+        in_library.append(index >= 0)
+        sets.append(candidates if index >= 0 else np.concatenate([candidates, true_bits]))
+        truth.append(index if index >= 0 else len(candidates))
+    kept = [_complete(spectra[i], table.formulas[i]) for i in usable]
+    labeled = LabeledSpectra(kept, table.bits[usable], sets, np.array(truth, dtype=np.intp), np.array(in_library))
+    return labeled, problems
+
+
+def _complete(spectrum: Spectrum, formula: str) -> Spectrum:
+    """Return a spectrum with its formula and with an adduct, if one is stated or fits to formula and precursor."""
+    adduct = find_adduct(spectrum, Formula.parse(formula)) if spectrum.adduct is None else spectrum.adduct
+    return replace(spectrum, formula=formula, adduct=adduct)
+
+
+def _reason_to_reject(spectrum: Spectrum, formula: str) -> str | None:
+    """Return why a spectrum cannot be used for training, or None; ``formula`` is that of its SMILES."""
+    if not formula:
+        return f"its SMILES {spectrum.smiles!r} cannot be read" if spectrum.smiles else "it has no SMILES"
+    if spectrum.precursor_mz is None:
+        return "it has no precursor_mz"
+    try:
+        if spectrum.formula is not None and str(Formula.parse(spectrum.formula)) != formula:
+            return f"its formula is {spectrum.formula}, but its SMILES is of {formula}"
+        check_precursor(spectrum, Formula.parse(formula))
+    except ValueError as error:
+        return str(error)
+    return None

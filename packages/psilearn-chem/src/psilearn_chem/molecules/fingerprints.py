@@ -8,23 +8,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from joblib import delayed
 from numpy.typing import NDArray
+from rdkit import DataStructs, rdBase
+from rdkit.Chem import Mol
+from rdkit.Chem import rdFingerprintGenerator as generators
+from rdkit.Chem.rdMolDescriptors import GetMACCSKeysFingerprint
 
+from psilearn.io import FileFormat, pack_texts, unpack_texts
 from psilearn.utils import run_parallel, track, validation
-from psilearn_chem._optional import import_rdkit
-from psilearn_chem.molecules.chunk_files import read_chunk, write_chunk
 from psilearn_chem.molecules.smiles import compute_formula, parse_smiles, to_smiles
-
-if TYPE_CHECKING:
-    from rdkit.Chem import Mol
 
 Bits = NDArray[np.uint8]
 
 CHUNK_SIZE = 4096  # molecules that are computed and cached together
+CHUNK_FORMAT = FileFormat("psilearn_chem.fingerprints", 1, "chunk of fingerprints", "Compute it again.")
+CHUNK_SUFFIX = ".chunk"
 N_BITS = {"morgan": 2048, "maccs": 166, "path": 2048, "atompair": 2048, "torsion": 2048}
 
 
@@ -115,9 +117,6 @@ class Fingerprints:
     @cached_property
     def identity(self) -> str:
         """JSON text of everything that determines the bits of a molecule: kinds, sizes and the version of RDKit."""
-        import_rdkit()
-        from rdkit import rdBase
-
         return json.dumps({"kinds": self.kinds, "bits": [N_BITS[k] for k in self.kinds], "rdkit": rdBase.rdkitVersion})
 
     def __call__(
@@ -190,7 +189,6 @@ class Fingerprints:
         >>> [chunk.bits.shape for chunk in Fingerprints(["maccs"]).iter_chunks(["C"] * 4100)]
         [(4096, 21), (4, 21)]
         """
-        import_rdkit()
         _check_smiles(smiles)
         validation.check_n_jobs(n_jobs)
         folder = None if cache is None else validation.check_path(cache, "cache")
@@ -217,9 +215,9 @@ def _load_or_compute_chunk(smiles: list[str], fingerprints: Fingerprints, folder
     key = hashlib.sha256(json.dumps([fingerprints.identity, smiles]).encode()).hexdigest()
     stored = read_chunk(folder, key, (len(smiles), fingerprints.n_bytes))
     if stored is not None:
-        return FingerprintTable(*stored)
+        return stored
     table = _compute_chunk(smiles, fingerprints)
-    write_chunk(folder, key, (table.bits, table.formulas, table.canonical_smiles))
+    write_chunk(folder, key, table)
     return table
 
 
@@ -232,8 +230,6 @@ def _compute_chunk(smiles: list[str], fingerprints: Fingerprints) -> Fingerprint
 
 def _make_generator(kind: str) -> Callable[[Mol], Bits]:
     """Return a function that computes the bits of a molecule as an array of 0 and 1."""
-    from rdkit.Chem import rdFingerprintGenerator as generators
-
     if kind == "maccs":
         return _compute_maccs
     makers: dict[str, Callable[..., generators.FingerprintGenerator64]] = {
@@ -247,9 +243,6 @@ def _make_generator(kind: str) -> Callable[[Mol], Bits]:
 
 
 def _compute_maccs(molecule: Mol) -> Bits:
-    from rdkit import DataStructs
-    from rdkit.Chem.rdMolDescriptors import GetMACCSKeysFingerprint
-
     keys = np.zeros(N_BITS["maccs"] + 1, dtype=np.uint8)
     DataStructs.ConvertToNumpyArray(GetMACCSKeysFingerprint(molecule), keys)
     return keys[1:]  # key 0 is never set
@@ -261,3 +254,30 @@ def _check_smiles(smiles: Sequence[str]) -> int:
     if not is_sequence or not all(isinstance(text, str | None) for text in smiles):
         raise TypeError(f"smiles must be a list of SMILES, that is text; got {smiles!r:.80}.")
     return len(smiles)
+
+
+def write_chunk(folder: Path, key: str, chunk: FingerprintTable) -> None:
+    """Write a chunk of the molecules with this key."""
+    bits, formulas, canonical_smiles = chunk
+    texts, ends = pack_texts([*formulas, *canonical_smiles])
+    CHUNK_FORMAT.write(folder / f"{key}{CHUNK_SUFFIX}", key, {"bits": bits, "texts": texts, "ends": ends})
+
+
+def read_chunk(folder: Path, key: str, shape: tuple[int, int]) -> FingerprintTable | None:
+    """Return the chunk with this key; None if it has no ordinary file, or one that was truncated or changed."""
+    try:
+        file = CHUNK_FORMAT.read(folder / f"{key}{CHUNK_SUFFIX}")
+        bits, texts = file.arrays["bits"], unpack_texts(file.arrays["texts"], file.arrays["ends"])
+    except (OSError, ValueError, KeyError):
+        return None
+    n = shape[0]
+    is_expected = file.content == key and bits.shape == shape and bits.dtype == np.uint8 and len(texts) == 2 * n
+    return FingerprintTable(bits, texts[:n], texts[n:]) if is_expected else None
+
+
+def remove_chunks(folder: Path) -> None:
+    """Remove all chunks, also those that were being written, and the folder unless something else is in it."""
+    for file in (*folder.glob(f"*{CHUNK_SUFFIX}"), *folder.glob(f".*{CHUNK_SUFFIX}.*.tmp")):
+        file.unlink(missing_ok=True)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()

@@ -7,9 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
 
+from rdkit import Chem
+
 from psilearn.utils import validation
-from psilearn_chem._optional import import_rdkit
-from psilearn_chem.adduct_spelling import normalize_adduct
+from psilearn_chem.adduct_spelling import ADDUCT_PARTS, normalize_adduct, parse_charge
 
 ELECTRON_MASS = 0.000548579909  # Da
 METALS = ("Li", "Na", "K", "Rb", "Cs", "Mg", "Ca", "Fe", "Cu", "Zn", "Ag")
@@ -30,15 +31,13 @@ _ADDUCT = re.compile(
     r"\[(?P<molecules>[1-9]?)M(?P<groups>(?:[+-][1-9]?[A-Za-z][A-Za-z0-9]*)*)\]"
     r"(?P<charge>[1-9]?[+-])\*?"
 )
-_ADDUCT_GROUP = re.compile(r"([+-])([1-9]?)([A-Za-z][A-Za-z0-9]*)")
 
 
 @cache
 def _element_mass(symbol: str) -> float:
     """Return the mass of the most common isotope of an element."""
-    table = import_rdkit().GetPeriodicTable()
     try:
-        return float(table.GetMostCommonIsotopeMass(symbol))
+        return float(Chem.GetPeriodicTable().GetMostCommonIsotopeMass(symbol))
     except RuntimeError as error:
         raise ValueError(f"{symbol!r} is not an element") from error
 
@@ -203,9 +202,9 @@ class Adduct:
         if match is None:
             raise ValueError(f"{text!r} is not an adduct such as [M+H]+, [M+Na]+ or [M-H]-")
         mass_shift = 0.0
-        for sign, number, group in _ADDUCT_GROUP.findall(match["groups"]):
+        for sign, number, group in ADDUCT_PARTS.findall(match["groups"]):
             mass_shift += _sign(sign) * int(number or 1) * _group_mass(group, text)
-        return cls(int(match["molecules"] or 1), mass_shift, _parse_charge(match["charge"]), compact)
+        return cls(int(match["molecules"] or 1), mass_shift, parse_charge(match["charge"]), compact)
 
     @property
     def key(self) -> tuple[int, float, int]:
@@ -295,7 +294,7 @@ class Adduct:
         if not isinstance(formula, Formula):
             raise TypeError(f"formula must be a Formula, such as Formula.parse('C2H6O'); got {formula!r:.80}.")
         counts = Counter({symbol: self.n_molecules * number for symbol, number in formula.counts})
-        for sign, number, group in _ADDUCT_GROUP.findall(self.text):
+        for sign, number, group in ADDUCT_PARTS.findall(self.text):
             for symbol, n_atoms in _group_formula(group).counts:
                 counts[symbol] += _sign(sign) * int(number or 1) * n_atoms
         if min(counts.values()) < 0:
@@ -316,11 +315,6 @@ def _group_mass(group: str, adduct: str) -> float:
     if not {symbol for symbol, _ in formula.counts} <= ADDUCT_ELEMENTS:
         raise ValueError(f"{adduct!r} is not an adduct: {group} is not expected in one")
     return formula.mass
-
-
-def _parse_charge(text: str) -> int:
-    """Return the charge that is written as ``2+``."""
-    return int(text[:-1] or 1) * _sign(text[-1])
 
 
 def _sign(symbol: str) -> int:

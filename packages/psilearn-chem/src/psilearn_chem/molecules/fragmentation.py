@@ -15,12 +15,11 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain
 from operator import or_
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from psilearn_chem._optional import import_rdkit
+from rdkit import Chem
 
 Array = NDArray[np.float64]
 
@@ -58,7 +57,7 @@ def fragment_molecule(smiles: str) -> Fragments:
 
     Cost: about 0.8 ms for 25 heavy atoms.
     """
-    molecule = _chem().MolFromSmiles(smiles)
+    molecule = Chem.MolFromSmiles(smiles)
     if molecule is None or not 0 < molecule.GetNumAtoms() <= MAX_ATOMS:
         return Fragments(np.empty(0), np.empty(0))
     atoms = map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))  # faster than GetAtoms
@@ -73,13 +72,8 @@ def fragment_molecule(smiles: str) -> Fragments:
 
 
 @cache
-def _chem() -> Any:
-    return import_rdkit()
-
-
-@cache
 def _isotope_mass(atomic_number: int) -> float:
-    return float(_chem().GetPeriodicTable().GetMostCommonIsotopeMass(atomic_number))
+    return float(Chem.GetPeriodicTable().GetMostCommonIsotopeMass(atomic_number))
 
 
 def _find_parts(n_atoms: int, bonds: list[_Bond], rings: list[_Ring]) -> dict[int, float]:

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from psilearn.io import ArrayFile, FileFormat, pack_texts, unpack_texts
 from psilearn.utils import Index, create_folder, write_atomically
-from psilearn_chem.molecules.chunk_files import SUFFIX, remove_chunks
-from psilearn_chem.molecules.fingerprints import Bits, Fingerprints
+from psilearn_chem.molecules.fingerprints import CHUNK_SUFFIX, Bits, Fingerprints, remove_chunks
 from psilearn_chem.molecules.formulas import Formula
 from psilearn_chem.molecules.molecule_files import MoleculeList
 
@@ -182,7 +181,7 @@ def _is_unfinished(path: Path) -> bool:
     names = {file.name for file in path.iterdir()} if path.is_dir() else set()
     own = {name for name in names if name in (CHUNKS, UNREADABLE) or name.startswith((f".{LIBRARY}", f".{UNREADABLE}"))}
     is_own = CHUNKS in names and names == own and (path / CHUNKS).is_dir()
-    return is_own and all(SUFFIX in file.name for file in (path / CHUNKS).iterdir())
+    return is_own and all(CHUNK_SUFFIX in file.name for file in (path / CHUNKS).iterdir())
 
 
 def _find_first_of_each(canonical_smiles: Sequence[str]) -> Index:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from rdkit import Chem
+
 from psilearn.utils import convert_read_errors, validation
-from psilearn_chem._optional import import_pyarrow, import_rdkit
-from psilearn_chem.text_encoding import open_text
+from psilearn_chem.untrusted_files import column_names, iter_batches, open_text
 
 SMILES_COLUMNS = ("smiles", "canonical_smiles", "isomeric_smiles")
 NAME_COLUMNS = ("id", "name", "inchikey14", "inchikey", "identifier", "cid")  # the first that exists is used
@@ -99,22 +100,23 @@ def read_molecules(path: str | Path) -> MoleculeList:
 
 
 def _read_parquet(path: Path) -> MoleculeList:
-    _, parquet = import_pyarrow()
-    with parquet.ParquetFile(path) as file:
-        smiles_column, name_column = _find_columns(file.schema_arrow.names, path)
-        table = file.read([smiles_column, name_column] if name_column else [smiles_column])
-    table.validate(full=True)  # offsets out of range would read other memory
-    smiles = [value if isinstance(value, str) else "" for value in table[smiles_column].to_pylist()]
-    names = [str(value or "") for value in table[name_column].to_pylist()] if name_column else [""] * len(smiles)
-    return MoleculeList(smiles, names)
+    smiles, names = _find_columns(column_names(path), path)
+    molecules = MoleculeList([], [])
+    for batch in iter_batches(path, [smiles, names] if names else [smiles]):
+        molecules.smiles.extend(text if isinstance(text, str) else "" for text in batch[smiles].to_pylist())
+        molecules.names.extend(str(name or "") for name in (batch[names].to_pylist() if names else [""] * len(batch)))
+    return molecules
 
 
 def _read_delimited(path: Path) -> MoleculeList:
+    molecules = MoleculeList([], [])
     with open_text(path, newline="") as file:
         reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-        smiles_column, name_column = _find_columns(reader.fieldnames or [], path)
-        rows = [(row[smiles_column] or "", (row[name_column] or "") if name_column else "") for row in reader]
-    return MoleculeList([smiles for smiles, _ in rows], [name for _, name in rows])
+        smiles, names = _find_columns(reader.fieldnames or [], path)
+        for row in reader:
+            molecules.smiles.append(row[smiles] or "")
+            molecules.names.append((row[names] or "") if names else "")
+    return molecules
 
 
 def _find_columns(columns: Sequence[str], path: Path) -> tuple[str, str | None]:
@@ -139,11 +141,10 @@ def _read_smi(path: Path) -> MoleculeList:
 
 
 def _read_sdf(path: Path) -> MoleculeList:
-    chem = import_rdkit()
     molecules = MoleculeList([], [])
     with path.open("rb") as file:
-        for molecule in chem.ForwardSDMolSupplier(file):
+        for molecule in Chem.ForwardSDMolSupplier(file):
             has_name = molecule is not None and molecule.HasProp("_Name")
-            molecules.smiles.append("" if molecule is None else chem.MolToSmiles(molecule))
+            molecules.smiles.append("" if molecule is None else Chem.MolToSmiles(molecule))
             molecules.names.append(molecule.GetProp("_Name") if has_name else "")
     return molecules

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from rdkit import Chem
 
 from psilearn.utils import Index
-from psilearn_chem._optional import import_rdkit
 from psilearn_chem.molecules.formulas import ELECTRON_MASS, Adduct, Formula
 
 MAX_COMBINATIONS = 200_000  # of atoms other than hydrogen; larger formulas explain nothing
@@ -129,5 +129,5 @@ def _can_be_bonded(fragments: Index, parts: _Parts) -> NDArray[np.bool_]:
 
 @cache
 def _valence(symbol: str) -> int:
-    valence = int(import_rdkit().GetPeriodicTable().GetDefaultValence(symbol))
+    valence = int(Chem.GetPeriodicTable().GetDefaultValence(symbol))
     return valence if valence > 0 else UNKNOWN_VALENCE

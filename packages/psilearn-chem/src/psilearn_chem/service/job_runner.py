@@ -1,4 +1,4 @@
-"""Ranks the spectra of jobs in one thread per process."""
+"""Ranks the spectra of jobs in one thread per process, and encodes the results."""
 
 from __future__ import annotations
 
@@ -15,30 +15,66 @@ from typing import Any
 from fastapi import APIRouter
 
 from psilearn import computing
+from psilearn.app.serve.json_values import to_json_numbers
 from psilearn.app.serve.request_log import LOGGER
 from psilearn.app.serve.served_models import check_device
 from psilearn.app.serve.service_limits import Limits
-from psilearn_chem import (
-    CandidateLibrary,
-    Cleaning,
-    MetaboliteIdentifier,
-    Problem,
-    Query,
-    Ranking,
-    Spectrum,
-    rank_spectra,
-)
-from psilearn_chem.metabolites.csv_table import format_table
+from psilearn_chem import CandidateLibrary, Cleaning, MetaboliteIdentifier, Problem, Query, Ranking, Spectrum
 from psilearn_chem.metabolites.mztab import format_mztab
+from psilearn_chem.metabolites.rank_files import format_table
+from psilearn_chem.molecules.subformulas import explain_peaks
 from psilearn_chem.service.job_store import JobState, JobStore
-from psilearn_chem.service.ranking_json import encode_rankings
 from psilearn_chem.service.upload_parser import UploadError, check_spectra, read_upload, start_reader_server
 from psilearn_chem.spectra import SpectrumReadResult
 from psilearn_chem.spectra.merging import merge_groups
+from psilearn_chem.spectra.records import feature_id
 
 PEAKS = "peaks.json"  # the data of jobs that were sent as JSON
 RESULT_FILES = {"json": "results.json", "csv": "ranks.csv", "mztab": "results.mztab"}
 PROGRESS_SECONDS = 0.2
+
+
+def encode_ranking(number: int, ranking: Ranking, library: CandidateLibrary, ppm: float) -> dict[str, Any]:
+    """Return one spectrum with its ranked molecules."""
+    spectrum = ranking.spectrum
+    candidates = _encode_candidates(ranking, library)
+    formulas = dict.fromkeys(candidate["formula"] for candidate in candidates)
+    return {
+        "number": number,
+        "name": spectrum.name,
+        "feature_id": feature_id(spectrum),
+        "retention_time": spectrum.metadata.get("retention_time"),
+        "precursor_mz": spectrum.precursor_mz,
+        "adduct": spectrum.adduct,
+        "formula": spectrum.formula,
+        "mz": spectrum.mz.tolist(),
+        "intensity": spectrum.intensity.tolist(),
+        "found_by": ranking.how,
+        "n_candidates": ranking.n_candidates,
+        "set_size": ranking.set_size,
+        "confidence": ranking.confidence if ranking.n_candidates > 1 else None,  # the only one has no competitor
+        "candidates": candidates,
+        "explained": {formula: explain_peaks(spectrum.mz, formula, spectrum.adduct, ppm) for formula in formulas},
+    }
+
+
+def _encode_candidates(ranking: Ranking, library: CandidateLibrary) -> list[dict[str, Any]]:
+    rows = [int(row) for row in ranking.rows]
+    unknown = [None] * len(rows)
+    columns = {
+        "row": rows,
+        "rank": ranking.ranks.tolist(),
+        "smiles": library.get_smiles(rows),
+        "name": library.get_names(rows),
+        "formula": library.get_formulas(rows),
+        "distance": to_json_numbers(ranking.distances),
+        "margin": to_json_numbers(ranking.margins),
+        "p_value": unknown if ranking.p_values is None else to_json_numbers(ranking.p_values),
+        "probability": unknown if ranking.probabilities is None else to_json_numbers(ranking.probabilities),
+        "in_set": unknown if ranking.set_size is None else ranking.in_set.tolist(),
+        "trained_on": ranking.trained_on.tolist(),
+    }
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 class _StoppedError(Exception):
@@ -51,95 +87,26 @@ class _CancelledError(Exception):
 
 @dataclass(frozen=True)
 class ServedIdentifier:
-    """A metabolite model, the library in which it finds candidates, and the folder of its jobs.
-
-    Parameters
-    ----------
-    name : str
-        The name of the model.
-    identifier : MetaboliteIdentifier
-        The fitted model.
-    library : CandidateLibrary
-        A library with the fingerprints of the model.
-    jobs : Path
-        The folder of the jobs; it is created. Finished jobs are kept in it.
-    device : {"cpu", "cuda"} or None, default=None
-        The torch device that computes. None computes with NumPy.
-
-    See Also
-    --------
-    create_app : Make a service of models.
-
-    Examples
-    --------
-    >>> from psilearn_chem.service import ServedIdentifier
-    >>> ServedIdentifier.load("model", "library", "psilearn-jobs")  # doctest: +SKIP
-    """
+    """A metabolite model, the library in which it finds candidates, and the folder of its jobs, which is created."""
 
     name: str
     identifier: MetaboliteIdentifier
     library: CandidateLibrary
     jobs: Path
-    device: str | None = None
+    device: str | None = None  # of torch; None computes with NumPy
 
     @classmethod
     def load(
         cls, model: str | Path, library: str | Path, jobs: str | Path, device: str | None = None
     ) -> ServedIdentifier:
-        """Load a saved metabolite model and open a library.
-
-        Parameters
-        ----------
-        model : str or Path
-            The folder of the model.
-        library : str or Path
-            The folder of the library.
-        jobs : str or Path
-            The folder of the jobs.
-        device : {"cpu", "cuda"} or None, default=None
-            The torch device that computes.
-
-        Returns
-        -------
-        ServedIdentifier
-            The model with its library.
-
-        Raises
-        ------
-        ValueError
-            If the fingerprints of the library are not those of the model, or there is no such device.
-
-        See Also
-        --------
-        psilearn_chem.MetaboliteIdentifier.load : Load a saved model.
-
-        Examples
-        --------
-        >>> from psilearn_chem.service import ServedIdentifier
-        >>> ServedIdentifier.load("model", "library", "psilearn-jobs")  # doctest: +SKIP
-        """
+        """Load a saved metabolite model and open a library, whose fingerprints must be those of the model."""
         check_device(device)
         identifier, candidates = MetaboliteIdentifier.load(model), CandidateLibrary.open(library)
         identifier.check_library(candidates)
         return cls(Path(model).stem, identifier, candidates, Path(jobs), device)
 
     def describe(self) -> dict[str, Any]:
-        """Return what a client has to know to send spectra, as JSON data.
-
-        Returns
-        -------
-        dict
-            The name, the adducts of the training spectra, and the size and the hash of the library.
-
-        See Also
-        --------
-        ServedModel.describe : The same for other models.
-
-        Examples
-        --------
-        >>> from psilearn_chem.service import ServedIdentifier
-        >>> ServedIdentifier.load("model", "library", "psilearn-jobs").describe()  # doctest: +SKIP
-        """
+        """Return what a client has to know to send spectra, as JSON data."""
         return {
             "model": self.name,
             "adducts": list(self.identifier.adducts_),
@@ -156,6 +123,7 @@ class JobRunner:
 
     def __init__(self, served: ServedIdentifier, limits: Limits) -> None:
         self.served = served
+        self.describe = served.describe  # what a client has to know to send spectra
         self.limits = limits
         self.store = JobStore(served.jobs)
         self.n_waiting = 0
@@ -176,10 +144,6 @@ class JobRunner:
             raise
         self._thread.submit(self._run, job)
         return job
-
-    def describe(self) -> dict[str, Any]:
-        """Return what a client has to know to send spectra."""
-        return self.served.describe()
 
     def make_router(self) -> APIRouter:
         """Return the routes of jobs."""
@@ -207,7 +171,7 @@ class JobRunner:
                 self.store.finish(job, state, files)
             self.store.prune(self.limits.kept_jobs)
             LOGGER.info("job", extra={"fields": {"state": state.state, "spectra": state.done}})
-        except (BlockingIOError, FileNotFoundError, FileExistsError, _StoppedError):
+        except (BlockingIOError, _StoppedError):
             LOGGER.info("job left to another process")
         except Exception:
             LOGGER.exception("job")
@@ -257,8 +221,7 @@ class JobRunner:
         start = last = time.monotonic()
         n_molecules = 0
         with computing("float64", self.served.device):
-            results = rank_spectra(
-                identifier,
+            results = identifier.rank(
                 read.spectra,
                 self.served.library,
                 k=request["top"],
@@ -297,7 +260,8 @@ class JobRunner:
         content = {
             **self.served.describe(),
             "options": request,
-            **encode_rankings(rankings, problems, library, request["ppm"]),
+            "spectra": [encode_ranking(i, ranking, library, request["ppm"]) for i, ranking in enumerate(rankings, 1)],
+            "problems": [problem._asdict() for problem in problems],
         }
         return {
             RESULT_FILES["json"]: json.dumps(content, allow_nan=False).encode(),

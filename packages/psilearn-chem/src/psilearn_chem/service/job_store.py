@@ -6,6 +6,7 @@ result is computed again by the next process that starts; a result survives the 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 import secrets
@@ -19,13 +20,9 @@ from typing import Any
 
 from psilearn.utils import create_folder, write_atomically
 
-try:
-    import fcntl
-except ImportError:  # Windows: two processes may compute the same job
-    fcntl = None  # type: ignore[assignment]
-
 JOB_ID = re.compile(r"[0-9a-f]{32}")
-REQUEST, PROGRESS, CANCEL, RESULT, STATE = "request.json", "progress.json", "cancel", "result", "state.json"
+REQUEST, PROGRESS, CANCEL, LOCK = "request.json", "progress.json", "cancel", "lock"
+RESULT, STATE = "result", "state.json"
 DRAFT = "draft-"
 DRAFT_SECONDS = 600  # after which an unfinished folder belongs to no process
 
@@ -89,8 +86,9 @@ class JobStore:
 
     def read_state(self, job: str) -> JobState:
         """Return the state of a job."""
-        with suppress(FileNotFoundError):
-            return JobState(**json.loads((self.root / job / RESULT / STATE).read_bytes()))
+        result = self.read_result(job, STATE)
+        if result is not None:
+            return JobState(**json.loads(result))
         if self.is_cancelled(job):
             return JobState("cancelled")
         try:
@@ -113,20 +111,17 @@ class JobStore:
 
     @contextmanager
     def claim(self, job: str) -> Iterator[None]:
-        """Keep other processes from computing a job; raise BlockingIOError while another one computes it.
-
-        The system releases the lock of the request when the process ends, however it ends.
-        """
-        with (self.root / job / REQUEST).open("rb") as file:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        """Keep a job for this process; raise a BlockingIOError while another process computes it, or if it is done."""
+        with (self.root / job / LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # is released when the process ends, however it ends
             if self.has_result(job):
-                raise FileExistsError(f"{job} is finished.")
+                raise BlockingIOError(f"The job {job} has a result.")
             yield
 
     def finish(self, job: str, state: JobState, files: Mapping[str, bytes]) -> None:
         """Write the result of a job in one rename, and remove its data."""
-        draft = self.root / f"{DRAFT}{secrets.token_hex(16)}"
+        draft = self.root / job / DRAFT
+        shutil.rmtree(draft, ignore_errors=True)  # of a process that was killed
         draft.mkdir()
         for name, content in {**files, STATE: json.dumps(vars(state)).encode()}.items():
             write_atomically(draft / name, content)

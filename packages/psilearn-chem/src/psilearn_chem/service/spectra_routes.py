@@ -1,4 +1,4 @@
-"""Routes of jobs that rank spectra."""
+"""Routes of jobs that rank spectra, and their schemas."""
 
 from __future__ import annotations
 
@@ -9,25 +9,82 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
+from pydantic import BaseModel, FailFast, Field, StrictStr
 
-from psilearn.app.serve.prediction_routes import ERRORS, check_size
+from psilearn.app.serve.http_schemas import ERRORS, FiniteNumber, StrictModel
+from psilearn.app.serve.json_values import check_size
 from psilearn.app.serve.request_guard import UPLOAD_PATH
 from psilearn_chem.molecules import Adduct
 from psilearn_chem.molecules.smiles import draw_svg
 from psilearn_chem.service.job_runner import PEAKS, RESULT_FILES, JobRunner
-from psilearn_chem.service.spectra_schemas import (
-    JobId,
-    JobList,
-    JobResponse,
-    RankOptions,
-    SpectraRequest,
-    UploadOptions,
-)
+
+Text = Annotated[StrictStr, Field(max_length=200)]
+JobId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+
+
+class RankOptions(StrictModel):
+    """How candidates are found and ranked, as in ``psilearn metabolites rank``."""
+
+    adduct: Text | None = Field(None, description="Adduct of spectra that state none, such as [M+H]+.")
+    by: Literal["auto", "formula", "mass"] = "auto"
+    ppm: Annotated[float, Field(gt=0, le=1000)] = 10.0
+    top: Annotated[int, Field(ge=1, le=1000)] = 10
+    any_adduct: bool = Field(False, description="Also accept adducts on which the model was not trained.")
+    coverage: Annotated[float, Field(ge=0, le=1)] = 0.9
+    ties: Literal["expected", "optimistic", "pessimistic"] = "expected"
+    merge: Literal["feature", "name", "molecule"] | None = Field(
+        None, description="Merge spectra of one ion, which share their feature id (else name), name or molecule."
+    )
+    whole_set: bool = Field(False, description="Also list molecules of the conformal set beyond the first top.")
+
+
+class UploadOptions(RankOptions):
+    """The format of an uploaded file, and how its spectra are ranked."""
+
+    format: Literal["mgf", "msp", "mzml", "ms", "massbank", "parquet"]
+
+
+class SpectrumPeaks(StrictModel):
+    """A spectrum."""
+
+    mz: Annotated[list[FiniteNumber], Field(min_length=1), FailFast()]
+    intensity: Annotated[list[FiniteNumber], Field(min_length=1), FailFast()]
+    precursor_mz: FiniteNumber | None = None
+    adduct: Text | None = None
+    formula: Text | None = None
+    name: Text = ""
+
+
+class SpectraRequest(StrictModel):
+    """Spectra as lists of peaks, to be ranked."""
+
+    spectra: Annotated[list[SpectrumPeaks], Field(min_length=1), FailFast()]
+    options: RankOptions = Field(default_factory=lambda: RankOptions.model_validate({}))
+
+
+class JobResponse(BaseModel):
+    """The state of a job. Its results are at ``/v1/spectra/{id}/results``, once it is finished."""
+
+    id: JobId
+    state: Literal["waiting", "running", "finished", "failed", "cancelled"]
+    done: int
+    total: int | None
+    error: str | None
+    n_problems: int
+
+
+class JobList(BaseModel):
+    """The jobs, oldest first."""
+
+    jobs: list[JobResponse]
+
 
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv; charset=utf-8", "mztab": "text/tab-separated-values"}
 Kind = Literal["json", "csv", "mztab"]
 Job = Annotated[JobId, Path()]
 MAX_LISTED = 100
+BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+UPLOAD_BODY: dict[str, Any] = {"requestBody": {"required": True, "content": BINARY}}  # which FastAPI does not parse
 
 
 class SpectraService:
@@ -86,7 +143,7 @@ def make_spectra_router(runner: JobRunner) -> APIRouter:
         payload = json.dumps([spectrum.model_dump() for spectrum in request.spectra]).encode()
         return await run_in_threadpool(service.create, request.options, payload, PEAKS)
 
-    @router.post(UPLOAD_PATH.removeprefix("/v1"), status_code=202, openapi_extra=_describe_upload())
+    @router.post(UPLOAD_PATH.removeprefix("/v1"), status_code=202, openapi_extra=UPLOAD_BODY)
     async def rank_file(request: Request, options: Annotated[UploadOptions, Query()]) -> JobResponse:
         """Rank the spectra of a file, which is the body of the request."""
         payload = await request.body()
@@ -124,9 +181,3 @@ def make_spectra_router(runner: JobRunner) -> APIRouter:
         return Response(draw_svg(library.get_smiles([row])[0]), media_type="image/svg+xml")
 
     return router
-
-
-def _describe_upload() -> dict[str, Any]:
-    """Return the schema of the body, which FastAPI does not parse."""
-    binary = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-    return {"requestBody": {"required": True, "content": binary}}

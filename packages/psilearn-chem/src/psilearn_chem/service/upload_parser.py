@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from psilearn.app.serve.service_limits import Limits
-from psilearn_chem.metabolites.spectrum_fields import TABLE_FIELDS
 from psilearn_chem.spectra import Problem, Spectrum, SpectrumReadResult, read_spectra
 from psilearn_chem.spectra.merging import merge_groups
+from psilearn_chem.spectra.records import TABLE_FIELDS
 
 FIELDS = ("precursor_mz", "adduct", "formula", "name")  # that ranking uses
 METADATA = (*TABLE_FIELDS, "ionmode", "charge")  # that tables of results contain, or that state the polarity
-PRELOADED = ["psilearn.app.serve.quiet_reader", __name__, "matchms.importing", "pyarrow.parquet"]  # what readers need
+PRELOADED = ["psilearn_chem.service.quiet_reader", __name__, "matchms.importing", "pyarrow.parquet"]
 START_SECONDS = 300  # that the imports may take on a busy machine
 POLL_SECONDS = 0.2  # after which a reader that does not answer can be stopped
 STARTED = b"started"

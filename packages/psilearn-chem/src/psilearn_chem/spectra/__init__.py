@@ -1,10 +1,8 @@
 """Tandem mass spectra: the data structure, cleaning, and files."""
 
-from psilearn_chem.spectra.cleaning import Cleaning
 from psilearn_chem.spectra.merging import group_spectra, merge_spectra
-from psilearn_chem.spectra.spectrum import Spectrum
-from psilearn_chem.spectra.spectrum_files import Problem, SpectrumReadResult, iter_spectra, read_spectra
-from psilearn_chem.spectra.spectrum_table import write_parquet
+from psilearn_chem.spectra.spectrum import Cleaning, Spectrum
+from psilearn_chem.spectra.spectrum_files import Problem, SpectrumReadResult, iter_spectra, read_spectra, write_parquet
 
 __all__ = [
     "Cleaning",

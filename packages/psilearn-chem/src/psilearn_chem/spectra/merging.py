@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from psilearn.utils import validation
-from psilearn_chem.spectra.cleaning import Cleaning
-from psilearn_chem.spectra.spectrum import FloatArray, Spectrum
+from psilearn_chem.spectra.spectrum import Cleaning, FloatArray, Spectrum
 
 CONDITIONS = ("collision_energy", "instrument", "instrument_type", "instrument_family")
 GROUPINGS = ("feature", "name", "molecule")

@@ -75,12 +75,6 @@ class Record:
         return others | {key: value for key, value in found.items() if value is not None}
 
 
-def check_number_of_peaks(stated: object, n_peaks: int, field: str) -> None:
-    """Raise an error if a record states another number of peaks than it has, or none."""
-    if not str(stated).isdigit() or int(str(stated)) != n_peaks:
-        raise ValueError(f"{field} is {stated}, but the record has {n_peaks} peaks")
-
-
 def _find_adduct(known: Mapping[str, str]) -> str | None:
     """Return the stated adduct, or the one with which the name ends, in the usual spelling."""
     if "adduct" in known:
@@ -129,3 +123,25 @@ def _parse_number(text: str | None, name: str) -> float | None:
     except ValueError as error:
         raise ValueError(f"{name} = {text!r} is not a number") from error
     return value if value else None
+
+
+ID_FIELDS = ("feature_id", "scans", "scan_number")  # the first that is known identifies a spectrum in its file
+TABLE_FIELDS = (*ID_FIELDS, "retention_time")  # the metadata that tables of results contain
+
+
+def feature_id(spectrum: Spectrum) -> str:
+    """Return the file's own identifier of the feature, or else the number of the scan; "" without one."""
+    return next((spectrum.metadata[field] for field in ID_FIELDS if spectrum.metadata.get(field)), "")
+
+
+def retention_seconds(spectrum: Spectrum) -> str:
+    """Return the retention time in seconds; "" without one that is a number."""
+    try:
+        return f"{float(spectrum.metadata.get('retention_time', '')):.6g}"
+    except ValueError:
+        return ""
+
+
+def precursor_text(spectrum: Spectrum) -> str:
+    """Return the precursor m/z; "" without one."""
+    return "" if spectrum.precursor_mz is None else f"{spectrum.precursor_mz:.10g}"

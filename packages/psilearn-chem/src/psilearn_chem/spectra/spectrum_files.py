@@ -1,20 +1,21 @@
-"""Reading of spectra from files: a malformed record is reported and does not affect the others."""
+"""Files of spectra: a malformed record is reported and does not affect the others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from psilearn.utils import convert_read_errors, validation
-from psilearn_chem.spectra.cleaning import Cleaning
-from psilearn_chem.spectra.formats import iter_records
+from psilearn_chem.spectra.formats import iter_massbank, iter_mgf, iter_msp, iter_sirius
+from psilearn_chem.spectra.mzml import iter_mzml
 from psilearn_chem.spectra.records import Record
-from psilearn_chem.spectra.spectrum import Spectrum
-from psilearn_chem.spectra.spectrum_table import iter_table_records
+from psilearn_chem.spectra.spectrum import Cleaning, Spectrum
+from psilearn_chem.untrusted_files import column_names, iter_batches
 
 ErrorHandling = Literal["raise", "skip"]
 DEFAULT_CLEANING = Cleaning()
+OPTIONAL_COLUMNS = ("id", "precursor_mz", "adduct", "formula", "smiles")
 
 
 class Problem(NamedTuple):
@@ -83,7 +84,7 @@ def read_spectra(
     MGF, MSP and mzML files are read with matchms. MassBank files contain one or several records, and SIRIUS files one
     or several compounds, each block of whose fragment peaks is a spectrum. A Parquet table has the columns ``mz`` and
     ``intensity`` (lists) and optionally ``id``, ``precursor_mz``, ``adduct``, ``formula`` and ``smiles``; other columns
-    are kept as metadata. Records of MS level 1 are left out. Reading needs the extra ``psilearn[chem]``.
+    are kept as metadata. Records of MS level 1 are left out.
 
     Adducts are given their usual spelling: ``[M+H]⁺`` and ``M+H`` become ``[M+H]+``; a name that ends with an adduct,
     as in libraries of GNPS, states it. In the metadata, ``feature_id`` is the identifier of the feature in the file,
@@ -134,14 +135,10 @@ def read_spectra(
     ...     read_spectra(Path(folder, "spectra.mgf"), adduct="[M+H]+").spectra
     [Spectrum('s1', 2 peaks, precursor_mz=181.0707, adduct='[M+H]+')]
     """
-    spectra: list[Spectrum] = []
-    problems: list[Problem] = []
+    result = SpectrumReadResult([], [])
     for item in iter_spectra(path, errors=errors, adduct=adduct, cleaning=cleaning):
-        if isinstance(item, Problem):
-            problems.append(item)
-        else:
-            spectra.append(item)
-    return SpectrumReadResult(spectra, problems)
+        (result.problems if isinstance(item, Problem) else result.spectra).append(item)  # type: ignore[arg-type]
+    return result
 
 
 def iter_spectra(
@@ -207,9 +204,14 @@ def _iter_items(
     path: Path, errors: ErrorHandling, adduct: str | None, cleaning: Cleaning | None
 ) -> Iterator[Spectrum | Problem]:
     """Yield the spectra of all records, and the records that cannot be used; records of MS level 1 are left out."""
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
+        raise ValueError(
+            f"{path.name} ends in {path.suffix!r}; spectra are read from files that end in {', '.join(READERS)}."
+        )
     n_items = n_ms1 = 0
     with convert_read_errors(path, "a file of spectra"):
-        for record in iter_table_records(path) if path.suffix.lower() == ".parquet" else iter_records(path):
+        for record in READERS[suffix](path):
             if record.is_ms1:
                 n_ms1 += 1
                 continue
@@ -230,3 +232,73 @@ def _to_item(record: Record, path: Path, adduct: str | None, cleaning: Cleaning 
         return spectrum if cleaning is None else cleaning(spectrum)
     except ValueError as error:
         return Problem(f"{path.name}, {record.position}", str(error))
+
+
+def _iter_rows(path: Path) -> Iterator[Record]:
+    """Yield the rows of a table with the columns mz and intensity."""
+    columns = column_names(path)
+    missing = [name for name in ("mz", "intensity") if name not in columns]
+    if missing:
+        raise ValueError(
+            f"{path.name} has no column {' and '.join(missing)}: a table of spectra has the columns mz and intensity "
+            f"with lists, and optionally {', '.join(OPTIONAL_COLUMNS)}. It has {', '.join(columns)}."
+        )
+    for number, row in enumerate(row for batch in iter_batches(path) for row in batch.to_pylist()):
+        mz, intensity = row.pop("mz"), row.pop("intensity")
+        metadata = {k: ";".join(map(str, value)) if isinstance(value, list) else value for k, value in row.items()}
+        yield Record(f"row {number}", mz or (), intensity or (), metadata)
+
+
+READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
+    ".mgf": iter_mgf,
+    ".msp": iter_msp,
+    ".mzml": iter_mzml,
+    ".ms": iter_sirius,
+    ".txt": iter_massbank,
+    ".massbank": iter_massbank,
+    ".parquet": _iter_rows,
+}
+
+
+def write_parquet(spectra: Sequence[Spectrum], path: str | Path) -> None:
+    """Write spectra to a Parquet table with one spectrum per row.
+
+    The table has the columns ``id`` (the name of the spectrum), ``precursor_mz``, ``adduct``, ``formula``, ``smiles``,
+    ``mz`` and ``intensity`` (lists). Other metadata is not written.
+
+    Parameters
+    ----------
+    spectra : sequence of Spectrum
+        Spectra to write.
+    path : str or Path
+        File to write. An existing file is replaced.
+
+    See Also
+    --------
+    read_spectra : Read spectra from this and other formats.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from psilearn_chem.spectra import Spectrum, read_spectra, write_parquet
+    >>> spectrum = Spectrum([41.0, 59.01], [100.0, 10.0], precursor_mz=77.02, name="s1")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_parquet([spectrum], Path(folder, "spectra.parquet"))
+    ...     read_spectra(Path(folder, "spectra.parquet")).spectra
+    [Spectrum('s1', 2 peaks, precursor_mz=77.02)]
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    path = validation.check_path(path, "path")
+    if not isinstance(spectra, list | tuple) or not all(isinstance(item, Spectrum) for item in spectra):
+        raise TypeError(f"spectra must be a list of Spectrum objects; got {spectra!r:.80}.")
+    columns: dict[str, object] = {
+        "id": [spectrum.name for spectrum in spectra],
+        **{name: [getattr(spectrum, name) for spectrum in spectra] for name in OPTIONAL_COLUMNS[1:]},
+        "mz": [spectrum.mz for spectrum in spectra],
+        "intensity": [spectrum.intensity for spectrum in spectra],
+    }
+    texts = {name: pyarrow.array(columns[name], pyarrow.string()) for name in ("adduct", "formula", "smiles")}
+    parquet.write_table(pyarrow.table(columns | texts), path)

@@ -1,1 +1,0 @@
-"""Hostile arguments: each argument of each public call is replaced by wrong values, one at a time."""

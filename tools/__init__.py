@@ -1,0 +1,1 @@
+"""Tools of contributors: the checks, the site and the packages."""
