@@ -153,23 +153,9 @@ def open_regular_file(path: Path) -> io.BufferedReader:
     return os.fdopen(descriptor, "rb")
 
 
-def read_json(path: Path) -> Any:
-    """Return the value of a strict JSON file, without infinite numbers and NaN."""
-    with open_regular_file(path) as file:
-        content = file.read(MAX_JSON_BYTES + 1)
-    if len(content) > MAX_JSON_BYTES:
-        raise ValueError(f"{path} has more than {MAX_JSON_BYTES:,} bytes")
-    return parse_json(content.decode("utf-8"))
-
-
 def parse_json(text: str) -> Any:
     """Return the value of a strict JSON text, without infinite numbers and NaN."""
     return json.loads(text, parse_constant=_reject_constant)
-
-
-def write_json(path: Path, value: Any, *, indent: int | None = None) -> None:
-    """Write a value as strict JSON; if the write is interrupted, the previous file stays unchanged."""
-    write_atomically(path, json.dumps(value, indent=indent, allow_nan=False).encode())
 
 
 def _reject_constant(constant: str) -> None:
