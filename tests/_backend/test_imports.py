@@ -8,7 +8,8 @@ from pathlib import Path
 import psilearn
 
 SOURCE = Path(psilearn.__file__).parent
-ROOMS = {"_backend", "_linalg", "kernels", "neural", "baselines"}  # the last two: networks, which are torch throughout
+# Of "neural" and "baselines" networks are torch throughout; "app" reports its version and devices.
+ROOMS = {"_backend", "_linalg", "app", "kernels", "neural", "baselines"}
 
 
 def test_torch_is_imported_in_its_rooms_alone_and_never_at_the_top():
