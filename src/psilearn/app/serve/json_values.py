@@ -39,7 +39,7 @@ class ParsingRoute(APIRoute):
 
 
 class _ParsingRequest(Request):
-    """A request whose large body is parsed in the one thread for this, so that at most one competes with the answers."""
+    """A request whose large body is parsed in the one thread for this, so that few compete with the answers."""
 
     _thread = ThreadPoolExecutor(1, "psilearn-parse")
 
