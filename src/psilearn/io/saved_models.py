@@ -1,4 +1,4 @@
-"""Save and load fitted models without pickle: a JSON manifest and arrays, from which nothing is executed."""
+"""Save fitted models in one file of JSON and arrays, and load them; nothing in a file is executed."""
 
 from __future__ import annotations
 
@@ -340,6 +340,7 @@ def _find_problems(model: Any) -> list[str]:
     parts = {
         "regressor": model.regressor is None,
         "device": model.device is None or isinstance(model.device, str),
+        "dtype": validation.check_precision(model.dtype, "dtype") is not None,
         "n_components_": type(p) is int,
         "regression_": _is_regression(getattr(model, "regression_", None), p),
         "embedding_": _is_embedding(getattr(model, "embedding_", None), p),
