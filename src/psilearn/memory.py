@@ -43,7 +43,8 @@ time.
 
 A ``regressor`` instead of kernel ridge regression receives targets of 8 n·r bytes and, where OEL uses them, returns as
 many out-of-fold values; its own memory, in a fit and for a block of predictions, is not known. Freed blocks of less
-than 32 MB may stay with the process. ``python -m psilearn_lab.benchmarks memory`` compares the formulas with measured peaks.
+than 32 MB may stay with the process. ``python -m psilearn_lab.benchmarks memory`` compares the formulas with measured
+peaks.
 """
 
 from __future__ import annotations
