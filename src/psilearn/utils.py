@@ -11,11 +11,9 @@ from psilearn._backend import MissingDependencyError, explain_missing
 from psilearn._utils import validation
 from psilearn._utils.estimators import declare_sparse_inputs_and_outputs, fitted_snapshot, publish, unfitted_copy
 from psilearn._utils.files import (
-    OutputFile,
     create_folder,
     draft_of,
     open_text_atomically,
-    sync_file,
     to_json_value,
     write_atomically,
 )
@@ -25,8 +23,6 @@ from psilearn._utils.reading import (
     convert_read_errors,
     decompressed_limit,
     raise_for_document_type,
-    read_array,
-    read_npz,
     require_regular_file,
 )
 from psilearn._utils.samples import (
@@ -34,7 +30,6 @@ from psilearn._utils.samples import (
     Samples,
     concat,
     distinct,
-    make_csr,
     match,
     n_columns,
     n_samples,
@@ -49,7 +44,6 @@ __all__ = [
     "ErrorMetric",
     "Index",
     "MissingDependencyError",
-    "OutputFile",
     "Pairs",
     "RandomStateLike",
     "Samples",
@@ -64,7 +58,6 @@ __all__ = [
     "explain_missing",
     "fitted_snapshot",
     "hold_out",
-    "make_csr",
     "match",
     "n_columns",
     "n_samples",
@@ -72,13 +65,10 @@ __all__ = [
     "open_text_atomically",
     "publish",
     "raise_for_document_type",
-    "read_array",
-    "read_npz",
     "require_regular_file",
     "run_parallel",
     "show_progress",
     "stage",
-    "sync_file",
     "take",
     "to_json_value",
     "track",
