@@ -1,10 +1,6 @@
 """Functions for packages that build on psilearn: collections of inputs and outputs, validation, files, progress."""
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from psilearn._backend import MissingDependencyError, explain_missing
@@ -41,10 +37,8 @@ from psilearn.rankings import check_ranks
 
 __all__ = [
     "MAX_EXPANSION",
-    "ErrorMetric",
     "Index",
     "MissingDependencyError",
-    "Pairs",
     "RandomStateLike",
     "Samples",
     "check_ranks",
@@ -76,9 +70,6 @@ __all__ = [
     "validation",
     "write_atomically",
 ]
-
-Pairs: TypeAlias = tuple[Samples, NDArray[np.float64]]  # inputs and outputs (n, L)
-ErrorMetric: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], float]  # of truth and prediction
 
 
 def hold_out(n: int, fraction: float, random_state: RandomStateLike) -> tuple[Index, Index]:
