@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
-pytest.importorskip("rdkit", reason="the targets need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="the targets need the extra psilearn[chem]")
+pytest.importorskip("rdkit", reason="the targets need psilearn-chem")
+pytest.importorskip("pyarrow", reason="the targets need psilearn-chem")
 
 from psilearn_lab.fuzz.__main__ import TARGETS, main
 from psilearn_lab.fuzz.crafted import craft_files
