@@ -64,20 +64,29 @@ def seal(header: dict[str, Any], data: bytes) -> bytes:
 
 
 def reseal(tree: Tree) -> Tree:
-    """Return the files with checksums of what they are now, also in the JSON files that list those of others."""
-    digests, sealed = {}, dict(tree)
-    for name, content in tree.items():
-        opened = open_sealed(content)
-        if opened is not None and isinstance(opened[0].get("__metadata__"), dict):
-            former = opened[0]["__metadata__"].get("sha256")
-            sealed[name] = seal(*opened)
-            digests[former] = open_sealed(sealed[name])[0]["__metadata__"]["sha256"]  # type: ignore[index]
-    for name, content in sealed.items():
-        if name.endswith(".json") and isinstance(content, bytes):
-            for former, digest in digests.items():
-                content = content.replace(str(former).encode(), digest.encode()) if former else content
-            sealed[name] = content
-    return sealed
+    """Return the files with checksums of what they are now, also in the manifest that lists those of others."""
+    opened = {name: open_sealed(content) for name, content in tree.items()}
+    sealed = {name: seal(*found) if found else tree[name] for name, found in opened.items()}
+    return {
+        name: _seal_manifest(content, sealed) if name.endswith(".json") else content for name, content in sealed.items()
+    }
+
+
+def _seal_manifest(content: bytes | Special, tree: Tree) -> bytes | Special:
+    """Return the manifest of a set of candidates with the sizes and checksums of its files and of itself."""
+    with suppress(AttributeError, KeyError, TypeError, ValueError, RecursionError):  # it is damaged
+        manifest = json.loads(content)  # type: ignore[arg-type]
+        for entry in manifest["shards"]:
+            header, data = open_sealed(tree[entry["name"]])  # type: ignore[misc]
+            entry |= {"n_bytes": len(tree[entry["name"]]), "sha256": header["__metadata__"]["sha256"]}  # type: ignore[arg-type]
+            with suppress(KeyError, TypeError, ValueError):  # CSR matrices keep their hash
+                start, end = header["outputs"]["data_offsets"]
+                outputs = np.frombuffer(data[start:end], DTYPES[header["outputs"]["dtype"]])
+                entry["outputs_sha256"] = SharedCandidates(outputs.reshape(header["outputs"]["shape"])).hash
+        text = json.dumps({**manifest, "sha256": UNSEALED}, indent=1).encode()
+        before, _, after = text.rpartition(UNSEALED.encode())
+        return before + hashlib.sha256(text).hexdigest().encode() + after
+    return content
 
 
 def mutate_sealed(tree: Tree, rng: Random, seeds: list[Tree]) -> Tree:
