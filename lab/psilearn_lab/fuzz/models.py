@@ -21,6 +21,12 @@ from typing import Any
 import numpy as np
 import torch
 from scipy import sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from psilearn import IOKR, KDE, OEL, Landmarks, load_model, save_model
 from psilearn.decoding import SharedCandidates
@@ -195,6 +201,9 @@ ORDERS = ["a>b>c", "b>c>a", "c>b>a", "a>c>b", "b>a>c", "c>a>b"] * 2
 RANKS = np.argsort(np.argsort(X, axis=1), axis=1) + 1
 CSR = sparse.csr_matrix(TAGS.astype(float))
 PACKED = np.packbits(TAGS, axis=1)
+TABLE = np.array(
+    [[f"{text} {order}", order, *row] for text, order, row in zip(SMILES, ORDERS, X[:, :2], strict=True)], object
+)
 
 
 def make_spectra() -> list[Spectrum]:
@@ -229,6 +238,16 @@ def _save_with_notes(model: Any, path: Path) -> None:
 
 def _sealed_target(name: str, seeds: Any, read: Any, use: Any, **options: Any) -> Target:
     return Target(name, seeds, read, use, mutate=mutate_sealed, craft=craft_sealed, time=4e-5, **options)
+
+
+def _pipelines() -> Iterator[Tree]:
+    """Yield pipelines with all kinds of preprocessing, from a table of words and numbers."""
+    numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler(), PCA(2))
+    texts = FeatureUnion([("words", TfidfVectorizer()), ("hashed", HashingVectorizer(n_features=16))])
+    kinds = [("texts", texts, 0), ("one", OneHotEncoder(min_frequency=2), [0, 1]), ("numbers", numbers, [2, 3])]
+    ordinal = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    for columns in (ColumnTransformer(kinds), ColumnTransformer([("ordinal", ordinal, [1])], remainder="drop")):
+        yield written(partial(_save_with_notes, make_pipeline(columns, IOKR(alpha=0.01)).fit(TABLE, TAGS)), "saved.psi")
 
 
 @cache
@@ -315,6 +334,10 @@ MODELS: tuple[Target, ...] = (
         *("model-identifier", _identifiers, lambda folder: MetaboliteIdentifier.load(folder / "saved.psi")),
         lambda identifier: identifier.predict(make_spectra()[:2], _library()),
         prepare=_library,
+    ),
+    _sealed_target(
+        *("model-pipeline", _pipelines, lambda folder: load_model(folder / "saved.psi")),
+        lambda pipeline: pipeline.predict(TABLE[:2]),
     ),
     _sealed_target(
         *("candidates", _candidates, lambda folder: SharedCandidates.load(folder, _embedding()), _use_candidates),
