@@ -96,7 +96,7 @@ def _is_helper(documented: Any) -> bool:
 def _has_named_parameters(cls: type) -> bool:
     """Tell whether a class has a constructor of its own: exceptions and protocols inherit ``(*args, **kwargs)``."""
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return inspect.isfunction(cls.__init__) and any(
+    return inspect.isfunction(inspect.getattr_static(cls, "__init__")) and any(
         parameter.kind not in variadic for parameter in inspect.signature(cls).parameters.values()
     )
 

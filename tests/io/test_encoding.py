@@ -10,9 +10,9 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from psilearn.io import Codec, Decoder, Encoder, codecs
+from psilearn.io import Codec, codecs
 from psilearn.io.codecs import ENTRY_POINTS, Registry
-from psilearn.io.encoding import REGISTRY
+from psilearn.io.encoding import REGISTRY, Decoder, Encoder
 
 RNG = np.random.default_rng(0)
 

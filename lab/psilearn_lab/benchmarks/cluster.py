@@ -196,9 +196,9 @@ def kill_workers(n_kills: int, n: int, step: int, q: int) -> Figures:
     """Kill a worker in the middle of a fit, of an embedding and of a search in turn; count the answers that changed."""
     queries = make_rows(0, 0, 100)
     with cluster() as client, tempfile.TemporaryDirectory() as folder:
-        model = make_model(q).fit(*generated(n, step))
+        model: Any = make_model(q).fit(*generated(n, step))
         outputs = generated(n, step)[1]
-        candidates = model.candidate_set(outputs, Path(folder, "undisturbed"))
+        candidates: Any = model.candidate_set(outputs, Path(folder, "undisturbed"))
         tasks: list[Callable[[int], Array]] = [
             lambda _: make_model(q).fit(*generated(n, step, 0.05)).embed(queries),
             lambda i: np.asarray(model.candidate_set(generated(n, step, 0.05)[1], Path(folder, str(i))).g[: 2 * step]),

@@ -12,7 +12,7 @@ from shutil import which
 from typing import Any
 from xml.etree import ElementTree
 
-import arff  # type: ignore[import-untyped]
+import arff
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray

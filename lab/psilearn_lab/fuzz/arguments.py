@@ -49,7 +49,7 @@ LAYERS = _words(
     "Algorithm1 Embedding KernelRegression KernelRidge KnownOutputs NystromPath NystromRidge OutputCoordinates "
     "OutputStream PathDecoder RidgePath SklearnRegression SklearnRegressor AllLabelSets AllRankings Problem Ranking "
     "ConsistentLabelSets NearLabelSets StringBeam EditedOutputs TopK SharedCandidates as_candidates ranked_candidates "
-    "join_rankings prediction_sets scores_of_truth Encoder Decoder ArrayFile FileFormat Codec register register_class "
+    "join_rankings prediction_sets scores_of_truth ArrayFile FileFormat Codec register register_class "
     "pack_texts unpack_texts"
 )  # contracts between two layers of the library, and records of results: their callers validate
 LAYER_METHODS = _words(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -229,15 +229,15 @@ def make_problem(seed: int) -> Problem:
         for part, make in zip((X, y), makers, strict=True)
     ]
     fields = (seed, X, y, unlabeled if rng.random() < 0.6 else None, X_test, y_test, candidates, *kinds)
-    parts: Any = (*fields, input_kernel, output_kernel, kind, float(10 ** rng.uniform(-10, 3)))
-    problem = Problem(*parts, None, supervision)
+    parts: Any = (*fields, input_kernel, output_kernel, kind, float(10 ** rng.uniform(-10, 3)), None, supervision)
+    problem = Problem(*parts)
     if kind == "IOKR" or rng.random() < 0.2:
         return problem
     # directions are defined by a gap in the spectrum: most of the problems have one, the others test what is left
     values = problem.reference.spectrum[0]
     gaps = np.flatnonzero(values - np.append(values[1:], 0.0) > RELATIVE_GAP * values[:1]) + 1
     chosen = int(rng.choice(gaps)) if len(gaps) and rng.random() < 0.9 else int(rng.integers(1, n + 1))
-    return Problem(*parts, chosen, supervision)
+    return replace(problem, n_components=chosen)
 
 
 def block(kernel: Any, A: Any, B: Any = None) -> Any:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas  # type: ignore[import-untyped]
+import pandas
 import torch
 from scipy import sparse
 

@@ -59,25 +59,95 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """The contents of a file: a JSON value and arrays."""
+    """The contents of a file: a JSON value and arrays.
+
+    Parameters
+    ----------
+    content : JSON value
+        The value.
+    arrays : dict of str to ndarray
+        The arrays by name.
+    sha256 : str
+        The SHA-256 of the header, which contains that of the data.
+    n_bytes : int
+        The size of the file.
+
+    See Also
+    --------
+    FileFormat : Write and read such files.
+
+    Examples
+    --------
+    >>> from psilearn.io import ArrayFile
+    >>> ArrayFile({"a": 1}, {}, "", 0).content
+    {'a': 1}
+    """
 
     content: Any
     arrays: Mapping[str, NDArray[Any]]
-    sha256: str  # of the header, which contains that of the data
+    sha256: str
     n_bytes: int
 
 
 @dataclass(frozen=True)
 class FileFormat:
-    """A kind of files: its name and version in the files, and its description in errors."""
+    """A kind of safetensors files with a JSON value, arrays, and a SHA-256 that covers every byte.
+
+    Parameters
+    ----------
+    name : str
+        The name of the format in the files.
+    version : int
+        The version of the format in the files; files of other versions are rejected.
+    noun : str
+        The kind in error messages, such as "saved model".
+    remedy : str
+        A sentence of error messages that says how to get a valid file.
+
+    See Also
+    --------
+    pack_texts : Return texts as arrays for such a file.
+    save_model : Save a fitted model in such a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from psilearn.io import FileFormat
+    >>> format = FileFormat("mypackage.table", 1, "table", "Write it again.")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = format.write(Path(folder, "t"), {"unit": "m"}, {"length": np.array([1.0, 2.0])})
+    ...     file = format.read(Path(folder, "t"))
+    >>> file.content, file.arrays["length"]
+    ({'unit': 'm'}, array([1., 2.]))
+    """
 
     name: str
     version: int
-    noun: str  # such as "saved model"
-    remedy: str  # a sentence that says how to get a valid file
+    noun: str
+    remedy: str
 
     def check_path(self, path: Path, *, overwrite: bool = False) -> None:
-        """Raise an error if a file cannot be written; an existing one must be of this format and to be replaced."""
+        """Raise an error if a file cannot be written, before the work whose result it will contain.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        overwrite : bool, default=False
+            Whether an existing file of this format may be replaced. Other files are never replaced.
+
+        See Also
+        --------
+        write : Write a file.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from psilearn.io import FileFormat
+        >>> FileFormat("mypackage.table", 1, "table", "Write it again.").check_path(Path("new.table"))
+        """
         if path.is_symlink() or not path.exists():
             check_new_path(path)
             return
@@ -94,7 +164,34 @@ class FileFormat:
             )
 
     def write(self, path: Path, content: Any, arrays: Mapping[str, NDArray[Any]]) -> ArrayFile:
-        """Write a file next to the path and rename it, so that a reader sees the previous file or the whole new one."""
+        """Write a file next to the path and rename it, so that a reader sees the previous file or the whole new one.
+
+        Parameters
+        ----------
+        path : Path
+            The file; missing folders are created.
+        content : JSON value
+            The value.
+        arrays : dict of str to ndarray
+            Arrays of numbers.
+
+        Returns
+        -------
+        ArrayFile
+            What was written.
+
+        See Also
+        --------
+        read : Read a file.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from psilearn.io import FileFormat
+        >>> format = FileFormat("mypackage.table", 1, "table", "Write it again.")
+        >>> format.write(Path("lengths.table"), {"unit": "m"}, {}).content  # doctest: +SKIP
+        {'unit': 'm'}
+        """
         create_folder(path.parent)
         arrays = {name: _as_stored(array) for name, array in arrays.items()}
         arrays = dict(sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])))  # aligned
@@ -114,8 +211,31 @@ class FileFormat:
     def read(self, path: Path, *, mapped: bool = False, verify: bool = True) -> ArrayFile:
         """Read a file; every error names it.
 
-        With ``mapped``, arrays are read-only and read from the disk when they are used. Without ``verify``, only the
-        header is compared with its SHA-256; the data are not read.
+        Parameters
+        ----------
+        path : Path
+            The file. It is opened once, and neither a link nor a pipe is followed.
+        mapped : bool, default=False
+            Whether arrays are read-only, and read from the disk when they are used.
+        verify : bool, default=True
+            Whether the data are compared with their SHA-256; the header always is.
+
+        Returns
+        -------
+        ArrayFile
+            The contents.
+
+        See Also
+        --------
+        write : Write a file.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from psilearn.io import FileFormat
+        >>> format = FileFormat("mypackage.table", 1, "table", "Write it again.")
+        >>> format.read(Path("lengths.table")).content  # doctest: +SKIP
+        {'unit': 'm'}
         """
         with self.convert_errors(path), open_regular_file(path) as file:
             header = _Header.read(file)
@@ -129,12 +249,55 @@ class FileFormat:
             return ArrayFile(content, arrays, header.metadata[SHA256], len(header.text) + header.data_bytes)
 
     def error(self, path: Path, reason: str) -> ValueError:
-        """Return the error for a file that cannot be used."""
+        """Return the error for a file that cannot be used.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        reason : str
+            Why it cannot be used.
+
+        Returns
+        -------
+        ValueError
+            The error, which names the file and says how to get a valid one.
+
+        See Also
+        --------
+        convert_errors : Convert errors of a block of code.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from psilearn.io import FileFormat
+        >>> FileFormat("mypackage.table", 1, "table", "Write it again.").error(Path("t"), "it has no rows")
+        ValueError('t is not a table that can be used: it has no rows. Write it again.')
+        """
         return ValueError(f"{path} is not a {self.noun} that can be used: {reason.rstrip('.')}. {self.remedy}")
 
     @contextmanager
     def convert_errors(self, path: Path) -> Iterator[None]:
-        """Convert any error that unexpected contents cause into a ValueError that names the file."""
+        """Convert any error that unexpected contents cause into a ValueError that names the file.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+
+        See Also
+        --------
+        error : Return such an error.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from psilearn.io import FileFormat
+        >>> with FileFormat("mypackage.table", 1, "table", "Write it again.").convert_errors(Path("t")):
+        ...     {}["rows"]
+        Traceback (most recent call last):
+        ValueError: t is not a table that can be used: KeyError: 'rows'. Write it again.
+        """
         try:
             yield
         except FileNotFoundError as error:

@@ -2,14 +2,12 @@
 
 from psilearn._utils.array_files import ArrayFile, FileFormat, pack_texts, unpack_texts
 from psilearn.io.codecs import Codec
-from psilearn.io.encoding import Decoder, Encoder, register, register_class
+from psilearn.io.encoding import register, register_class
 from psilearn.io.saved_models import check_model_path, load_model, load_with_notes, read_notes, save_model
 
 __all__ = [
     "ArrayFile",
     "Codec",
-    "Decoder",
-    "Encoder",
     "FileFormat",
     "check_model_path",
     "load_model",

@@ -397,8 +397,8 @@ def _are_outputs(value: Any, embedding: Any) -> bool:
     if n_samples(value) and n_samples(landmarks):
         outputs = kernel.check(value, "its candidates")
         kernel.check_same_kind(outputs, "its candidates", landmarks, "the outputs of its embedding")
-        shapes = [getattr(part, "shape", None) for part in (value, landmarks)]
-        return None in shapes or shapes[0][1:] == shapes[1][1:]
+        shapes = [part.shape[1:] for part in (value, landmarks) if hasattr(part, "shape")]
+        return len(shapes) < 2 or bool(shapes[0] == shapes[1])
     return _are_samples(value, kernel)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psilearn import IOKR, OEL, load_model, save_model
-from psilearn.io import Decoder, Encoder
+from psilearn.io.encoding import Decoder, Encoder
 from psilearn.kernels import EdgeHistogram, Gaussian, Graph, Linear, WeisfeilerLehman
 
 CHAINS = [Graph("C" * n + last, [(i, i + 1, 1) for i in range(n)]) for n in range(1, 9) for last in "NO"]

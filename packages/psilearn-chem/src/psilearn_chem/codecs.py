@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from psilearn.io import Codec, Decoder, Encoder, register, register_class
+from psilearn.io import Codec, register, register_class
 from psilearn_chem.spectra.spectrum import Spectrum
 from psilearn_chem.spectrum_kernels import PrecursorMass, ProbabilityProduct
 from psilearn_chem.subformula_kernels import SubformulaKernel
@@ -19,7 +19,7 @@ from psilearn_chem.subformula_kernels import SubformulaKernel
 PER_SPECTRUM = ("precursor_mz", "adduct", "formula", "smiles", "name")
 
 
-def _encode_spectra(spectra: Sequence[Spectrum], encoder: Encoder, where: str) -> dict[str, Any]:
+def _encode_spectra(spectra: Sequence[Spectrum], encoder: Any, where: str) -> dict[str, Any]:
     """Encode spectra as columns: the peaks of all of them are two arrays. Further metadata is left out."""
     return {
         "n_peaks": encoder.put(np.array([len(spectrum) for spectrum in spectra])),
@@ -29,7 +29,7 @@ def _encode_spectra(spectra: Sequence[Spectrum], encoder: Encoder, where: str) -
     }
 
 
-def _decode_spectra(data: dict[str, Any], decoder: Decoder) -> list[Spectrum]:
+def _decode_spectra(data: dict[str, Any], decoder: Any) -> list[Spectrum]:
     n_peaks = decoder.array(data["n_peaks"])
     if n_peaks.min(initial=0) < 0:
         raise ValueError("spectra have negative numbers of peaks")
