@@ -98,10 +98,12 @@ def _seal_manifest(content: bytes | Special, tree: Tree) -> bytes | Special:
 def mutate_sealed(tree: Tree, rng: Random, seeds: list[Tree]) -> Tree:
     """Return files that are damaged, exchanged or missing, or changed in their structure and sealed again."""
     if rng.random() < RESEALED_RATE:
-        for _ in range(rng.choice((1, 1, 2))):
-            name = rng.choice(sorted(tree))
-            tree[name] = _change_structure(tree[name], rng)
-        return reseal(tree)
+        with suppress(RecursionError):  # a change is nested too deeply for Python's encoder
+            for _ in range(rng.choice((1, 1, 2))):
+                name = rng.choice(sorted(tree))
+                tree[name] = _change_structure(tree[name], rng)
+            return reseal(tree)
+        return tree
     name, other, action = rng.choice(sorted(tree)), rng.choice(sorted(tree)), rng.randrange(8)
     content = tree[name]
     if action == 0:
@@ -125,15 +127,15 @@ def _change_structure(content: bytes | Special, rng: Random) -> bytes | Special:
             return mutate_bytes(content, rng) if isinstance(content, bytes) else content
     header, data = opened
     metadata, action = header.get("__metadata__"), rng.random()
-    if action < 0.5 and isinstance(metadata, dict) and "content" in metadata:
-        value = mutate_json({"content": json.loads(metadata["content"])}, rng)
-        metadata["content"] = json.dumps(value.get("content"))
-    elif action < 0.65:
-        mutate_json(header, rng)
-    elif action < 0.75:
-        data = mutate_bytes(data, rng)
-    else:
-        with suppress(AttributeError, IndexError, KeyError, TypeError, ValueError):  # a previous change has damaged it
+    with suppress(AttributeError, IndexError, KeyError, TypeError, ValueError):  # a previous change has damaged it
+        if action < 0.5 and isinstance(metadata, dict) and "content" in metadata:
+            value = mutate_json({"content": json.loads(metadata["content"])}, rng)
+            metadata["content"] = json.dumps(value.get("content"))
+        elif action < 0.65:
+            mutate_json(header, rng)
+        elif action < 0.75:
+            data = mutate_bytes(data, rng)
+        else:
             data = _change_tensor(header, data, rng)
     return seal(header, data)
 

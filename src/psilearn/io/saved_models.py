@@ -147,7 +147,7 @@ def load_model(path: str | Path, *, mapped: bool = False) -> IOKR | KDE | OEL | 
         The file that :func:`save_model` wrote.
     mapped : bool, default=False
         Whether the arrays are mapped from the file, so that processes that load the same model share their memory. The
-        file must not be changed in place meanwhile; replacing it by :func:`save_model` is safe, but on Windows an error.
+        file must not be changed in place meanwhile; replacing it by :func:`save_model` is safe (on Windows, an error).
 
     Returns
     -------
