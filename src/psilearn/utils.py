@@ -32,7 +32,7 @@ from psilearn._utils.samples import (
     take,
 )
 from psilearn._utils.validation import RandomStateLike
-from psilearn._utils.worker_processes import run_parallel
+from psilearn._utils.worker_processes import each_thread, n_threads, run_parallel
 from psilearn.rankings import check_ranks
 
 __all__ = [
@@ -49,12 +49,14 @@ __all__ = [
     "decompressed_limit",
     "distinct",
     "draft_of",
+    "each_thread",
     "explain_missing",
     "fitted_snapshot",
     "hold_out",
     "match",
     "n_columns",
     "n_samples",
+    "n_threads",
     "observe_steps",
     "open_text_atomically",
     "publish",

@@ -238,7 +238,7 @@ def _split_numbers(text: str | None, convert: Callable[[str], Number], option: s
 
 def _split_candidates(text: str | None) -> list[str] | None:
     """Return the names of candidates in a list with commas."""
-    from psilearn.decoding.as_candidates import CANDIDATE_NAMES
+    from psilearn.decoding import CANDIDATE_NAMES
 
     names = None if text is None else [name.strip() for name in text.split(",")]
     unknown = [name for name in names or () if name not in CANDIDATE_NAMES]
