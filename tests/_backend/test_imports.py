@@ -8,7 +8,7 @@ from pathlib import Path
 import psilearn
 
 SOURCE = Path(psilearn.__file__).parent
-ROOMS = {"_backend", "_linalg", "app", "kernels"}  # the last two: networks, which are torch throughout
+ROOMS = {"_backend", "_linalg", "app", "kernels"}  # "app" reports its version and devices
 
 
 def test_torch_is_imported_in_its_rooms_alone_and_never_at_the_top():

@@ -366,8 +366,8 @@ def attributes(step, **values):
 
 def many(model):
     union = FeatureUnion([("a", Normalizer()), ("b", Normalizer())])
-    for _ in range(40):
-        union = FeatureUnion([("a", union), ("b", union)])
+    for _ in range(20):
+        union = FeatureUnion([(name, union) for name in "abcd"])
     model.steps[0] = ("a", union)
 
 

@@ -29,7 +29,6 @@ MAX_DEPTH = 100  # of nested values
 MAX_EXPANSION = 16  # values and bytes of arrays, counted as often as they occur, per byte of the file
 MAX_COLUMNS = 2**31 - 1  # of CSR matrices, whose columns take no space
 STORED_AS_BYTES = "cSmM"  # complex numbers, bytes and dates have no tensors
-MAX_ITEM_BYTES = 2**16  # of a dtype of texts
 MAX_WIDENING = 64  # bytes of an array of texts of one width per byte of the texts and their ends
 
 
@@ -239,8 +238,8 @@ def _encode_type(value: type, encoder: Encoder, where: str) -> JSONObject:
 
 def _decode_dtype(data: JSONObject, _: Decoder) -> np.dtype[Any]:
     dtype = np.dtype(str(data["name"]))
-    if dtype.kind not in "biufcOUS" or dtype.itemsize > MAX_ITEM_BYTES:
-        raise ValueError(f"{dtype} is not a dtype of numbers, texts or objects")
+    if dtype.kind not in "biufc":
+        raise ValueError(f"{dtype} is not a dtype of numbers")
     return dtype
 
 

@@ -104,7 +104,9 @@ def _simplify(value: Any, where: str) -> Any:
 
 
 def _encode_attribute(value: Any, encoder: Encoder, where: str) -> Any:
-    """Encode an attribute; types here, the rest by the core."""
+    """Encode an attribute; types and dtypes of objects here, the rest by the core."""
+    if isinstance(value, np.dtype) and value.hasobject:
+        return {"kind": "sklearn.objects"}
     if isinstance(value, type):
         return {"kind": "sklearn.type", "name": value.__name__ if value in TYPES.values() else np.dtype(value).name}
     return encoder.encode(value, where)
@@ -394,6 +396,7 @@ def _encode_items(value: Any, encoder: Encoder, where: str) -> JSONObject:
 register(Codec("set", (set, frozenset), _encode_items, _decode_set))
 register(Codec("slice", (slice,), _encode_items, lambda data, decoder: slice(*decoder.decode(data["items"]))))
 register(Codec("sklearn.type", (), _encode_attribute, lambda data, _: TYPES[data["name"]]))
+register(Codec("sklearn.objects", (), _encode_attribute, lambda *_: np.dtype(object)))
 for _cls in FITTED:
     _package = ".".join(part for part in _cls.__module__.split(".") if not part.startswith("_"))
     register(Codec(f"{_package}.{_cls.__name__}", (_cls,), _encode, partial(_decode, _cls)))

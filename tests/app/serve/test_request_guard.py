@@ -196,5 +196,5 @@ def test_limits_are_validated():
 
 @pytest.mark.parametrize("token", [5, b"secret", ["secret"]])
 def test_a_token_is_a_text(token):
-    with pytest.raises(TypeError, match="token must be a text"):
+    with pytest.raises(ValueError, match="A token must be text"):
         create_app([], token=token)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from psilearn.app.console import report_errors
-from psilearn.utils import explain_missing
 from psilearn_chem.commands import DeviceOption, ModelOption, compute_on, print_status
 
 if TYPE_CHECKING:
@@ -133,6 +132,8 @@ def connect(scheduler: str | None) -> Iterator[Any]:
     if scheduler is None:
         yield None
         return
+    from psilearn.utils import explain_missing
+
     with explain_missing("--scheduler needs Dask: pip install 'psilearn[dask]'."):
         import distributed
     import joblib
