@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 from psilearn import __version__
 
-CORE = ("numpy", "scipy", "scikit-learn", "joblib", "safetensors")
+CORE = ("numpy", "scipy", "scikit-learn", "joblib", "array-api-compat", "threadpoolctl")
 EXTRAS = {  # the packages that each extra installs, by the names under which they are imported
     "app": ("typer", "matplotlib", "pandas", "pyarrow", "arff", "jinja2", "prometheus_client", "fastapi", "uvicorn"),
     "plot": ("matplotlib",),
