@@ -19,4 +19,4 @@ HEALTHCHECK --interval=30s --timeout=5s --start-period=60s CMD ["python", "-c", 
 
 # A token is required, because the service listens on all addresses of the container: set PSILEARN_TOKEN.
 ENTRYPOINT ["psilearn", "serve", "--host", "0.0.0.0", "--port", "8000", "--jobs", "/jobs"]
-CMD ["/models/model"]
+CMD ["/models/model.psi"]

@@ -25,8 +25,6 @@ NEEDS_POSIX = [
     "packages/psilearn-chem/chem_tests/molecules/test_chunk_files.py",
     "packages/psilearn-chem/chem_tests/test_full_disk.py",
     "tests/_backend/test_memory_limits.py",
-    "tests/_utils/test_folder_faults.py",
-    "tests/_utils/test_locks.py",
     "tests/_utils/test_worker_processes.py",
     "tests/app/cli/test_kills.py",
     "tests/app/cli/test_signals.py",

@@ -127,8 +127,15 @@ def private_names(paths: Iterable[Path]) -> Iterator[str]:
         for line, name in sorted(_library_names(ast.parse(path.read_text("utf-8")))):
             parts = name.split(".")[1:]
             is_own = path.is_relative_to("src/psilearn/app") and parts[0] == "app"
-            if not is_own and any(re.match(r"_(?!_)", part) for part in parts):
+            is_private = any(re.match(r"_(?!_)", part) for part in parts)
+            if not is_own and (is_private or (_is_in_module(parts) and "tests" not in str(path))):
                 yield f"{path}:{line}: {name}"
+
+
+def _is_in_module(parts: list[str]) -> bool:
+    """Return whether a name is one of a module within a package; the public ones are names of the package."""
+    modules = (Path("src/psilearn", *parts[:i]).with_suffix(".py") for i in range(2, len(parts)))
+    return parts[0] != "app" and any(module.is_file() for module in modules)
 
 
 def _library_names(tree: ast.Module) -> set[tuple[int, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,8 +10,12 @@ import numpy.typing as npt
 from sklearn import get_config
 from sklearn.utils import gen_batches
 
+from psilearn.utils import Samples
+
 Array: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
+Pairs: TypeAlias = tuple[Samples, Array]  # inputs and outputs (n, L)
+ErrorMetric: TypeAlias = Callable[[Array, Array], float]  # of truth and prediction
 
 
 def block_rows(bytes_per_row: int, n_rows: int) -> int:

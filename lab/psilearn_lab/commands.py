@@ -46,7 +46,7 @@ def reproduce(
         ),
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute finished parts again.")] = False,
-    device: Annotated[str | None, typer.Option(help="Torch device, such as cuda,.")] = None,
+    device: Annotated[str | None, typer.Option(help="Torch device, such as cuda.")] = None,
 ) -> None:
     """Run the experiments of the paper and write a report with our results next to the paper's.
 

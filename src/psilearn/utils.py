@@ -1,21 +1,15 @@
 """Functions for packages that build on psilearn: collections of inputs and outputs, validation, files, progress."""
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from psilearn._backend import MissingDependencyError, explain_missing
 from psilearn._utils import validation
 from psilearn._utils.estimators import declare_sparse_inputs_and_outputs, fitted_snapshot, publish, unfitted_copy
 from psilearn._utils.files import (
-    OutputFile,
     create_folder,
     draft_of,
     open_text_atomically,
-    sync_file,
     to_json_value,
     write_atomically,
 )
@@ -25,8 +19,6 @@ from psilearn._utils.reading import (
     convert_read_errors,
     decompressed_limit,
     raise_for_document_type,
-    read_array,
-    read_npz,
     require_regular_file,
 )
 from psilearn._utils.samples import (
@@ -34,23 +26,19 @@ from psilearn._utils.samples import (
     Samples,
     concat,
     distinct,
-    make_csr,
     match,
     n_columns,
     n_samples,
     take,
 )
 from psilearn._utils.validation import RandomStateLike
-from psilearn._utils.worker_processes import run_parallel
+from psilearn._utils.worker_processes import each_thread, n_threads, run_parallel
 from psilearn.rankings import check_ranks
 
 __all__ = [
     "MAX_EXPANSION",
-    "ErrorMetric",
     "Index",
     "MissingDependencyError",
-    "OutputFile",
-    "Pairs",
     "RandomStateLike",
     "Samples",
     "check_ranks",
@@ -61,24 +49,22 @@ __all__ = [
     "decompressed_limit",
     "distinct",
     "draft_of",
+    "each_thread",
     "explain_missing",
     "fitted_snapshot",
     "hold_out",
-    "make_csr",
     "match",
     "n_columns",
     "n_samples",
+    "n_threads",
     "observe_steps",
     "open_text_atomically",
     "publish",
     "raise_for_document_type",
-    "read_array",
-    "read_npz",
     "require_regular_file",
     "run_parallel",
     "show_progress",
     "stage",
-    "sync_file",
     "take",
     "to_json_value",
     "track",
@@ -86,9 +72,6 @@ __all__ = [
     "validation",
     "write_atomically",
 ]
-
-Pairs: TypeAlias = tuple[Samples, NDArray[np.float64]]  # inputs and outputs (n, L)
-ErrorMetric: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], float]  # of truth and prediction
 
 
 def hold_out(n: int, fraction: float, random_state: RandomStateLike) -> tuple[Index, Index]:

@@ -8,8 +8,7 @@ from pathlib import Path
 import psilearn
 
 SOURCE = Path(psilearn.__file__).parent
-# Of "neural" and "baselines" networks are torch throughout; "app" reports its version and devices.
-ROOMS = {"_backend", "_linalg", "app", "kernels", "neural", "baselines"}
+ROOMS = {"_backend", "_linalg", "app", "kernels"}  # "app" reports its version and devices
 
 
 def test_torch_is_imported_in_its_rooms_alone_and_never_at_the_top():
@@ -23,8 +22,7 @@ def test_torch_is_imported_in_its_rooms_alone_and_never_at_the_top():
         ]
         room = path.relative_to(SOURCE).parts[0]
         assert not named or room in ROOMS, f"{path.name} imports torch"
-        if room not in ("neural", "baselines"):
-            assert not [node for node in named if node in tree.body], f"{path.name} imports torch at the top"
+        assert not [node for node in named if node in tree.body], f"{path.name} imports torch at the top"
 
 
 def test_numpy_alone_needs_no_torch():

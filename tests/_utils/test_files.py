@@ -2,11 +2,12 @@
 
 import json
 import os
+import stat
 
 import numpy as np
 import pytest
 
-from psilearn._utils.files import OutputFile, to_json_value, write_atomically
+from psilearn._utils.files import OutputFile, open_text_atomically, to_json_value, write_atomically
 from psilearn.kernels import Gaussian
 
 
@@ -29,6 +30,26 @@ def test_an_interrupted_write_keeps_the_previous_file(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         write_atomically(path, b"next")
     assert [other.name for other in tmp_path.iterdir()] == ["file"] and path.read_bytes() == b"previous"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+@pytest.mark.parametrize("mode", [0o600, 0o440])
+def test_a_replaced_file_keeps_its_permissions(tmp_path, mode):
+    path = tmp_path / "file"
+    path.write_bytes(b"previous")
+    path.chmod(mode)
+    write_atomically(path, b"next")
+    assert path.read_bytes() == b"next" and stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_a_text_that_is_interrupted_keeps_the_previous_one(tmp_path):
+    path = tmp_path / "file"
+    with open_text_atomically(path) as file:
+        file.write("α\r\n")
+    with pytest.raises(KeyboardInterrupt), open_text_atomically(path) as file:
+        file.write("β" * 10**6)
+        raise KeyboardInterrupt
+    assert [other.name for other in tmp_path.iterdir()] == ["file"] and path.read_bytes() == "α\r\n".encode()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """Errors of commands are reported in one line with exit status 2; other errors keep their traceback."""
 
+import subprocess
+import sys
+
 import pytest
 import typer
 
@@ -53,3 +56,9 @@ def test_only_missing_packages_are_explained():
     with pytest.raises(ImportError, match="cannot import name") as caught, explain_missing("Install it."):
         from psilearn._utils import no_such_name  # noqa: F401
     assert not isinstance(caught.value, MissingDependencyError)
+
+
+def test_the_command_without_its_packages_names_the_extra():
+    code = "import sys; sys.modules['typer'] = None; from psilearn.app import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "The command needs typer: pip install 'psilearn[app]'\n")

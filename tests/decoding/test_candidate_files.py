@@ -405,6 +405,13 @@ def test_an_interrupted_build_of_something_else_starts_again(tmp_path, counted, 
     assert len(SharedCandidates.load(folder, counted, outputs)) == 40
 
 
+def test_a_build_that_was_killed_while_it_wrote_the_manifest_is_resumed(saved):
+    manifest = saved / "manifest.json"
+    manifest.rename(saved / ".manifest.json.0123456789abcdef.tmp")
+    SharedCandidates.build(Y, E, saved)
+    assert sorted(file.name for file in saved.iterdir()) == ["manifest.json", "shard-00000.safetensors"]
+
+
 def test_options_of_a_folder_are_rejected_without_one():
     with pytest.raises(ValueError, match="pass path"):
         SharedCandidates.build(Y, E, dtype="float32")

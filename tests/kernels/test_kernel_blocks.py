@@ -9,6 +9,7 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from psilearn._backend import Compute, current_compute, to_numpy
+from psilearn._utils import worker_processes
 from psilearn._utils.samples import n_samples, take
 from psilearn.kernels import (
     Dice,
@@ -141,7 +142,7 @@ def gathered(route, A, B, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_every_route_gives_the_products_of_dense_rows(route, density, dtype, memory, monkeypatch):
     monkeypatch.setattr(products, "TILE", 32)
-    monkeypatch.setattr(products, "n_threads", lambda: 3)
+    monkeypatch.setattr(worker_processes, "n_threads", lambda: 3)
     A = sparse.random(70, 101, density, "csr", random_state=0)
     B = sparse.random(95, 101, density, "csr", random_state=1)
     with config_context(working_memory=memory):
@@ -213,17 +214,17 @@ def test_the_route_follows_the_density(density, expected, monkeypatch):
 
 
 def test_the_number_of_threads_can_be_limited(monkeypatch):
-    monkeypatch.setattr(products, "cpu_count", lambda: 8)
+    monkeypatch.setattr(worker_processes, "cpu_count", lambda: 8)
     for limit, expected in (("", 8), ("3", 3), ("0", 8), ("64", 8), ("4,2", 8)):
         monkeypatch.setenv("OMP_NUM_THREADS", limit)
-        assert products.n_threads() == expected
+        assert worker_processes.n_threads() == expected
 
 
 def test_strips_and_threads_change_nothing(monkeypatch):
     kernels = (Gaussian(0.1), Polynomial(5), Laplacian(0.2), Linear().normalized(), Gaussian(0.1, base=Tanimoto()))
     expected = [kernel(BITS) for kernel in kernels]
     monkeypatch.setattr(products, "STRIP_BYTES", 600)
-    monkeypatch.setattr(products, "n_threads", lambda: 3)
+    monkeypatch.setattr(worker_processes, "n_threads", lambda: 3)
     for kernel, values in zip(kernels, expected, strict=True):
         np.testing.assert_allclose(kernel(BITS), values, rtol=1e-13)
 

@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
-pytest.importorskip("rdkit", reason="the targets need the extra psilearn[chem]")
-pytest.importorskip("pyarrow", reason="the targets need the extra psilearn[chem]")
+pytest.importorskip("rdkit", reason="the targets need psilearn-chem")
+pytest.importorskip("pyarrow", reason="the targets need psilearn-chem")
 
 from psilearn_lab.fuzz.__main__ import TARGETS, main
 from psilearn_lab.fuzz.crafted import craft_files
@@ -146,14 +146,17 @@ def test_targets_run(name, tmp_path):
     assert (tally.attempts, tally.places) == (8, {})
 
 
-def test_sealed_files_have_the_checksums_of_their_contents():
-    tensor = {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}
-    header = {"__metadata__": {"content": "{}", "data_sha256": "", "sha256": ""}, "x": tensor}
-    file = seal(json.loads(json.dumps(header)), np.ones(1).tobytes())
-    listed = json.dumps({"parts": [open_sealed(file)[0]["__metadata__"]["sha256"]]}).encode()
-    changed, data = open_sealed(file)
-    changed["x"]["dtype"] = "I64"
-    tree = reseal({"a.safetensors": file.replace(b"F64", b"I64"), "manifest.json": listed})
-    assert tree["a.safetensors"] == seal(changed, data)
-    assert open_sealed(tree["a.safetensors"])[0]["__metadata__"]["sha256"] in tree["manifest.json"].decode()
-    assert tree["manifest.json"] != listed
+def test_changed_shards_are_read_when_their_checksums_are_recomputed(tmp_path):
+    """Otherwise no attack would get beyond the checksums."""
+    tree = next(iter(TARGETS["candidates"].seeds()))
+    header, data = open_sealed(tree["shard-00000.safetensors"])
+    numbers = np.frombuffer(data).copy()  # all arrays are float64
+    numbers += 1
+    changed = reseal({**tree, "shard-00000.safetensors": seal(header, numbers.tobytes())})
+    for name, content in changed.items():
+        (tmp_path / name).write_bytes(content)
+    outputs = TARGETS["candidates"].read(tmp_path).outputs
+    (tmp_path / "manifest.json").write_bytes(tree["manifest.json"])
+    with pytest.raises(ValueError, match="not the shard that the manifest"):
+        TARGETS["candidates"].read(tmp_path)
+    assert len(outputs) == 12 and outputs.min() > -3

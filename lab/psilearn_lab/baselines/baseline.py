@@ -18,7 +18,6 @@ from psilearn.decoding import Candidates, TopK, as_candidates
 from psilearn.metrics import TruthPositions, f1_score
 from psilearn.utils import (
     Index,
-    Pairs,
     RandomStateLike,
     Samples,
     declare_sparse_inputs_and_outputs,
@@ -34,7 +33,7 @@ from psilearn.utils import (
     unfitted_copy,
     validation,
 )
-from psilearn_lab.arrays import Array, Mask, iter_blocks
+from psilearn_lab.arrays import Array, Mask, Pairs, iter_blocks
 from psilearn_lab.baselines.thresholds import apply_threshold, best_f1_error, best_threshold
 
 TIE_TOLERANCE = 32 * float(np.finfo(np.float64).eps)  # relative difference of costs that counts as a tie

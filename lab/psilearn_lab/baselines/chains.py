@@ -12,8 +12,8 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
-from psilearn.utils import Index, Pairs, Samples, run_parallel, track, validation
-from psilearn_lab.arrays import Array
+from psilearn.utils import Index, Samples, run_parallel, track, validation
+from psilearn_lab.arrays import Array, Pairs
 from psilearn_lab.baselines.baseline import Baseline, DeviceLike
 from psilearn_lab.baselines.logistic import TOLERANCE, append_columns, fit_label, fit_labels, fit_labels_at_once
 

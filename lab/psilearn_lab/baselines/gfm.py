@@ -15,8 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.extmath import safe_sparse_dot
 
 from psilearn.metrics import f1_score
-from psilearn.utils import Pairs, Samples, run_parallel, take, track, validation
-from psilearn_lab.arrays import Array, Mask, iter_blocks
+from psilearn.utils import Samples, run_parallel, take, track, validation
+from psilearn_lab.arrays import Array, Mask, Pairs, iter_blocks
 from psilearn_lab.baselines.baseline import Baseline, DeviceLike
 from psilearn_lab.baselines.logistic import MAX_ITERATIONS, TOLERANCE, append_columns, fit_labels
 

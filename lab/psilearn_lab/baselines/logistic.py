@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.extmath import safe_sparse_dot
 
-from psilearn.utils import Pairs, Samples, run_parallel, track, validation
-from psilearn_lab.arrays import Array, iter_blocks
+from psilearn.utils import Samples, run_parallel, track, validation
+from psilearn_lab.arrays import Array, Pairs, iter_blocks
 from psilearn_lab.baselines.baseline import Baseline, DeviceLike
 from psilearn_lab.baselines.thresholds import best_label_thresholds, best_threshold
 

@@ -12,8 +12,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.utils.extmath import safe_sparse_dot
 
-from psilearn.utils import Pairs, Samples, track, validation
-from psilearn_lab.arrays import Array
+from psilearn.utils import Samples, track, validation
+from psilearn_lab.arrays import Array, Pairs
 from psilearn_lab.baselines.logistic import LinearLabels
 
 PENALTY = 4.0  # ρ of the splitting: the smallest curvature of the relative entropy

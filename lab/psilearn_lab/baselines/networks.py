@@ -11,8 +11,8 @@ import torch
 from scipy.special import expit
 from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
-from psilearn.utils import Index, Pairs, Samples, validation
-from psilearn_lab.arrays import Array, iter_blocks
+from psilearn.utils import Index, Samples, validation
+from psilearn_lab.arrays import Array, Pairs, iter_blocks
 from psilearn_lab.baselines.baseline import Baseline
 from psilearn_lab.baselines.energies import (
     INFERENCE_ROWS,

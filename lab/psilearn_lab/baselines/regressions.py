@@ -15,8 +15,8 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from psilearn import computing
 from psilearn.kernels import Kernel, as_kernel
-from psilearn.utils import Pairs, Samples, n_samples, take, validation
-from psilearn_lab.arrays import Array, iter_blocks, to_numpy
+from psilearn.utils import Samples, n_samples, take, validation
+from psilearn_lab.arrays import Array, Pairs, iter_blocks, to_numpy
 from psilearn_lab.baselines.baseline import Baseline
 
 KernelLike: TypeAlias = Kernel | Callable[[Any, Any], float] | None

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from psilearn_lab.experiments.results import Row, write_atomically
+from psilearn.utils import write_atomically
+from psilearn_lab.experiments.results import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from psilearn import __version__
+from psilearn.utils import write_atomically
 from psilearn_lab.experiments.experiment import Experiment
-from psilearn_lab.experiments.results import Record, Row, write_atomically
+from psilearn_lab.experiments.results import Record, Row
 from psilearn_lab.experiments.runner import is_current
 from psilearn_lab.experiments.tables import TRIAL_WARNING, format_number, format_seconds, make_tables, summarize
 

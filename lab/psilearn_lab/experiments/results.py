@@ -7,7 +7,7 @@ import math
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, SupportsFloat, cast
 
 import pandas as pd
+
+from psilearn.utils import to_json_value, write_atomically
 
 MAX_DIGITS = 12
 
@@ -379,25 +381,3 @@ def _csv_line(record: Record, row: Row) -> dict[str, object]:
         "finished": record.finished,
         **record.environment,
     }
-
-
-def to_json_value(value: Any) -> Any:
-    """Return a value that strict JSON can represent; NaN, infinity and other objects become their repr."""
-    value = value.tolist() if hasattr(value, "tolist") else value
-    if isinstance(value, Mapping):
-        return {str(name): to_json_value(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json_value(item) for item in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else repr(float(value))
-    return value if value is None or isinstance(value, int | str) else repr(value)
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file; if the write is interrupted or fails, the previous file stays unchanged."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        draft.write_bytes(content)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from psilearn import __version__
+from psilearn.utils import to_json_value, write_atomically
 from psilearn_lab.experiments.experiment import (
     Context,
     Experiment,
@@ -24,7 +25,7 @@ from psilearn_lab.experiments.experiment import (
     Part,
     PartError,
 )
-from psilearn_lab.experiments.results import Record, describe_environment, to_json_value, write_atomically, write_csv
+from psilearn_lab.experiments.results import Record, describe_environment, write_csv
 
 NO_PICTURES = "No pictures: they need the extra psilearn[plot]; with it the part is run again."
 

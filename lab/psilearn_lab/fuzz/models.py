@@ -21,6 +21,12 @@ from typing import Any
 import numpy as np
 import torch
 from scipy import sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from psilearn import IOKR, KDE, OEL, Landmarks, load_model, save_model
 from psilearn.decoding import SharedCandidates
@@ -64,29 +70,40 @@ def seal(header: dict[str, Any], data: bytes) -> bytes:
 
 
 def reseal(tree: Tree) -> Tree:
-    """Return the files with checksums of what they are now, also in the JSON files that list those of others."""
-    digests, sealed = {}, dict(tree)
-    for name, content in tree.items():
-        opened = open_sealed(content)
-        if opened is not None and isinstance(opened[0].get("__metadata__"), dict):
-            former = opened[0]["__metadata__"].get("sha256")
-            sealed[name] = seal(*opened)
-            digests[former] = open_sealed(sealed[name])[0]["__metadata__"]["sha256"]  # type: ignore[index]
-    for name, content in sealed.items():
-        if name.endswith(".json") and isinstance(content, bytes):
-            for former, digest in digests.items():
-                content = content.replace(str(former).encode(), digest.encode()) if former else content
-            sealed[name] = content
-    return sealed
+    """Return the files with checksums of what they are now, also in the manifest that lists those of others."""
+    opened = {name: open_sealed(content) for name, content in tree.items()}
+    sealed = {name: seal(*found) if found else tree[name] for name, found in opened.items()}
+    return {
+        name: _seal_manifest(content, sealed) if name.endswith(".json") else content for name, content in sealed.items()
+    }
+
+
+def _seal_manifest(content: bytes | Special, tree: Tree) -> bytes | Special:
+    """Return the manifest of a set of candidates with the sizes and checksums of its files and of itself."""
+    with suppress(AttributeError, KeyError, TypeError, ValueError, RecursionError):  # it is damaged
+        manifest = json.loads(content)  # type: ignore[arg-type]
+        for entry in manifest["shards"]:
+            header, data = open_sealed(tree[entry["name"]])  # type: ignore[misc]
+            entry |= {"n_bytes": len(tree[entry["name"]]), "sha256": header["__metadata__"]["sha256"]}  # type: ignore[arg-type]
+            with suppress(KeyError, TypeError, ValueError):  # CSR matrices keep their hash
+                start, end = header["outputs"]["data_offsets"]
+                outputs = np.frombuffer(data[start:end], DTYPES[header["outputs"]["dtype"]])
+                entry["outputs_sha256"] = SharedCandidates(outputs.reshape(header["outputs"]["shape"])).hash
+        text = json.dumps({**manifest, "sha256": UNSEALED}, indent=1).encode()
+        before, _, after = text.rpartition(UNSEALED.encode())
+        return before + hashlib.sha256(text).hexdigest().encode() + after
+    return content
 
 
 def mutate_sealed(tree: Tree, rng: Random, seeds: list[Tree]) -> Tree:
     """Return files that are damaged, exchanged or missing, or changed in their structure and sealed again."""
     if rng.random() < RESEALED_RATE:
-        for _ in range(rng.choice((1, 1, 2))):
-            name = rng.choice(sorted(tree))
-            tree[name] = _change_structure(tree[name], rng)
-        return reseal(tree)
+        with suppress(RecursionError):  # a change is nested too deeply for Python's encoder
+            for _ in range(rng.choice((1, 1, 2))):
+                name = rng.choice(sorted(tree))
+                tree[name] = _change_structure(tree[name], rng)
+            return reseal(tree)
+        return tree
     name, other, action = rng.choice(sorted(tree)), rng.choice(sorted(tree)), rng.randrange(8)
     content = tree[name]
     if action == 0:
@@ -110,15 +127,15 @@ def _change_structure(content: bytes | Special, rng: Random) -> bytes | Special:
             return mutate_bytes(content, rng) if isinstance(content, bytes) else content
     header, data = opened
     metadata, action = header.get("__metadata__"), rng.random()
-    if action < 0.5 and isinstance(metadata, dict) and "content" in metadata:
-        value = mutate_json({"content": json.loads(metadata["content"])}, rng)
-        metadata["content"] = json.dumps(value.get("content"))
-    elif action < 0.65:
-        mutate_json(header, rng)
-    elif action < 0.75:
-        data = mutate_bytes(data, rng)
-    else:
-        with suppress(AttributeError, IndexError, KeyError, TypeError, ValueError):  # a previous change has damaged it
+    with suppress(AttributeError, IndexError, KeyError, TypeError, ValueError):  # a previous change has damaged it
+        if action < 0.5 and isinstance(metadata, dict) and "content" in metadata:
+            value = mutate_json({"content": json.loads(metadata["content"])}, rng)
+            metadata["content"] = json.dumps(value.get("content"))
+        elif action < 0.65:
+            mutate_json(header, rng)
+        elif action < 0.75:
+            data = mutate_bytes(data, rng)
+        else:
             data = _change_tensor(header, data, rng)
     return seal(header, data)
 
@@ -186,6 +203,9 @@ ORDERS = ["a>b>c", "b>c>a", "c>b>a", "a>c>b", "b>a>c", "c>a>b"] * 2
 RANKS = np.argsort(np.argsort(X, axis=1), axis=1) + 1
 CSR = sparse.csr_matrix(TAGS.astype(float))
 PACKED = np.packbits(TAGS, axis=1)
+TABLE = np.array(
+    [[f"{text} {order}", order, *row] for text, order, row in zip(SMILES, ORDERS, X[:, :2], strict=True)], object
+)
 
 
 def make_spectra() -> list[Spectrum]:
@@ -220,6 +240,16 @@ def _save_with_notes(model: Any, path: Path) -> None:
 
 def _sealed_target(name: str, seeds: Any, read: Any, use: Any, **options: Any) -> Target:
     return Target(name, seeds, read, use, mutate=mutate_sealed, craft=craft_sealed, time=4e-5, **options)
+
+
+def _pipelines() -> Iterator[Tree]:
+    """Yield pipelines with all kinds of preprocessing, from a table of words and numbers."""
+    numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler(), PCA(2))
+    texts = FeatureUnion([("words", TfidfVectorizer()), ("hashed", HashingVectorizer(n_features=16))])
+    kinds = [("texts", texts, 0), ("one", OneHotEncoder(min_frequency=2), [0, 1]), ("numbers", numbers, [2, 3])]
+    ordinal = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    for columns in (ColumnTransformer(kinds), ColumnTransformer([("ordinal", ordinal, [1])], remainder="drop")):
+        yield written(partial(_save_with_notes, make_pipeline(columns, IOKR(alpha=0.01)).fit(TABLE, TAGS)), "saved.psi")
 
 
 @cache
@@ -306,6 +336,10 @@ MODELS: tuple[Target, ...] = (
         *("model-identifier", _identifiers, lambda folder: MetaboliteIdentifier.load(folder / "saved.psi")),
         lambda identifier: identifier.predict(make_spectra()[:2], _library()),
         prepare=_library,
+    ),
+    _sealed_target(
+        *("model-pipeline", _pipelines, lambda folder: load_model(folder / "saved.psi")),
+        lambda pipeline: pipeline.predict(TABLE[:2]),
     ),
     _sealed_target(
         *("candidates", _candidates, lambda folder: SharedCandidates.load(folder, _embedding()), _use_candidates),

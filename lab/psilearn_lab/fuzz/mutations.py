@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 MAX_SIZE = 1 << 18  # bytes of a changed file
+MAX_NESTED = 200  # lists and objects of a node that is nested within itself, so that Python's encoder can write it
 NUMBERS = [
     *b"0 -0 -1 1e309 -1e309 1e-400 nan inf -inf NaN 0x10 1_000 1.5 127 128 255 256 65536 5e-324 100000000".split(),
     *b"2147483647 2147483648 4294967296 -2147483649 9223372036854775807 9223372036854775808 1000000000000".split(),
@@ -223,11 +224,11 @@ def _change_place(rng: Random, places: list[tuple[Any, Any]]) -> None:
         container[key] = rng.choice((-container[key], container[key] + 1, container[key] - 1, container[key] * 1000))
     elif action == 4 and isinstance(container[key], dict | list):  # the node within itself, again and again
         for _ in range(rng.choice((1, 3, 12))):
-            inner = json.loads(json.dumps(container[key]))
-            for parent, inside in list(_iter_places(container[key]))[-2:]:
-                parent[inside] = inner
-            if len(json.dumps(container[key])) > MAX_SIZE:
+            text = json.dumps(container[key])
+            if text.count("[") + text.count("{") > MAX_NESTED or len(text) > MAX_SIZE:
                 break
+            for parent, inside in list(_iter_places(container[key]))[-2:]:
+                parent[inside] = json.loads(text)
     else:
         container[key] = json.loads(json.dumps(rng.choice(VALUES)))
 

@@ -13,8 +13,8 @@ from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from torch.nn import functional
 
-from psilearn.utils import ErrorMetric, Index, Pairs, Samples
-from psilearn_lab.arrays import Array, block_rows, iter_blocks
+from psilearn.utils import Index, Samples
+from psilearn_lab.arrays import Array, ErrorMetric, Pairs, block_rows, iter_blocks
 from psilearn_lab.neural.epochs import History, Schedule, train
 from psilearn_lab.neural.parameters import NetworkParameters, resolve_device
 

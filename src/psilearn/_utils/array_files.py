@@ -302,6 +302,8 @@ class FileFormat:
             yield
         except FileNotFoundError as error:
             raise FileNotFoundError(f"{path} does not exist: there is no {self.noun} to open.") from error
+        except MemoryError as error:
+            raise MemoryError(f"{path}: {error}") from error
         except OSError:  # names the file
             raise
         except Exception as error:
@@ -351,6 +353,7 @@ class _Entry:
     def array(self, data: NDArray[np.uint8], verify: bool) -> NDArray[Any]:
         """Return the array in the data of the file."""
         array = data[self.start : self.end].view(self.dtype).reshape(self.shape)
+        array = np.require(array, requirements="A")  # compiled code of others relies on it
         if verify and self.dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
             raise ValueError("an array of bool contains other values")
         return array

@@ -7,8 +7,9 @@ import io
 import json
 import math
 import os
+import secrets
+import shutil
 import stat
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ class OutputFile(io.RawIOBase):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
 
     def writable(self) -> bool:
         """Return True."""
@@ -49,6 +50,11 @@ class OutputFile(io.RawIOBase):
         """Move to a position, from which the next write continues."""
         with name_errors(self.path):
             return os.lseek(self._descriptor, offset, whence)
+
+    def sync(self) -> None:
+        """Wait until the content is on the disk, so that it survives a power failure."""
+        with name_errors(self.path):
+            os.fsync(self._descriptor)
 
     def close(self) -> None:
         """Close the file."""
@@ -79,11 +85,13 @@ def write_atomically(path: Path, content: bytes) -> None:
 @contextmanager
 def open_atomically(path: Path) -> Iterator[OutputFile]:
     """Open a file for writing; if the block ends by an error, the previous file stays unchanged."""
-    draft = draft_of(path, f"{os.getpid()}-{threading.get_ident()}")
+    draft = draft_of(path)
     try:
         with OutputFile(draft) as file:
+            if path.exists():  # a private file stays private
+                shutil.copymode(path, draft)
             yield file
-        sync_file(draft)
+            file.sync()
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
@@ -92,22 +100,15 @@ def open_atomically(path: Path) -> Iterator[OutputFile]:
 @contextmanager
 def open_text_atomically(path: Path) -> Iterator[io.TextIOWrapper]:
     """Open a text file in UTF-8 for writing, without changing line ends, as :func:`open_atomically` does."""
-    with (
-        open_atomically(path) as file,
-        io.TextIOWrapper(io.BufferedWriter(file), encoding="utf-8", newline="", write_through=False) as text,
-    ):
+    with open_atomically(path) as file:
+        text = io.TextIOWrapper(io.BufferedWriter(file), encoding="utf-8", newline="")
         yield text
+        text.flush()
 
 
-def sync_file(path: Path) -> None:
-    """Wait until the content of a file is on the disk, so that it survives a power failure."""
-    with name_errors(path), path.open("r+b") as file:
-        os.fsync(file.fileno())
-
-
-def draft_of(path: Path, process: int | str | None = None) -> Path:
-    """Return the file in which a process, by default this one, writes new content before it replaces a file."""
-    return path.with_name(f".{path.name}.{os.getpid() if process is None else process}.tmp")
+def draft_of(path: Path) -> Path:
+    """Return a new name for the file or folder that is written before it replaces another one."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
 
 
 def create_folder(path: Path) -> None:

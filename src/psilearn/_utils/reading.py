@@ -1,28 +1,19 @@
 """Read files that may be damaged: only regular files are opened, and every error names the file.
 
-Sizes that a file declares are compared with its length before memory is allocated. Compressed contents may be at most
-``MAX_EXPANSION`` times as large as the file, so that a small file cannot fill the memory; contents of up to
-``MIN_LIMIT`` bytes are always read.
+Compressed contents may be at most ``MAX_EXPANSION`` times as large as the file, so that a small file cannot fill the
+memory; contents of up to ``MIN_LIMIT`` bytes are always read.
 """
 
 from __future__ import annotations
 
 import csv
-import io
 import struct
 import sys
-import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import prod
 from pathlib import Path
-from tokenize import TokenError
-from typing import Any
 from xml.parsers import expat
-
-import numpy as np
-from numpy.typing import NDArray
 
 MAX_EXPANSION = 200  # decompressed bytes per byte of a file; real data has fewer than 50, deflate allows 1032
 MIN_LIMIT = 1 << 20  # decompressed bytes that are accepted from any file
@@ -38,10 +29,8 @@ _CONTENT_ERRORS = (
     StopIteration,
     struct.error,
     SyntaxError,  # also the ParseError of XML
-    TokenError,  # the header of an array
     TypeError,
     ValueError,
-    zipfile.BadZipFile,
     zlib.error,
 )
 
@@ -78,40 +67,6 @@ def convert_read_errors(path: Path, noun: str) -> Iterator[None]:
 def decompressed_limit(path: Path) -> int:
     """Return how many bytes the decompressed contents of a file may have."""
     return max(MIN_LIMIT, MAX_EXPANSION * path.stat().st_size)
-
-
-def read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an .npz file, which must not contain pickled objects."""
-    with convert_read_errors(path, "an .npz file"), zipfile.ZipFile(path) as archive:
-        _check_members(path, archive.infolist())
-        contents = {member.filename: archive.read(member) for member in archive.infolist()}
-        return {name.removesuffix(".npy"): read_array(content) for name, content in contents.items()}
-
-
-def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
-    """Raise an error if an archive declares sizes that it cannot have, or another compression than NumPy uses."""
-    total, compressed = (sum(getattr(member, name) for member in members) for name in ("file_size", "compress_size"))
-    if total > decompressed_limit(path) or compressed > path.stat().st_size:
-        raise ValueError(
-            f"{path} declares {total:,} bytes, {compressed:,} compressed, over {MAX_EXPANSION} times its size or over "
-            f"its size: it is damaged."
-        )
-    if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
-        raise ValueError("it is compressed by another method than NumPy uses, which may need any amount of memory")
-
-
-def read_array(content: bytes) -> NDArray[Any]:
-    """Return the array of the content of an .npy file whose declared size is its real one."""
-    stream = io.BytesIO(content)
-    version = np.lib.format.read_magic(stream)
-    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read_header(stream)
-    expected = prod(shape) * dtype.itemsize
-    if dtype.hasobject or min(shape, default=0) < 0 or expected != len(content) - stream.tell():
-        raise ValueError(f"an array of shape {shape} and dtype {dtype} needs {expected:,} bytes")
-    stream.seek(0)
-    array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
-    return array
 
 
 def raise_for_document_type(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Parallel computation in worker processes that never outlive the process that started them."""
+"""Parallel computation in threads, and in worker processes that never outlive the process that started them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,35 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from joblib import Parallel
+from joblib import Parallel, cpu_count
 from joblib.parallel import LokyBackend, get_active_backend
 
 PR_SET_PDEATHSIG = 1  # of prctl: the signal that a process receives when its parent ends
 WATCH_SECONDS = 0.5
+
+
+def each_thread(task: Callable[[slice], None], parts: list[slice], worthwhile: bool = True) -> None:
+    """Run the task on each part, in threads if worthwhile; NumPy and SciPy release the interpreter lock."""
+    workers = min(n_threads(), len(parts)) if worthwhile else 1
+    if workers <= 1:
+        for part in parts:
+            task(part)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(task, parts))
+
+
+def n_threads() -> int:
+    """Return how many threads may run: the number of cores, or OMP_NUM_THREADS if smaller, as in a worker process."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    if limit == "1":
+        return 1  # the number of cores is read from files, which takes longer than a small block
+    return min(cpu_count(), int(limit)) if limit.isdigit() and int(limit) > 0 else cpu_count()
 
 
 def run_parallel(tasks: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:

@@ -2,7 +2,7 @@
 
 from psilearn.decoding.all_rankings import AllRankings, has_all_rankings
 from psilearn.decoding.approximate import ApproximateCandidates
-from psilearn.decoding.as_candidates import as_candidates
+from psilearn.decoding.as_candidates import CANDIDATE_NAMES, as_candidates
 from psilearn.decoding.barycenters import fgw_barycenters
 from psilearn.decoding.candidates import Candidates
 from psilearn.decoding.edited_graphs import GraphEdits
@@ -17,6 +17,7 @@ from psilearn.decoding.string_beam import StringBeam
 from psilearn.decoding.top_k import TopK
 
 __all__ = [
+    "CANDIDATE_NAMES",
     "AllLabelSets",
     "AllRankings",
     "ApproximateCandidates",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FORMAT = FileFormat("psilearn.candidates", 1, "set of candidates", "Build the candidates again.")
 MANIFEST = "manifest.json"
 SHARD_NAME = "shard-{:05d}.safetensors"
-OWN_FILES = re.compile(r"\.?shard-\d{5,}\.safetensors(\..*\.tmp)?")  # also those that are being written
+OWN_FILES = re.compile(r"shard-\d{5,}\.safetensors|\.(shard-\d{5,}\.safetensors|manifest\.json)\..*\.tmp")
 SHARD_BYTES = 2**27
 CSR_PARTS = ("data", "indices", "indptr")
 STORED = {"array": ("outputs",), "csr_array": CSR_PARTS, "csr_matrix": CSR_PARTS, "not stored": ()}
@@ -101,7 +101,7 @@ def write_shard(
     }
     file = path / SHARD_NAME.format(number)
     try:
-        found = FORMAT.read(file, mapped=True)
+        found = FORMAT.read(file)
     except (OSError, ValueError):
         found = None
     if found is None or found.content != content:

@@ -1,4 +1,4 @@
-"""Save and load fitted models without pickle: a JSON manifest and arrays, from which nothing is executed."""
+"""Save fitted models in one file of JSON and arrays, and load them; nothing in a file is executed."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def load_model(path: str | Path, *, mapped: bool = False) -> IOKR | KDE | OEL | 
         The file that :func:`save_model` wrote.
     mapped : bool, default=False
         Whether the arrays are mapped from the file, so that processes that load the same model share their memory. The
-        file must not be changed in place meanwhile; replacing it by :func:`save_model` is safe.
+        file must not be changed in place meanwhile; replacing it by :func:`save_model` is safe (on Windows, an error).
 
     Returns
     -------
@@ -340,6 +340,7 @@ def _find_problems(model: Any) -> list[str]:
     parts = {
         "regressor": model.regressor is None,
         "device": model.device is None or isinstance(model.device, str),
+        "dtype": validation.check_precision(model.dtype, "dtype") is not None,
         "n_components_": type(p) is int,
         "regression_": _is_regression(getattr(model, "regression_", None), p),
         "embedding_": _is_embedding(getattr(model, "embedding_", None), p),

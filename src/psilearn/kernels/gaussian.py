@@ -13,7 +13,8 @@ from psilearn._backend import NUMPY, Compute, array_namespace, iter_slices, to_n
 from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.samples import Samples, check_not_empty, n_samples, take
-from psilearn.kernels.inner_products import TILE, each_thread, fill_diagonal
+from psilearn._utils.worker_processes import each_thread
+from psilearn.kernels.inner_products import TILE, fill_diagonal
 from psilearn.kernels.kernel import Kernel
 from psilearn.kernels.linear import Linear
 from psilearn.kernels.row_kernel import RowKernel

@@ -6,17 +6,16 @@ the finished block is ever stored as a whole. Tiles may come from several thread
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from joblib import cpu_count
 from scipy import sparse
 
 from psilearn._backend import Compute, block_rows, iter_blocks, to_device, to_numpy
 from psilearn._linalg import Array, row_products
+from psilearn._utils import worker_processes
+from psilearn._utils.worker_processes import each_thread
 from psilearn.kernels import device_rows
 from psilearn.kernels.device_rows import column_counts, keep_columns
 
@@ -48,25 +47,6 @@ def in_strips(block: Array, change: Callable[[Array, slice], None]) -> Array:
     parts = strips(len(block), block.strides[0])
     each_thread(lambda part: change(block[part], part), parts, len(parts) > MIN_STRIPS_FOR_THREADS)
     return block
-
-
-def each_thread(task: Callable[[slice], None], parts: list[slice], worthwhile: bool = True) -> None:
-    """Run the task on each part, in threads if worthwhile; NumPy and SciPy release the interpreter lock."""
-    workers = min(n_threads(), len(parts)) if worthwhile else 1
-    if workers <= 1:
-        for part in parts:
-            task(part)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(task, parts))
-
-
-def n_threads() -> int:
-    """Return how many threads may run: the number of cores, or OMP_NUM_THREADS if smaller, as in a worker process."""
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    if limit == "1":
-        return 1  # the number of cores is read from files, which takes longer than a small block
-    return min(cpu_count(), int(limit)) if limit.isdigit() and int(limit) > 0 else cpu_count()
 
 
 def cast(rows: Any, dtype: Any) -> Any:
@@ -117,7 +97,7 @@ def products(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
     if sparse.issparse(A) and sparse.issparse(B):
         n_A, n_B = column_counts(A), column_counts(B)
         f = float(n_A @ n_B)
-        costs[_by_sparse] = n_threads() * (40 * min(f, a * b) + 5 * f) * 4 / np.dtype(dtype).itemsize
+        costs[_by_sparse] = worker_processes.n_threads() * (40 * min(f, a * b) + 5 * f) * 4 / np.dtype(dtype).itemsize
         shared = (n_A > 0) & (n_B > 0)
         d = int(np.count_nonzero(shared))
     costs[_by_tiles] = 0.016 * a * b * d
@@ -153,7 +133,7 @@ def _by_panels(A: Any, B: Any, dtype: Any, finish: Finish) -> None:
     """CSR rows of A times dense panels of Bᵀ."""
     rows, everything = cast(A, dtype), slice(0, A.shape[0])
     bytes_per_column = 2 * np.dtype(dtype).itemsize * sum(A.shape)  # a panel twice while it is laid out, and its tile
-    width = min(TILE, block_rows(n_threads() * bytes_per_column, B.shape[0]))
+    width = min(TILE, block_rows(worker_processes.n_threads() * bytes_per_column, B.shape[0]))
 
     def multiply(j: slice) -> None:
         finish(rows @ _dense_transpose(B[j], dtype), everything, j)

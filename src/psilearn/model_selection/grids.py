@@ -17,7 +17,7 @@ from psilearn._linalg import Array
 from psilearn._utils import validation
 from psilearn._utils.hashing import content_hash
 from psilearn._utils.samples import Samples, n_columns
-from psilearn.decoding.as_candidates import CANDIDATE_NAMES
+from psilearn.decoding import CANDIDATE_NAMES
 from psilearn.decoding.label_sets.listable import ListableLabelSets
 from psilearn.kernels import Gaussian, Kernel, Linear, as_kernel, as_output_kernel
 from psilearn.theory import fit_decay, suggest

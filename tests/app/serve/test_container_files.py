@@ -54,10 +54,10 @@ def test_the_compose_file_requires_a_token_and_drops_rights():
 
 
 def test_the_commands_run_as_a_shell_script(tmp_path):
-    save_model(rows_problem()[2], tmp_path / "model")
+    save_model(rows_problem()[2], tmp_path / "model.psi")
     instructions = dict(read_instructions())
     command = [*as_words(instructions["ENTRYPOINT"]), *as_words(instructions["CMD"])]
-    replaced = {"/models/model": str(tmp_path / "model"), "/jobs": str(tmp_path / "jobs"), "8000": "0"}
+    replaced = {"/models/model.psi": str(tmp_path / "model.psi"), "/jobs": str(tmp_path / "jobs"), "8000": "0"}
     words = [replaced.get(word, word) for word in command]
     start = f"{shlex.quote(sys.executable)} -c 'import sys; from psilearn.app.cli import app; app(sys.argv[1:])'"
     script = f"exec {start} {shlex.join(words[1:])}"

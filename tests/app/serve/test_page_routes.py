@@ -1,4 +1,4 @@
-"""The page in a real browser: upload, ranking, choice, download, drawing, dark and narrow screens."""
+"""The page in a real browser: drawing, forms, tokens, narrow screens."""
 
 import re
 import time
@@ -45,35 +45,6 @@ def test_files_of_the_page_load_nothing_from_elsewhere():
 
 def no_overflow(page):
     return page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-
-
-def compare_page_and_results(page, content):
-    """Compare all numbers that the page shows for all spectra with the results of the job."""
-    by_name = {spectrum["name"]: spectrum for spectrum in content["spectra"]}
-    shown = page.evaluate("""() => [...document.querySelectorAll("#spectra-rows button")].map((button) => {
-        button.click();
-        return [document.querySelector("#detail h3").innerText,
-                [...document.querySelectorAll("#candidates li")].map((card) => card.innerText)];
-    })""")
-    assert len(shown) == len(by_name) == 50
-    for name, cards in shown:
-        spectrum = by_name[name]
-        assert len(cards) == len(spectrum["candidates"])
-        for card, candidate in zip(cards, spectrum["candidates"], strict=True):
-            assert f"distance {candidate['distance']:.4f} · p-value {candidate['p_value']:.2f}" in card
-            assert candidate["smiles"] in card and ("in the conformal set" in card) == candidate["in_set"]
-
-
-def drop_file(page, selector, name, content):
-    """Drop a file on an element, as the mouse does."""
-    code = """([name, content]) => {
-        const data = new DataTransfer();
-        data.items.add(new File([content], name));
-        return data;
-    }"""
-    data = page.evaluate_handle(code, [name, content])
-    for event in ("dragenter", "dragover", "drop"):
-        page.dispatch_event(selector, event, {"dataTransfer": data})
 
 
 def test_a_digit_is_drawn_with_the_mouse_and_the_keyboard(browser):

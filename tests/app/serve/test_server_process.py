@@ -12,11 +12,13 @@ from contextlib import contextmanager
 import httpx
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-pytest.importorskip("uvicorn", reason="the service needs the extra psilearn[serve]")
+pytest.importorskip("uvicorn", reason="the service needs the extra psilearn[app]")
 
-from psilearn import save_model
+from psilearn import IOKR, save_model
 from psilearn.app.cli import app
 from psilearn.app.serve import ServedModel, create_app
 from psilearn.app.serve.server_process import bind_socket
@@ -106,24 +108,17 @@ def test_a_device_is_checked_before_models_are_loaded_and_computes_the_same(fold
     answer = post(create_app([served]), "/v1/topk", {"inputs": X[:5].tolist(), "k": 3}).json()["results"]
     np.testing.assert_allclose([result["distances"] for result in answer], model.predict_topk(X[:5], 3).distances)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for load in (ServedModel.load,):
-        with pytest.raises(ValueError, match="device='cuda' requires a GPU, but torch finds none"):
-            load("nothing", "cuda")
+    with pytest.raises(ValueError, match="device='cuda' requires a GPU, but torch finds none"):
+        ServedModel.load("nothing", "cuda")
     result = CliRunner().invoke(app, ["serve", str(folder), "--device", "cuda"])
     assert result.exit_code == 2 and "requires a GPU" in result.output and len(result.output.splitlines()) == 1
 
 
-def is_finished(folder, job):
-    assert (folder / "jobs" / job / "request.json").exists()
-    return (folder / "jobs" / job / "result" / "state.json").exists()
-
-
-def wait_for_result(url, job):
-    for _ in range(600):
-        if CLIENT.get(f"{url}/v1/spectra/{job}").json()["state"] == "finished":
-            return CLIENT.get(f"{url}/v1/spectra/{job}/results").content
-        time.sleep(0.1)
-    raise AssertionError("the job does not finish")
+def test_a_pipeline_is_rejected_by_name(tmp_path):
+    X, Y, _ = rows_problem()
+    save_model(make_pipeline(StandardScaler(), IOKR()).fit(X, Y), tmp_path / "scaled.psi")
+    result = CliRunner().invoke(app, ["serve", str(tmp_path / "scaled.psi")])
+    assert result.exit_code == 2 and "scaled.psi is a pipeline: serve its last step" in result.output
 
 
 def test_answers_are_not_delayed_by_the_socket():

@@ -1,21 +1,13 @@
-"""The page in a real browser: upload, ranking, choice, download, drawing, dark and narrow screens."""
+"""The page in a real browser: upload, ranking, choice, download, dark and narrow screens."""
 
 import csv
 import io
 import json
-import time
-from contextlib import contextmanager
 from urllib.parse import parse_qs, urlparse
 
-import numpy as np
 import pytest
-from sklearn.datasets import load_digits
-from typer.testing import CliRunner
 
-from psilearn import IOKR, KDE, OEL
-from psilearn.app.cli import app as command_line
-from psilearn.app.serve import Limits, ServedModel, create_app
-from psilearn.kernels import Gaussian
+from psilearn.app.serve import Limits, create_app
 from psilearn_chem.service.job_runner import JobRunner, ServedIdentifier
 from tests.app.serve.browser import find_browser, opened_browser, opened_page, running
 
@@ -25,17 +17,6 @@ def browser():
     find_browser()
     with opened_browser() as browser:
         yield browser
-
-
-def digit_models():
-    images = load_digits().data[:120] / 16
-    X, Y = images[:, :32], images[:, 32:]
-    estimators = {
-        "IOKR": IOKR(Gaussian(0.2), Gaussian(0.2), alpha=1e-3),
-        "KDE": KDE(Gaussian(0.2), Gaussian(0.2), alpha=1e-3, n_components=10),
-        "OEL": OEL(Gaussian(0.2), Gaussian(0.2), alpha=1e-3, n_components=10),
-    }
-    return {name: model.fit(X, Y) for name, model in estimators.items()}
 
 
 def no_overflow(page):
@@ -160,40 +141,3 @@ def test_pasted_peaks_and_errors(browser, spectra_service):
         page.wait_for_selector("#candidates li")
         assert page.inner_text("#detail h3") == "pasted" and no_overflow(page)
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 26)"
-
-
-def wait_until(page, condition, seconds=15):
-    """Fail if the condition does not become true."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        page.wait_for_timeout(50)
-
-
-def read_canvas(page, name, cell, rows):
-    """Return the gray values of an image that a canvas shows, 1 for black."""
-    code = """([name, cell, rows]) => Array.from({length: 8 * rows}, (_, i) =>
-        document.getElementById(name).getContext("2d").getImageData((i % 8) * cell + cell / 2,
-        Math.floor(i / 8) * cell + cell / 2, 1, 1).data[0])"""
-    return 1 - np.array(page.evaluate(code, [name, cell, rows])).reshape(rows, 8) / 255
-
-
-def table_model(folder):
-    """Return a model of a table with a column of numbers and one of texts."""
-    lines = ["size,color,kind"] + [f"{i % 5},{'red' if i % 2 else 'blue'},{'a' if i % 2 else 'b'}" for i in range(20)]
-    (folder / "train.csv").write_text("\n".join(lines) + "\n")
-    arguments = ["fit", str(folder / "train.csv"), "--outputs", "kind", "-o", str(folder / "table")]
-    assert CliRunner().invoke(command_line, arguments).exit_code == 0
-    return ServedModel.load(folder / "table")
-
-
-@contextmanager
-def page_with_token(browser, url, token):
-    page = browser.new_page()
-    page.set_default_timeout(60_000)
-    page.goto(url)
-    page.fill("#token", token)
-    page.click("#token-form button")
-    page.wait_for_selector("#predict-form")
-    yield page
-    page.close()

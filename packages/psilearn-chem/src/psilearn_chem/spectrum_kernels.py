@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn.kernels import Gaussian, Kernel, uniform
-from psilearn.kernels.inner_products import each_thread, n_threads
-from psilearn.utils import Index, Samples, n_samples, take, validation
+from psilearn.utils import Index, Samples, each_thread, n_samples, n_threads, take, validation
 from psilearn_chem.spectra.spectrum import Spectrum
 
 Block = NDArray[np.float64]

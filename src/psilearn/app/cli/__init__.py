@@ -67,7 +67,7 @@ def main(
 
 @app.command()
 def serve(
-    models: Annotated[list[Path], typer.Argument(help="Folders of saved models.", metavar="MODEL...")],
+    models: Annotated[list[Path], typer.Argument(help="Files of saved models.", metavar="MODEL...")],
     candidates: Annotated[
         Path | None, typer.Option(help="Folder of the library, for a metabolite model.", show_default=False)
     ] = None,

@@ -11,9 +11,9 @@ from importlib.util import find_spec
 
 from psilearn import __version__
 
-CORE = ("numpy", "scipy", "scikit-learn", "joblib", "safetensors")
+CORE = ("numpy", "scipy", "scikit-learn", "joblib", "array-api-compat", "threadpoolctl")
 EXTRAS = {  # the packages that each extra installs, by the names under which they are imported
-    "app": ("typer", "rich", "matplotlib", "pandas", "pyarrow", "fastapi", "uvicorn"),
+    "app": ("typer", "matplotlib", "pandas", "pyarrow", "arff", "jinja2", "prometheus_client", "fastapi", "uvicorn"),
     "plot": ("matplotlib",),
     "torch": ("torch",),
     "dask": ("dask", "distributed"),
@@ -23,7 +23,7 @@ EXTRAS = {  # the packages that each extra installs, by the names under which th
     "strings": ("rapidfuzz",),
     "series": ("tslearn",),
 }
-DISTRIBUTIONS = {"faiss": "faiss-cpu", "ot": "pot"}  # packages that are installed under another name
+DISTRIBUTIONS = {"arff": "liac-arff", "faiss": "faiss-cpu", "ot": "pot"}  # names of packages that differ
 
 
 def describe_installation() -> Iterator[tuple[str, str]]:

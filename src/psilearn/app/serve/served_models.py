@@ -77,7 +77,7 @@ class ServedModel:
         Raises
         ------
         ValueError
-            If there is no such device.
+            If there is no such device, or the model is a pipeline.
 
         See Also
         --------
@@ -90,6 +90,8 @@ class ServedModel:
         """
         check_device(device)
         model, notes = load_with_notes(path)
+        if hasattr(model, "steps"):
+            raise ValueError(f"{path} is a pipeline: serve its last step, or a model of a table, from psilearn fit.")
         table = TableModel.from_notes(path, model, notes) if notes.get("kind") == TABLE_KIND else None
         if device is not None:
             model.set_params(device=device)

@@ -13,7 +13,7 @@ from psilearn.app.tables.input_columns import InputColumns
 from psilearn.app.tables.output_forms import OutputForm, form_from_json
 from psilearn.app.tables.table import Table
 from psilearn.app.tables.table_formats import read_table
-from psilearn.decoding.as_candidates import CANDIDATE_NAMES
+from psilearn.decoding import CANDIDATE_NAMES
 from psilearn.io import load_with_notes, save_model
 from psilearn.utils import convert_read_errors, require_regular_file, validation
 

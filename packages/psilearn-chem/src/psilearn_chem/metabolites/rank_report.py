@@ -298,7 +298,6 @@ class Report:
         """Open a report, whose :meth:`finish` the caller calls; otherwise the previous report stays unchanged."""
         report = cls(path, library, coverage)
         check_pages(path)
-        shutil.rmtree(report._draft, ignore_errors=True)
         try:
             yield report
         finally:

@@ -20,7 +20,7 @@ from psilearn_chem.molecules.library_file import CHUNKS, LibraryManifest, Texts,
 from psilearn_chem.molecules.molecule_files import MoleculeList, read_molecules
 
 if TYPE_CHECKING:
-    from psilearn.estimators.base import OutputKernelRegression
+    from psilearn import IOKR, KDE, OEL
 
 MASS_ROUNDING = 1e-9  # Da
 SHARD_ROWS = 50_000  # molecules that are embedded in one task
@@ -407,7 +407,7 @@ class CandidateLibrary:
             raise ValueError(f"{self.path} was changed: it contains another library than the one that was opened.")
 
     def embedded(
-        self, model: OutputKernelRegression, *, build: bool = False, on_cluster: bool = False
+        self, model: IOKR | KDE | OEL, *, build: bool = False, on_cluster: bool = False
     ) -> SharedCandidates | None:
         """Return all molecules as embedded by a model, mapped from the disk.
 
@@ -456,7 +456,7 @@ class CandidateLibrary:
         return self._opened[name]
 
     def _open_embedded(
-        self, model: OutputKernelRegression, folder: Path, build: bool, on_cluster: bool
+        self, model: IOKR | KDE | OEL, folder: Path, build: bool, on_cluster: bool
     ) -> SharedCandidates | None:
         embedding = model.embedding_
         shards = folder.with_name(f"{folder.name}-shards")
