@@ -1,7 +1,6 @@
 """Functions for packages that build on psilearn: collections of inputs and outputs, validation, files, progress."""
 
-import numpy as np
-from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
 
 from psilearn._backend import MissingDependencyError, explain_missing
 from psilearn._utils import validation
@@ -82,5 +81,5 @@ def hold_out(n: int, fraction: float, random_state: RandomStateLike) -> tuple[In
     if n < 2:
         raise ValueError(f"Validation needs at least 2 examples to learn from; X has {n} sample.")
     size = min(n - 1, max(1, round(n * fraction)))
-    training, held_out = train_test_split(np.arange(n), test_size=size, random_state=random_state)
-    return training, held_out
+    order = check_random_state(random_state).permutation(n)
+    return order[size:], order[:size]

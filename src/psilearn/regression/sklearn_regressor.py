@@ -12,7 +12,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import DataConversionWarning
-from sklearn.model_selection import KFold, cross_val_predict
 
 from psilearn._backend import NUMPY, Compute, iter_blocks, like_input, tensor_to_numpy, to_numpy
 from psilearn._linalg import Array, Moment
@@ -123,6 +122,8 @@ class SklearnRegressor:
                 fitted = clone(self.estimator).fit(self.X_fit_, targets)
             if not with_moment:
                 return SklearnRegression(fitted, r)
+            from sklearn.model_selection import KFold, cross_val_predict  # importing it takes long
+
             folds = KFold(min(N_FOLDS, n), shuffle=True, random_state=0)
             with stage(f"{name} out of {folds.n_splits} folds"):
                 held_out = cross_val_predict(self.estimator, self.X_fit_, targets, cv=folds)  # ĥ₋ᵢ(xᵢ)
