@@ -23,7 +23,8 @@ from sklearn.base import clone
 
 from psilearn import OEL
 from psilearn.kernels import Dice, Gaussian
-from psilearn_lab.benchmarks.measurement import Array, Figures, Run, median_of_each, resident_bytes, run_in_child
+from psilearn_lab.benchmarks.measurement import Array, Figures, Run, median_of_each, run_in_child
+from psilearn_lab.fuzz.harness import resident_bytes
 
 N_FEATURES, N_TAGS, N_PROTOTYPES = 200, 10, 500
 MAX_OVERHEAD = 1.3

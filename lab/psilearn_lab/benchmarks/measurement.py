@@ -14,7 +14,6 @@ import json
 import os
 import platform
 import re
-import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +32,7 @@ from rich.table import Table
 
 import psilearn
 from psilearn import OEL, computing
+from psilearn_lab.fuzz.harness import resident_bytes
 
 Array: TypeAlias = NDArray[Any]
 Figures: TypeAlias = dict[str, Any]  # measured numbers, as JSON data
@@ -245,16 +245,6 @@ def run_in_child(module: str, function: str, *, device: str | None = None, **arg
         raise RuntimeError(f"{module}.{function}({arguments}) failed: {reason[0]}")
     answer: Figures = json.loads(answers[-1])
     return answer
-
-
-def resident_bytes(peak: bool) -> int:
-    """Return the resident set of this process: the current one, or the largest so far."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-    except OSError:  # not Linux: only the largest so far is known
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    name = "VmHWM:" if peak else "VmRSS:"
-    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(name))
 
 
 def run_as_child(module: str, function: str, arguments: str, device: str) -> None:

@@ -27,7 +27,8 @@ from psilearn import IOKR, IOKRCV, KDE, KDECV, OEL, OELCV
 from psilearn.kernels import Dice, Gaussian, Kemeny, Linear, Tanimoto
 from psilearn.memory import fit_bytes, predict_bytes, search_bytes
 from psilearn.utils import distinct
-from psilearn_lab.benchmarks.measurement import Figures, Run, resident_bytes
+from psilearn_lab.benchmarks.measurement import Figures, Run
+from psilearn_lab.fuzz.harness import resident_bytes
 
 # One thread, and glibc returns freed arrays to the system at once instead of keeping those below 32 MB.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MALLOC_MMAP_THRESHOLD_": "131072"}

@@ -20,7 +20,8 @@ import numpy as np
 from psilearn import OEL, save_model
 from psilearn.kernels import Gaussian
 from psilearn_lab.benchmarks.measurement import Figures, Run, median_of_each
-from psilearn_lab.fuzz.requests import HTTPClient, post, resident_bytes, send_requests, serving
+from psilearn_lab.fuzz.harness import resident_bytes
+from psilearn_lab.fuzz.requests import HTTPClient, post, send_requests, serving
 
 FULL: dict[str, Any] = {
     "n": 1000,

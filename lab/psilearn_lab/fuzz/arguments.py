@@ -241,21 +241,6 @@ def _is_absent(path: Path) -> bool:
     return not any(path.iterdir()) if path.is_dir() else not path.exists()
 
 
-class _KeptFolder:
-    """A temporary directory of an example, which is not deleted: recorded calls read what is in it."""
-
-    def __init__(self, **_: Any) -> None:
-        self.name = str(Path(tempfile.mkdtemp(dir=".")).absolute())
-
-    def __enter__(self) -> str:
-        return self.name
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    cleanup = __exit__
-
-
 _COUNT = count()
 
 
@@ -266,8 +251,8 @@ def _new_path() -> Path:
 @cache
 def public_calls() -> tuple[Call, ...]:
     """Return the recorded calls, sorted by name."""
-    recorder = Recorder()
-    with warnings.catch_warnings(action="ignore"), patch("tempfile.TemporaryDirectory", _KeptFolder):
+    recorder, kept = Recorder(), patch.object(tempfile.TemporaryDirectory, "_rmtree")  # recorded calls read the files
+    with warnings.catch_warnings(action="ignore"), patch("tempfile.tempdir", str(Path.cwd())), kept:
         recorder.run_examples()
     return tuple(call for _, call in sorted(recorder.calls.items()))
 

@@ -94,14 +94,8 @@ def _write_parquet(table: Any, i: int = 0, column: Any = None) -> bytes:
 
 def _craft_npy(content: bytes, size: int) -> Iterator[bytes]:
     """Yield arrays that declare items of no width, or more items than there are bytes."""
-    for dtype, shape in (
-        ("<U0", (10**8,)),
-        ("|S0", (10**9,)),
-        ("|V0", (2**40,)),
-        ("<f8", (10**9, 3)),
-        ("<f8", (10**9, 0)),
-    ):
-        yield _array_file(dtype, shape)
+    empty = (("<U0", (10**8,)), ("|S0", (10**9,)), ("|V0", (2**40,)), ("<f8", (10**9, 3)), ("<f8", (10**9, 0)))
+    yield from (_array_file(dtype, shape) for dtype, shape in empty)
     yield _array_file("<f8", (1,) * 64, bytes(8))
     yield _array_file("|u1", (size // 8, 8), bytes(size))
 
@@ -149,17 +143,13 @@ def _craft_hdf5(content: bytes, size: int) -> Iterator[bytes]:
 
     with h5py.File(io.BytesIO(content)) as file:
         names = [f"{group}/{name}" for group in file for name in file[group]]
-    for shape, options in (((10**9, 256), {}), ((size // 32, 256), {"compression": "gzip", "data": True})):
+    for n, is_written in ((10**9, False), (size // 32, True)):
         stream = io.BytesIO()
         with h5py.File(stream, "w") as file:
             for name in names:
-                parts = shape if name.endswith("data") else shape[:1]
-                data = (
-                    {"data": np.zeros(parts, "f4"), "compression": "gzip"}
-                    if options
-                    else {"chunks": (1024, 256)[: len(parts)]}
-                )
-                file.create_dataset(name, parts, "f4", **data)
+                shape = (n, 256) if name.endswith("data") else (n,)
+                data = {"data": np.zeros(shape, "f4"), "compression": "gzip"} if is_written else {"chunks": True}
+                file.create_dataset(name, shape, "f4", **data)
         yield stream.getvalue()
 
 

@@ -6,8 +6,9 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from time import process_time
@@ -22,7 +23,8 @@ from psilearn_lab.fuzz.harness import (
     Result,
     Tally,
     defect_of,
-    peak_memory,
+    reset_peak,
+    resident_bytes,
     run_attempts,
 )
 from psilearn_lab.fuzz.mutations import mutate_bytes
@@ -114,27 +116,24 @@ class FileAttack:
             return self.crafted[index]
         return self.target.change(self.seeds, Random(f"{self.seed}:{self.target.name}:{index}"))
 
-    @property
+    @cached_property
     def seeds(self) -> list[Tree]:
-        """The valid inputs; written once."""
-        if "_seeds" not in vars(self):
-            self._seeds = list(self.target.seeds())
-        return self._seeds
+        """The valid inputs."""
+        return list(self.target.seeds())
 
-    @property
+    @cached_property
     def crafted(self) -> list[Tree]:
-        """The crafted inputs; made once."""
-        if "_crafted" not in vars(self):
-            self._crafted = list(self.target.craft_inputs(self.seeds, self.size))
-        return self._crafted
+        """The crafted inputs."""
+        return list(self.target.craft_inputs(self.seeds, self.size))
 
     def _try(self, folder: Path, tree: Tree) -> Result:
         """Read an input; a defect if it takes too much memory or time for its bytes."""
         target, n_bytes = self.target, sum(len(content) for content in tree.values() if isinstance(content, bytes))
         write_tree(folder, tree)
-        before, start = peak_memory(reset=True), process_time()
+        reset_peak()
+        before, start = resident_bytes(peak=True), process_time()
         result = attempt(target, folder, tree)
-        grown, seconds = peak_memory() - before, process_time() - start
+        grown, seconds = resident_bytes(peak=True) - before, process_time() - start
         if grown > target.memory * n_bytes + EXTRA_BYTES:
             return Result(DEFECT, f"memory: {grown:,} bytes for an input of {n_bytes:,} bytes", "memory")
         if seconds > target.time * n_bytes + EXTRA_SECONDS:
@@ -188,7 +187,7 @@ def attack(
     attempts = run_attempts(inputs, runs, first=first, seconds=seconds, time_limit=time_limit)
     for index, result in attempts:
         tally.add(result, lambda index=index: store(index))  # type: ignore[misc]
-    return replace(tally, seconds=seconds if seconds < 1e9 else 0.0)
+    return tally
 
 
 def write_tree(folder: Path, tree: Tree) -> None:

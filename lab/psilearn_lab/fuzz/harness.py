@@ -46,7 +46,6 @@ class Tally:
     clear_errors: int = 0
     accepted: int = 0
     defects: int = 0
-    seconds: float = 0.0
     places: dict[str, str] = field(default_factory=dict)  # the first defect of each place
 
     def add(self, result: Result, describe: Callable[[], str] = str) -> None:
@@ -165,13 +164,17 @@ def defect_of(what: str, error: BaseException) -> Result:
     return Result(DEFECT, reason, f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}")
 
 
-def peak_memory(reset: bool = False) -> int:
-    """Return the largest resident set since the last reset, in bytes (without Linux: since the start)."""
+def resident_bytes(pid: int | str = "self", *, peak: bool = False) -> int:
+    """Return the resident set of a process: the current one, or the largest so far (without Linux: always that)."""
     with suppress(OSError):
-        if reset:
-            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        return _read_status("VmHWM:")
+        return _read_status("VmHWM:" if peak else "VmRSS:", pid)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def reset_peak() -> None:
+    """Let the peak begin at the current resident set (Linux)."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def _limit_allocation() -> None:
@@ -180,6 +183,6 @@ def _limit_allocation() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (_read_status("VmData:") + ALLOCATION_BYTES, resource.RLIM_INFINITY))
 
 
-def _read_status(name: str) -> int:
-    lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+def _read_status(name: str, pid: int | str = "self") -> int:
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))

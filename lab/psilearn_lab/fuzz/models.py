@@ -33,7 +33,7 @@ from psilearn.decoding import SharedCandidates
 from psilearn.embedding import Embedding
 from psilearn.kernels import Dice, Gaussian, GaussianTanimoto, Kemeny, Laplacian, Linear, Precomputed, uniform
 from psilearn_chem import CandidateLibrary, MetaboliteIdentifier, MoleculeList, Spectrum
-from psilearn_chem.molecules import Adduct, Formula
+from psilearn_chem.molecules import Adduct, Fingerprints, Formula
 from psilearn_chem.spectrum_kernels import spectrum_kernel
 from psilearn_lab.fuzz.files import Special, Target, Tree, written
 from psilearn_lab.fuzz.mutations import change_array, mutate_bytes, mutate_json
@@ -196,7 +196,6 @@ def _craft_values(text: str, size: int) -> Iterator[str]:
 
 
 SMILES = ["CCO", "COC", "CCC", "CCN", "CCCO", "COCC", "CC(C)O", "c1ccccc1", "CC(=O)O", "OCCO", "CCCC", "CC(C)C"]
-FORMULAS = ["C2H6O", "C2H6O", "C3H8", "C2H7N", "C3H8O", "C3H8O", "C3H8O", "C6H6", "C2H4O2", "C2H6O2", "C4H10", "C4H10"]
 X = np.random.default_rng(0).standard_normal((12, 4))
 TAGS = (np.random.default_rng(1).random((12, 6)) < 0.4).astype(np.int8)
 ORDERS = ["a>b>c", "b>c>a", "c>b>a", "a>c>b", "b>a>c", "c>a>b"] * 2
@@ -208,12 +207,13 @@ TABLE = np.array(
 )
 
 
-def make_spectra() -> list[Spectrum]:
+def make_spectra(smiles: list[str] = SMILES) -> list[Spectrum]:
     """Return one artificial spectrum per molecule."""
     rng, adduct = np.random.default_rng(2), Adduct.parse("[M+H]+")
-    masses = [adduct.mz(Formula.parse(formula).mass) for formula in FORMULAS]
-    peaks = [(20 + 9 * rng.random(4), rng.random(4) + 0.1) for _ in SMILES]
-    rows = zip(peaks, masses, FORMULAS, SMILES, strict=True)
+    formulas = Fingerprints(("maccs",))(smiles).formulas
+    masses = [adduct.mz(Formula.parse(formula).mass) for formula in formulas]
+    peaks = [(20 + 9 * rng.random(4), rng.random(4) + 0.1) for _ in smiles]
+    rows = zip(peaks, masses, formulas, smiles, strict=True)
     return [Spectrum(mz, i, mass, "[M+H]+", formula, text, text) for (mz, i), mass, formula, text in rows]
 
 
@@ -288,12 +288,9 @@ def _identifiers() -> Iterator[Tree]:
 
 
 def _landmarks() -> tuple[Any, Any, Any]:
-    landmarks: dict[str, Any] = {
-        "input_landmarks": Landmarks(6, "uniform", 0),
-        "output_landmarks": 5,
-        "dtype": "float32",
-    }
-    return OEL(Laplacian(), GaussianTanimoto(packed=True), alpha=1e-2, n_components=3, **landmarks), X, PACKED
+    landmarks: dict[str, Any] = {"input_landmarks": Landmarks(6, "uniform", 0), "output_landmarks": 5}
+    kernels = Laplacian(), GaussianTanimoto(packed=True)
+    return OEL(*kernels, alpha=1e-2, n_components=3, dtype="float32", **landmarks), X, PACKED
 
 
 MODELS: tuple[Target, ...] = (
@@ -346,7 +343,6 @@ MODELS: tuple[Target, ...] = (
         is_folder=True,
     ),
     _sealed_target(
-        *("library", lambda: [written(_build_library)], CandidateLibrary.open, _use_library),
-        is_folder=True,
+        *("library", lambda: [written(_build_library)], CandidateLibrary.open, _use_library), is_folder=True
     ),
 )

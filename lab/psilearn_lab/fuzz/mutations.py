@@ -35,22 +35,7 @@ VALUES: list[Any] = [
     *({"kind": "type", "name": "float"}, {"kind": "dtype", "name": "O"}, {"kind": "dtype", "name": "<f4"}),
 ]
 DTYPES = [
-    "<f8",
-    "<f4",
-    ">f8",
-    "<i8",
-    "<i4",
-    "|u1",
-    "|b1",
-    "|i1",
-    "<c16",
-    "<U3",
-    "<U0",
-    "|S2",
-    "<M8[s]",
-    "|V8",
-    "|O",
-    "<f2",
+    *("<f8", "<f4", ">f8", "<i8", "<i4", "|u1", "|b1", "|i1", "<c16", "<U3", "<U0", "|S2", "<M8[s]", "|V8", "|O", "<f2")
 ]
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*")

@@ -29,13 +29,10 @@ from psilearn import OEL, load_model, save_model
 from psilearn.app.cli import app
 from psilearn.kernels import Gaussian
 from psilearn_chem import CandidateLibrary, MetaboliteIdentifier, MoleculeList, Ranking, read_spectra
-from psilearn_chem.molecules import Adduct, Fingerprints, Formula, fingerprints
-from psilearn_chem.spectra import Spectrum, write_parquet
-from psilearn_lab import experiments
-from psilearn_lab.experiments import Experiment, Metric, Outcome, Part, Row
-from psilearn_lab.experiments.experiment import FailedError
-from psilearn_lab.experiments.runner import load_records, load_results
+from psilearn_chem.molecules import fingerprints
+from psilearn_chem.spectra import write_parquet
 from psilearn_lab.fuzz.harness import ACCEPTED, CLEAR, DEFECT, Result, Tally, defect_of
+from psilearn_lab.fuzz.models import make_spectra
 
 FILE_EVENTS = {"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate", "shutil.rmtree"}
 MAX_KILLS_IN_A_ROW = 3
@@ -71,16 +68,6 @@ def run_command(*arguments: object) -> None:
     app([str(argument) for argument in arguments])
 
 
-def make_spectra(smiles: list[str]) -> list[Spectrum]:
-    """Return artificial spectra: each bit of a fingerprint is a peak."""
-    table, adduct, spectra = Fingerprints(("maccs",))(smiles), Adduct.parse("[M+H]+"), []
-    for text, bits, formula in zip(smiles, table.bits, table.formulas, strict=True):
-        peaks = np.asarray(40.0 + 0.4 * np.flatnonzero(np.unpackbits(bits)), dtype=np.float64)
-        precursor = adduct.mz(Formula.parse(formula).mass)
-        spectra.append(Spectrum(peaks, np.ones(len(peaks)), precursor, "[M+H]+", formula, text, text))
-    return spectra
-
-
 def _write_molecules(folder: Path) -> None:
     fingerprints.CHUNK_SIZE = 16  # molecules: a build of few molecules then has several chunks
     (folder / "molecules.smi").write_text("\n".join(f"{text} m{i}" for i, text in enumerate([*SMILES, "broken("])))
@@ -114,39 +101,6 @@ def _rankings(folder: Path, output: Path) -> Any:
     return [(ranking.rows.tolist(), ranking.distances.tolist()) for ranking in ranked if isinstance(ranking, Ranking)]
 
 
-def _fit_in_steps(context: Any) -> Outcome:
-    """Fit models, keep their predictions, and score them."""
-    rng = np.random.default_rng(context.config["seed"])
-    X, Y = rng.normal(size=(200, 3)), rng.normal(size=(200, 4))
-    rows = []
-    for p in (1, 2, 3):
-        step = context.compute_once(f"step-{p}", lambda p=p: {"Y": OEL(n_components=p).fit(X, Y).predict(X)})
-        rows.append(Row("Toy", f"OEL, p = {p}", Metric("loss", "lower"), float(np.mean((step["Y"] - Y) ** 2))))
-    return Outcome(rows)
-
-
-PARTS = tuple(Part(name, name, _fit_in_steps, {"seed": i}, {}) for i, name in enumerate(("a", "b", "c")))
-EXPERIMENT = Experiment("steps", "Steps", "Table 1", "Fit and test.", PARTS)  # little time and no data
-
-
-def _replace_experiments(folder: Path) -> None:
-    experiments.NAMES = (EXPERIMENT.name,)  # type: ignore[assignment]
-    experiments.find = lambda name: EXPERIMENT
-
-
-def _reproduce(folder: Path, output: Path) -> None:
-    run_command("reproduce", "steps", "--output", output, "--quick", "--jobs", 1)
-
-
-def _records(folder: Path, output: Path) -> Any:
-    results = load_results(EXPERIMENT, output, quick=True)
-    if any(isinstance(result, FailedError) for result in results):
-        raise AssertionError(f"a record is damaged: {results}")
-    if len(results) < len(PARTS) or not (output / "quick" / "report.html").exists():
-        raise FileNotFoundError(output)
-    return [(record.rows, record.notes) for record in load_records(EXPERIMENT, output, quick=True)]
-
-
 def _fit_number(number: int) -> tuple[Any, Any]:
     rng = np.random.default_rng(number)
     X = np.random.default_rng(0).normal(size=(40, 3))
@@ -169,7 +123,6 @@ SCENARIOS: dict[str, Scenario] = {
     "build": Scenario(_build(1), _library, _write_molecules),
     "build-processes": Scenario(_build(2), _library, _write_molecules),
     "train": Scenario(_train, _rankings, _write_spectra),
-    "reproduce": Scenario(_reproduce, _records, _replace_experiments),
     "overwrite": Scenario(_overwrite, _newest, begin=lambda _, output: save_model(_fit_number(0)[0], output)),
 }
 
@@ -231,11 +184,8 @@ class Killer:
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:
             nonlocal done
-            if (
-                event in FILE_EVENTS
-                and isinstance(arguments[0], str | Path)
-                and str(arguments[0]).startswith(str(output))
-            ):
+            path = arguments[0] if event in FILE_EVENTS else None
+            if isinstance(path, str | Path) and str(path).startswith(str(output)):
                 done += 1
                 if done == last:
                     os.kill(os.getpid(), signal.SIGKILL)

@@ -10,10 +10,10 @@ import asyncio
 import gzip
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -29,7 +29,7 @@ import numpy as np
 from psilearn import OEL, save_model
 from psilearn.kernels import Dice, Gaussian
 from psilearn_lab.fuzz.crafted import craft_files
-from psilearn_lab.fuzz.harness import CLEAR, DEFECT, Result, Tally
+from psilearn_lab.fuzz.harness import CLEAR, DEFECT, Result, Tally, resident_bytes
 
 PATIENCE = 30.0  # seconds that a client waits for an answer
 HEALTH_SECONDS = 0.1  # in which /healthz answers
@@ -172,20 +172,11 @@ def serving(*arguments: object) -> Iterator[tuple[int, int]]:
 
 
 def _wait_until_ready(port: int) -> None:
-    async def ask() -> None:
-        async with HTTPClient(port) as client:
-            await client.exchange(get("/healthz"))
-
     for _ in range(600):
         with suppress(OSError):
-            return asyncio.run(ask())
+            return socket.create_connection(("127.0.0.1", port)).close()
         sleep(0.1)
     raise TimeoutError("the service does not answer")
-
-
-def resident_bytes(pid: int) -> int:
-    """Return the memory of a process (Linux)."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def save_tags(path: Path) -> Any:
@@ -213,10 +204,9 @@ def attack_service(count: int, seed: int = 0) -> Tally:
             finally:
                 done.set()
                 watch.join()
-            for status, number in Counter(answers).items():
-                for _ in range(number):
-                    is_defect = status in ("500", "none")
-                    tally.add(Result(DEFECT, f"answer {status}", status) if is_defect else Result(CLEAR))
+            for status in answers:
+                is_defect = status in ("500", "none")
+                tally.add(Result(DEFECT, f"answer {status}", status) if is_defect else Result(CLEAR))
             sleep(2)
             grown = resident_bytes(pid) - before
     print(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -57,49 +58,12 @@ def _as_rows(valid: Any) -> Any:
     return rows if rows is not None and rows.dtype.kind in "bifu" and 0 < rows.ndim < 3 and rows.size else None
 
 
-def _generator() -> Iterator[int]:
-    yield 1
-
-
-def _function(*_: Any) -> None:
-    return None
-
-
+SCALARS = """None; object(); {'a': 1}; {}; {1, 2}; []; [None, None]; ['a']; int; True; 1 + 2j; b'bytes'; ...; slice(2)
+    np; nan; inf; -inf; -1; -10**9; 0; 1e308; -1e308; 5e-324; 10**30; 0.5; ''; np.float32('nan'); np.int8(-1)
+    np.array(1.5); np.datetime64('2020-01-01'); (i for i in [1]); lambda *_: None"""
 VALUES: dict[str, Callable[[], Any]] = {
-    "None": lambda: None,
+    **{text: partial(eval, text, {"np": np, "nan": np.nan, "inf": np.inf}) for text in re.split(r";\s|\n\s*", SCALARS)},
     "text": lambda: "no such option",
-    "empty text": lambda: "",
-    "object": object,
-    "dict": lambda: {"a": 1},
-    "empty dict": dict,
-    "set": lambda: {1, 2},
-    "empty list": list,
-    "list of None": lambda: [None, None],
-    "list of a text": lambda: ["a"],
-    "generator": _generator,
-    "class": lambda: int,
-    "function": lambda: _function,
-    "True": lambda: True,
-    "complex": lambda: 1 + 2j,
-    "bytes": lambda: b"bytes",
-    "Ellipsis": lambda: ...,
-    "slice": lambda: slice(2),
-    "module": lambda: np,
-    "0-d array": lambda: np.array(1.5),
-    "nan": lambda: float("nan"),
-    "inf": lambda: float("inf"),
-    "-inf": lambda: float("-inf"),
-    "-1": lambda: -1,
-    "-10**9": lambda: -(10**9),
-    "0": lambda: 0,
-    "1e308": lambda: 1e308,
-    "-1e308": lambda: -1e308,
-    "5e-324": lambda: 5e-324,
-    "10**30": lambda: 10**30,
-    "0.5": lambda: 0.5,
-    "float32 nan": lambda: np.float32("nan"),
-    "int8 -1": lambda: np.int8(-1),
-    "datetime64": lambda: np.datetime64("2020-01-01"),
 }
 
 
@@ -107,10 +71,6 @@ def _with_value(rows: Any, value: float) -> Any:
     rows = np.array(rows, dtype=np.float64)
     rows.flat[rows.size - 1] = value
     return rows
-
-
-def _make_sparse(make: Callable[[Any], Any], rows: Any) -> Any:
-    return make(np.atleast_2d(rows))
 
 
 def _masked(rows: Any) -> Any:
@@ -198,11 +158,9 @@ SAME_ARRAYS: dict[str, Callable[[Any], Any]] = {
     "lists": lambda rows: rows.tolist(),
     "tuples": lambda rows: tuple(map(tuple, rows)) if rows.ndim == 2 else tuple(rows.tolist()),
     **{
-        name: partial(_make_sparse, make)
-        for name, make in (("CSR", sparse.csr_matrix), ("CSC", sparse.csc_matrix), ("COO", sparse.coo_matrix))
+        make.__name__: lambda rows, make=make: make(np.atleast_2d(rows))  # type: ignore[misc]
+        for make in (sparse.csr_matrix, sparse.csc_matrix, sparse.coo_matrix, sparse.csr_array, sparse.lil_matrix)
     },
-    "CSR array": lambda rows: sparse.csr_array(np.atleast_2d(rows)),
-    "LIL": lambda rows: sparse.lil_matrix(np.atleast_2d(rows)),
     "frame": lambda rows: _frame(rows) if rows.ndim == 2 else rows,
     "tensor": _tensor,
     "objects of numbers": lambda rows: rows.astype(object),
