@@ -46,6 +46,13 @@ def test_version():
     assert psilearn.__version__ in CliRunner().invoke(app, ["--version"]).output
 
 
+def test_a_missing_package_of_the_command_line_is_named():
+    code = "import sys; sys.modules['typer'] = None; from psilearn.app import main; main()"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert completed.returncode == 2
+    assert completed.stderr == "Error: The command psilearn needs typer: pip install 'psilearn[app]'.\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
