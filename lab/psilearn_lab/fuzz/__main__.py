@@ -17,23 +17,20 @@ input is stored, and its path printed. The exit status is 1 if there is a defect
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 from psilearn_lab.fuzz.arguments import Arguments
 from psilearn_lab.fuzz.files import attack, read_tree
-from psilearn_lab.fuzz.harness import Tally, run_attempts
+from psilearn_lab.fuzz.harness import Tally, print_table, run_attempts
 from psilearn_lab.fuzz.models import MODELS
-from psilearn_lab.fuzz.oracles import attack_by_oracles
 from psilearn_lab.fuzz.processes import SCENARIOS, attack_by_forks, attack_by_kills
 from psilearn_lab.fuzz.readers import READERS
 from psilearn_lab.fuzz.requests import attack_service
 
 TARGETS = {target.name: target for target in (*READERS, *MODELS)}
-ATTEMPTS = {"readers": 5000, "models": 20_000, "requests": 1000, "kills": 40, "forks": 30, "oracles": 139}
+ATTEMPTS = {"readers": 5000, "models": 20_000, "requests": 1000, "kills": 40, "forks": 30}
 PARTS = ("readers", "models", "arguments", *list(ATTEMPTS)[2:])
 
 
@@ -43,17 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.list:
         print("\n".join(TARGETS))
         return 0
-    print("| attacked | attempts | clear errors | accepted | defects | seed |\n| --- | --- | --- | --- | --- | --- |")
-    tallies = []
-    for tally in _attack(options):
-        tallies.append(tally)
-        counts = (tally.attempts, tally.clear_errors, tally.accepted, tally.defects)
-        print(f"| {tally.name} | {' | '.join(f'{count:,}' for count in counts)} | {tally.seed} |", flush=True)
-        for reason in tally.places.values():
-            print(f"    {reason}", file=sys.stderr, flush=True)
-    if options.json:
-        options.json.write_text(json.dumps([asdict(tally) for tally in tallies], indent=1), encoding="utf-8")
-    return int(any(tally.defects for tally in tallies))
+    return print_table(_attack(options))
 
 
 def _attack(options: argparse.Namespace) -> Iterator[Tally]:
@@ -77,10 +64,8 @@ def _attack(options: argparse.Namespace) -> Iterator[Tally]:
             yield attack_service(count(part), seed)
         elif part == "kills":
             yield from (attack_by_kills(name, count(part), seed) for name in SCENARIOS if options.only in name)
-        elif part == "forks":
-            yield attack_by_forks(count(part), seed)
         else:
-            yield attack_by_oracles(range(seed, seed + count(part)))
+            yield attack_by_forks(count(part), seed)
 
 
 def _attack_arguments(options: argparse.Namespace) -> Tally:
@@ -109,7 +94,6 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", default="", help="only calls or scenarios whose name contains this text")
     parser.add_argument("--input", type=Path, help="run the stored input of this folder")
     parser.add_argument("--failures", type=Path, help="folder for inputs with defects (default: a new temporary one)")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.parts) - set(PARTS) - set(TARGETS))
     if unknown:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -57,6 +57,18 @@ class Tally:
         self.defects += result.kind == DEFECT
         if result.kind == DEFECT and result.place not in self.places:
             self.places[result.place] = f"{result.reason} ({describe()})"
+
+
+def print_table(tallies: Iterable[Tally]) -> int:
+    """Print each row as soon as it is known, its defects to the other stream; return 1 if there is a defect, else 0."""
+    print("| attacked | attempts | clear errors | accepted | defects | seed |\n| --- | --- | --- | --- | --- | --- |")
+    status = 0
+    for tally in tallies:
+        counts = (tally.attempts, tally.clear_errors, tally.accepted, tally.defects)
+        print(f"| {tally.name} | {' | '.join(f'{count:,}' for count in counts)} | {tally.seed} |", flush=True)
+        print("".join(f"    {reason}\n" for reason in tally.places.values()), end="", file=sys.stderr, flush=True)
+        status |= tally.defects > 0
+    return status
 
 
 def run_attempts(

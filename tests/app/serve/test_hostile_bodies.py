@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the service needs the extra psilearn[app]")
 
 from psilearn import IOKR
-from psilearn.app.serve import Limits, create_app
+from psilearn.app.serve import Limits, create_app, json_values
 from psilearn.kernels import Gaussian
 from tests.app.serve.clients import BASE, call, get, label_set_problem, post, rows_problem, serve, text_problem
 
@@ -39,6 +39,24 @@ def test_the_checks_of_a_body_build_no_errors_per_input(app):
     body = b'{"inputs":[' + b",".join([b'"x"'] * 900_000) + b"]}"
     answer = call(app, ("POST", "/v1/predict", {"content": body, "headers": {"Content-Type": "application/json"}}))[0]
     assert answer.status_code == 413 and "inputs: 900,000 is more than the limit of 1,000" in answer.text
+
+
+@pytest.mark.parametrize("item", [b"1e308", b"0.25", b"9" * 4000])
+def test_other_threads_take_their_turn_while_a_large_body_is_parsed(item, monkeypatch):
+    values, names = [], set()
+
+    def parse(text):
+        names.add(threading.current_thread().name)
+        values.append(text)
+        return float(text)
+
+    monkeypatch.setattr(json_values, "float", parse, raising=False)
+    monkeypatch.setattr(json_values, "int", parse, raising=False)
+    app = serve(rows_problem()[2])
+    content, headers = fill(item), {"Content-Type": "application/json"}
+    assert call(app, ("POST", "/v1/predict", {"content": content, "headers": headers}))[0].status_code == 413
+    assert len(values) == content.count(b",") + 1  # one call, after which threads may be switched, per number
+    assert names and all(name.startswith("psilearn-parse") for name in names)
 
 
 HUGE = int("9" * 310)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from fastapi import HTTPException
+from fastapi import HTTPException, Request, Response
+from fastapi.routing import APIRoute
 from scipy import sparse
 
 from psilearn.app.serve.service_limits import Limits
@@ -17,7 +21,39 @@ from psilearn.kernels import Graph
 from psilearn.utils import Samples, to_json_value
 
 MAX_DEPTH = 50  # lists inside each other
+LARGE_BODY = 64 * 1024  # bytes; a larger body is parsed in a thread, while others are answered
 CollectionKind = Literal["rows", "sparse rows", "texts", "numbers", "graphs", "objects", "spectra", "table rows"]
+
+
+class ParsingRoute(APIRoute):
+    """A route that does not delay the answers to other requests while it parses a large body."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler, whose request parses its body as ``_ParsingRequest`` does."""
+        handle = super().get_route_handler()
+
+        async def handle_parsed(request: Request) -> Response:
+            return await handle(_ParsingRequest(request.scope, request.receive))
+
+        return handle_parsed
+
+
+class _ParsingRequest(Request):
+    """A request whose large body is parsed in the one thread for this, so that few compete with the answers."""
+
+    _thread = ThreadPoolExecutor(1, "psilearn-parse")
+
+    async def json(self) -> Any:
+        """Return the value of the body."""
+        body = await self.body()
+        if len(body) <= LARGE_BODY:
+            return json.loads(body)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, _parse_in_turns, body)
+
+
+def _parse_in_turns(body: bytes) -> Any:
+    """Parse JSON; functions of Python let other threads take their turn, which one call of the parser does not."""
+    return json.loads(body, parse_float=lambda text: float(text), parse_int=lambda text: int(text))
 
 
 def check_size(size: int, limit: int, name: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Response
 
 from psilearn.app.serve import http_schemas as schemas
-from psilearn.app.serve.json_values import check_size
+from psilearn.app.serve.json_values import ParsingRoute, check_size
 from psilearn.app.serve.micro_batcher import MicroBatcher
 from psilearn.app.serve.served_models import Operation, ServedModel
 from psilearn.app.serve.service_limits import Limits
@@ -80,7 +80,7 @@ class PredictionService:
 
 def make_prediction_router(service: PredictionService) -> APIRouter:
     """Return the routes; results are sent as they are, because they are JSON already."""
-    router = APIRouter(prefix="/v1", responses=schemas.ERRORS, tags=["models"])
+    router = APIRouter(prefix="/v1", responses=schemas.ERRORS, tags=["models"], route_class=ParsingRoute)
 
     @router.post("/predict", response_model=schemas.PredictResponse)
     async def predict(request: schemas.PredictRequest) -> Any:

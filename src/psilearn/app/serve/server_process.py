@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import socket
 import sys
 from collections.abc import Callable
@@ -27,6 +28,8 @@ from psilearn.io import read_notes
 GRACE_SECONDS = 30  # that running requests get to finish
 START_SECONDS = 120  # that a process may take to start on a busy machine
 SWITCH_SECONDS = 0.001  # that a thread which ranks spectra may delay an answer; Python's default is 0.005
+MMAP_THRESHOLD = -3  # the option M_MMAP_THRESHOLD of the C library
+LARGE_BLOCK = 2**20  # bytes; larger blocks, such as bodies, are given back to the system when they are freed
 MIN_READ_RATE = 1000  # bytes per second that a client must read of a long answer
 
 
@@ -69,9 +72,11 @@ class ServiceSettings:
 
 
 def _prepare_process() -> None:
-    """Configure the logs, and let threads take turns more often than Python does."""
+    """Configure the logs, let threads take turns more often than Python does, and give memory back to the system."""
     configure_logs()
     sys.setswitchinterval(SWITCH_SECONDS)
+    if sys.platform == "linux" and hasattr(library := ctypes.CDLL(None), "mallopt"):
+        library.mallopt(MMAP_THRESHOLD, LARGE_BLOCK)
 
 
 def bind_socket(host: str, port: int) -> socket.socket:

@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, FailFast, Field, StrictStr
 
 from psilearn.app.serve.http_schemas import ERRORS, FiniteNumber, StrictModel
-from psilearn.app.serve.json_values import check_size
+from psilearn.app.serve.json_values import ParsingRoute, check_size
 from psilearn.app.serve.request_guard import UPLOAD_PATH
 from psilearn_chem.molecules import Adduct
 from psilearn_chem.molecules.smiles import draw_svg
@@ -132,7 +132,7 @@ def make_spectra_router(runner: JobRunner) -> APIRouter:
     """Return the routes."""
     service = SpectraService(runner)
     limits = runner.limits
-    router = APIRouter(prefix="/v1", responses=ERRORS, tags=["spectra"])
+    router = APIRouter(prefix="/v1", responses=ERRORS, tags=["spectra"], route_class=ParsingRoute)
 
     @router.post("/spectra", status_code=202)
     async def rank_peaks(request: SpectraRequest) -> JobResponse:

@@ -26,7 +26,7 @@ from psilearn import IOKRCV, KDECV, OELCV, Landmarks, load_model, save_model
 from psilearn.decoding import AllLabelSets, PerExampleCandidates, has_all_rankings
 from psilearn.kernels import Linear
 from psilearn_lab.fuzz.harness import ACCEPTED, CLEAR, DEFECT, Result, Tally
-from psilearn_lab.fuzz.problems import (
+from psilearn_lab.oracles.problems import (
     EPSILON,
     Problem,
     block,
@@ -439,7 +439,7 @@ def judge(oracle: Oracle, problem: Problem) -> Result | None:
     return None if comparison is None else comparison.judge(name)
 
 
-def attack_by_oracles(seeds: Iterable[int], oracles: Iterable[Oracle] = ORACLES) -> Tally:
+def check_routes(seeds: Iterable[int], oracles: Iterable[Oracle] = ORACLES) -> Tally:
     """Run oracles on the random problem of each seed."""
     tally, oracles = Tally("two routes to one answer"), tuple(oracles)
     for seed in seeds:

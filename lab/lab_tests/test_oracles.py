@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from psilearn_lab.fuzz import oracles
-from psilearn_lab.fuzz.oracles import MAX_TOLERANCE, Comparison, all_equal, compare_models, compare_nearest, judge
-from psilearn_lab.fuzz.problems import make_problem
+from psilearn_lab.oracles import routes
+from psilearn_lab.oracles.__main__ import main
+from psilearn_lab.oracles.problems import make_problem
+from psilearn_lab.oracles.routes import MAX_TOLERANCE, Comparison, all_equal, compare_models, compare_nearest, judge
 
 SEEDS = range(6)
 
@@ -17,7 +18,7 @@ def problems():
     return [make_problem(seed) for seed in SEEDS]
 
 
-@pytest.mark.parametrize("oracle", oracles.ORACLES)
+@pytest.mark.parametrize("oracle", routes.ORACLES)
 def test_routes_agree(problems, oracle):
     results = [judge(oracle, problem) for problem in problems]
     assert [result for result in results if result is not None and result.kind == "defect"] == []
@@ -25,7 +26,7 @@ def test_routes_agree(problems, oracle):
 
 
 def test_most_problems_are_well_conditioned(problems):
-    kinds = [judge(oracles.dense_formulas, problem).kind for problem in problems]
+    kinds = [judge(routes.dense_formulas, problem).kind for problem in problems]
     assert kinds.count("accepted") >= 0.7 * len(problems)
 
 
@@ -49,7 +50,7 @@ def test_a_defect_names_its_oracle_and_its_seed(problems):
     def differs(problem):
         return Comparison([1.0], [1.1], 0.01)
 
-    tally = oracles.attack_by_oracles([3], [fails, differs, lambda problem: None])
+    tally = routes.check_routes([3], [fails, differs, lambda problem: None])
     assert (tally.attempts, tally.defects) == (2, 2)
     assert "KeyError: 'wrong' (seed 3: " in tally.places["fails"]
     assert "relative difference 1.0e-01" in tally.places["differs"]
@@ -70,4 +71,9 @@ def test_which_of_tied_candidates_is_chosen_does_not_matter():
 
 def test_widths_are_fixed_for_other_data():
     problem = next(p for p in map(make_problem, range(100)) if str(p.input_kernel) == "Gaussian()")
-    assert oracles.fix_widths(problem).input_kernel.gamma == problem.model.regression_.kernel.gamma_
+    assert routes.fix_widths(problem).input_kernel.gamma == problem.model.regression_.kernel.gamma_
+
+
+def test_command_line(capsys):
+    assert main(["--runs", "1", "--seed", "3"]) == 0
+    assert "| two routes to one answer |" in capsys.readouterr().out

@@ -1,0 +1,1 @@
+"""Two routes to one answer: a numerical self-check of the library on random problems."""
