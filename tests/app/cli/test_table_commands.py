@@ -315,7 +315,7 @@ def test_bad_arguments_are_one_line_and_leave_nothing(files, monkeypatch, argume
         (("predict", "model", "new.csv", "-o", "no/out.csv"), "--output: the folder"),
         (("predict", "model", "new.csv", "-o", "out.parquet"), "--output out.parquet does not end in .csv or .tsv"),
         (("predict", "model", "new.csv", "-o", "out.csv.gz"), "--output out.csv.gz does not end in .csv or .tsv"),
-        (("predict", "model", "new.csv", "-o", "-"), "without --output, the predictions go to the standard output"),
+        (("predict", "model", "new.csv", "-o", "-"), "without --output, predictions go to the standard output"),
         (("predict", "nothing", "new.csv"), "The model nothing does not exist; check the path."),
         (("evaluate", "model", "short.csv"), "short.csv: there is no column 'tag_a'"),
         (("evaluate", "model", "new.csv", "--html", "no/r.html"), "--html: the folder"),
