@@ -62,7 +62,9 @@ def test_the_model_is_never_replaced(folder):
 def test_a_file_is_replaced_with_overwrite_only(folder, arguments, option):
     (folder / "result.csv").write_text("previous")
     output = run(*arguments, status=2).output
-    assert output == f"Error: {option}: result.csv already exists: use --overwrite to replace it, or name another file.\n"
+    assert (
+        output == f"Error: {option}: result.csv already exists: use --overwrite to replace it, or name another file.\n"
+    )
     assert (folder / "result.csv").read_text() == "previous" and not (folder / "other").exists()
     run(*arguments, "--overwrite")
     assert (folder / "result.csv").read_text(encoding="utf-8") != "previous"

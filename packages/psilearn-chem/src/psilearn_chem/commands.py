@@ -37,7 +37,9 @@ def print_status(text: str) -> None:
     typer.echo(text, err=True)
 
 
-metabolites_app = typer.Typer(help="Identify molecules from tandem mass spectra.", no_args_is_help=True, add_completion=False)
+metabolites_app = typer.Typer(
+    help="Identify molecules from tandem mass spectra.", no_args_is_help=True, add_completion=False
+)
 
 LibraryOption = Annotated[
     Path, typer.Option("--candidates", help="Folder of the library, from `psilearn candidates build`.")

@@ -57,7 +57,8 @@ def predict_file(model: TableModel, path: Path, output: Path | None, options: Pr
     options.check(model)
     if output is not None and output.suffix.lower() not in DELIMITERS:
         raise ValueError(
-            f"--output {output} does not end in .csv or .tsv; without --output, the predictions go to the standard output."
+            f"--output {output} does not end in .csv or .tsv; "
+            f"without --output, the predictions go to the standard output."
         )
     text_columns = model.text_columns | set(options.keep).difference(model.inputs.numbers.names)  # ids as 007
     n_rows = n_unknown = 0
