@@ -340,6 +340,7 @@ def _find_problems(model: Any) -> list[str]:
     parts = {
         "regressor": model.regressor is None,
         "device": model.device is None or isinstance(model.device, str),
+        "dtype": _is_dtype(getattr(model, "dtype", None)),
         "n_components_": type(p) is int,
         "regression_": _is_regression(getattr(model, "regression_", None), p),
         "embedding_": _is_embedding(getattr(model, "embedding_", None), p),
@@ -405,6 +406,11 @@ def _is_width(value: Any, regression: Any) -> bool:
     """Return whether a number of features is that of the inputs of a regression, if they have one."""
     width = n_columns(getattr(regression, "anchors", None))
     return value is None or (type(value) is int and width in (None, value))
+
+
+def _is_dtype(value: Any) -> bool:
+    validation.check_precision(value, "dtype")
+    return True
 
 
 def _is_number(value: Any) -> bool:
