@@ -366,7 +366,7 @@ def attributes(step, **values):
 
 def many(model):
     union = FeatureUnion([("a", Normalizer()), ("b", Normalizer())])
-    for _ in range(40):
+    for _ in range(20):
         union = FeatureUnion([("a", union), ("b", union)])
     model.steps[0] = ("a", union)
 
@@ -507,7 +507,7 @@ HOSTILE = {
         ROWS,
         lambda m: m.steps.__setitem__(0, ("a", "b")),
     ),
-    "2^40 transformers": (make_pipeline(Normalizer(), IOKR()), ROWS, many),
+    "2^20 transformers": (make_pipeline(Normalizer(), IOKR()), ROWS, many),
 }
 
 
