@@ -61,4 +61,5 @@ def test_only_missing_packages_are_explained():
 def test_the_command_without_its_packages_names_the_extra():
     code = "import sys; sys.modules['typer'] = None; from psilearn.app import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "The command needs typer: pip install 'psilearn[app]'\n")
+    assert done.returncode == 2
+    assert done.stderr == "Error: The command psilearn needs typer: pip install 'psilearn[app]'.\n"

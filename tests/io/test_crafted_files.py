@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -256,6 +257,7 @@ def test_the_number_of_features_is_that_of_the_inputs(path, width):
         {"eigenvalues_": "new"},
         {"approximation_error_": {"kind": "float", "value": "nan"}},
         {"calibration_scores_": "new"},
+        {"dtype": "float16"},
         {"dtype": {"kind": "dtype", "name": "O"}},
         {"dtype": {"kind": "dtype", "name": "U1000000000"}},
         {"dtype": {"kind": "dtype", "name": "i4,f8"}},
@@ -324,6 +326,23 @@ def test_every_error_names_the_file(path, monkeypatch):
     error = MemoryError("Unable to allocate 9 TiB")
     with pytest.raises(MemoryError, match=f"^{re.escape(str(path))}: Unable"):
         load_model(path)
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="a file of Linux that cannot be read")
+def test_an_error_of_the_disk_names_the_file():
+    with pytest.raises(OSError, match="/proc/self/mem"):
+        load_model("/proc/self/mem")
+
+
+@pytest.mark.parametrize("width", [-1.0, "x", None])
+def test_a_fitted_width_that_is_not_positive(path, width):
+    def tamper(content, arrays):
+        content["model"]["state"]["regression_"]["state"]["kernel"]["state"]["gamma_"] = width
+
+    save_model(IOKR(Gaussian()).fit(X, X), path, overwrite=True)
+    edit(FORMAT, path, tamper)
+    with pytest.raises(ValueError, match="gamma_ of Gaussian must be a finite number > 0"):
+        load_model(path).predict(X)
 
 
 def test_a_file_is_opened_once(path, monkeypatch):

@@ -507,7 +507,7 @@ HOSTILE = {
         ROWS,
         lambda m: m.steps.__setitem__(0, ("a", "b")),
     ),
-    "2^40 transformers": (make_pipeline(Normalizer(), IOKR()), ROWS, many),
+    "2^20 transformers": (make_pipeline(Normalizer(), IOKR()), ROWS, many),
 }
 
 

@@ -304,7 +304,9 @@ class FileFormat:
             raise FileNotFoundError(f"{path} does not exist: there is no {self.noun} to open.") from error
         except MemoryError as error:
             raise MemoryError(f"{path}: {error}") from error
-        except OSError:  # names the file
+        except OSError as error:
+            if error.errno is not None and error.filename is None:  # a read that failed does not name the file
+                error.filename = str(path)
             raise
         except Exception as error:
             if isinstance(error, ValueError) and str(path) in str(error):

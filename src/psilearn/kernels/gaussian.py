@@ -90,7 +90,7 @@ class _WidthFromData(Kernel):
             raise ValueError(
                 f"{type(self).__name__}(gamma='median') takes its width from data: call fit(A) first, or give a number."
             )
-        return self.gamma_
+        return validation.check_positive(self.gamma_, f"gamma_ of {type(self).__name__}")
 
 
 class Gaussian(_WidthFromData):

@@ -46,18 +46,11 @@ def test_version():
     assert psilearn.__version__ in CliRunner().invoke(app, ["--version"]).output
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("data", "nope"), "There is no dataset 'nope'; the datasets are"),
-        (("reproduce", "nope"), "There is no experiment 'nope'; the experiments are usps"),
-        (("reproduce", "usps", "--jobs", "0"), "--jobs must be at least 1"),
-    ],
-)
-def test_errors_are_reported_in_one_line(arguments, message):
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2 and message in result.output
-    assert len(result.output.splitlines()) == 1
+def test_a_missing_package_of_the_command_line_is_named():
+    code = "import sys; sys.modules['typer'] = None; from psilearn.app import main; main()"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert completed.returncode == 2
+    assert completed.stderr == "Error: The command psilearn needs typer: pip install 'psilearn[app]'.\n"
 
 
 def test_importing_the_package_loads_nothing_heavy():

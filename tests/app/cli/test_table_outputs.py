@@ -54,18 +54,20 @@ def test_the_model_is_never_replaced(folder):
 @pytest.mark.parametrize(
     ("arguments", "option"),
     [
-        (("predict", "model", "new.csv", "-o", "result"), "--output"),
-        (("evaluate", "model", "new.csv", "--html", "result"), "--html"),
-        (("fit", "train.csv", "--outputs", "tag_*", "-o", "other", *TEST, "--html", "result"), "--html"),
+        (("predict", "model", "new.csv", "-o", "result.csv"), "--output"),
+        (("evaluate", "model", "new.csv", "--html", "result.csv"), "--html"),
+        (("fit", "train.csv", "--outputs", "tag_*", "-o", "other", *TEST, "--html", "result.csv"), "--html"),
     ],
 )
 def test_a_file_is_replaced_with_overwrite_only(folder, arguments, option):
-    (folder / "result").write_text("previous")
+    (folder / "result.csv").write_text("previous")
     output = run(*arguments, status=2).output
-    assert output == f"Error: {option}: result already exists: use --overwrite to replace it, or name another file.\n"
-    assert (folder / "result").read_text() == "previous" and not (folder / "other").exists()
+    assert (
+        output == f"Error: {option}: result.csv already exists: use --overwrite to replace it, or name another file.\n"
+    )
+    assert (folder / "result.csv").read_text() == "previous" and not (folder / "other").exists()
     run(*arguments, "--overwrite")
-    assert (folder / "result").read_text(encoding="utf-8") != "previous"
+    assert (folder / "result.csv").read_text(encoding="utf-8") != "previous"
 
 
 def test_the_evaluation_on_the_training_file_is_noted(folder):

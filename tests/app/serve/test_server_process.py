@@ -91,7 +91,11 @@ def test_the_command_reports_errors_in_one_line(folder, tmp_path, monkeypatch):
         ((folder, "--host", "0.0.0.0"), "a token is required"),
         ((folder, "--host", "127.example.org"), "a token is required"),
         ((folder, "--device", "gpu"), "device must be None, 'cpu' or 'cuda'"),
-        ((folder, "--host", "192.0.2.1", "--token-file", tmp_path / "nothing"), "nothing"),
+        ((folder, "--host", "192.0.2.1", "--token-file", tmp_path / "nothing"), "nothing is not a file"),
+        (
+            (folder, "--candidates", tmp_path),
+            "none of the models is one, or the package psilearn-chem is not installed",
+        ),
     ]:
         result = CliRunner().invoke(app, ["serve", *map(str, arguments)])
         assert result.exit_code == 2 and message in result.output and len(result.output.splitlines()) == 1

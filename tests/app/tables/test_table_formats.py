@@ -104,6 +104,7 @@ def test_the_chunks_of_a_csv_file_do_not_change_the_table(tmp_path, monkeypatch,
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
+        ("t.csv.gz", "a,b\n1,2\n", "t.csv.gz ends in .gz, but is not compressed by gzip: rename or compress it."),
         ("t.csv", "a,b\n1,2\n3\n", "t.csv, line 3: 1 cell for 2 columns; add the missing cells, which may be empty."),
         ("t.csv", "a,b\n1,2,3\n", "line 2: 3 cells for 2 columns; a cell that contains the separator must be quoted."),
         (

@@ -50,7 +50,7 @@ H = {"adducts": ("[M+H]+",)}
         ({"adduct": None}, {"adducts": ("[M-H]-",)}, r"no adduct, and its precursor .* as \[M-H\]-.* of \[M\+H\]\+$"),
         ({"adduct": None, "precursor_mz": 99.0}, H, r"no adduct, and its precursor 99.0000 is not that of .* trained$"),
         ({"adduct": "sodium"}, {}, "'sodium' is not an adduct"),
-        ({"formula": None, "adduct": None}, {}, "no adduct, and no formula"),
+        ({"formula": None, "adduct": None}, {}, "no adduct, and no formula: state it in the file or with --adduct"),
         ({"precursor_mz": None}, {}, "no precursor_mz, from which"),
         ({"adduct": "[M+H]0+"}, {}, "is not an adduct"),
         ({"formula": None}, {"by": "formula"}, "no formula; its precursor mass can be used"),

@@ -264,6 +264,12 @@ def test_the_second_stage_can_be_left_out(library, spectra):
         MetaboliteIdentifier(second_stage="yes").fit(spectra, library)
 
 
+def test_there_is_no_second_stage_without_a_training_molecule_in_the_library(library):
+    outside = spectra_of([f"Br{smiles}" for smiles in smiles_list() if smiles.startswith("CC")][:30])
+    fitted = MetaboliteIdentifier(method="iokr", calibration=0.0).fit(outside, library)
+    assert fitted.second_stage_ is None
+
+
 def test_a_damaged_second_stage_is_rejected(identifier, tmp_path):
     notes = notes_of(identifier)
     sets = {**notes["second_stage"]["sets"], "levels": {"new": [[0.0]], "known": [[0.0]]}}

@@ -17,7 +17,9 @@ from psilearn_chem.commands import DeviceOption, ModelOption, compute_on, print_
 if TYPE_CHECKING:
     from psilearn_chem.molecules import CandidateLibrary
 
-candidates_app = typer.Typer(help="Build and search libraries of candidate molecules.", no_args_is_help=True)
+candidates_app = typer.Typer(
+    help="Build and search libraries of candidate molecules.", no_args_is_help=True, add_completion=False
+)
 
 LOCAL = "local"
 CONNECT_SECONDS = 10

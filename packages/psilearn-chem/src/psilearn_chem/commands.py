@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from psilearn_chem.spectra import Problem, Spectrum
 
 
-ModelOption = Annotated[Path, typer.Option("--model", help="File of the model, from `psilearn metabolites train`.")]
+ModelOption = Annotated[Path, typer.Option("--model", help="Model, from `psilearn metabolites train`.")]
 DeviceOption = Annotated[
     str | None, typer.Option(help="Device of torch, cpu or cuda. By default, NumPy computes on the CPU.")
 ]
@@ -37,7 +37,9 @@ def print_status(text: str) -> None:
     typer.echo(text, err=True)
 
 
-metabolites_app = typer.Typer(help="Identify molecules from tandem mass spectra.", no_args_is_help=True)
+metabolites_app = typer.Typer(
+    help="Identify molecules from tandem mass spectra.", no_args_is_help=True, add_completion=False
+)
 
 LibraryOption = Annotated[
     Path, typer.Option("--candidates", help="Folder of the library, from `psilearn candidates build`.")
@@ -55,7 +57,7 @@ AdductOption = Annotated[
 def train_model(
     spectra: Annotated[Path, typer.Argument(help="Spectra with SMILES, in the formats that `rank` reads.")],
     candidates: LibraryOption,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File of the model, to create.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File of the model to write.")],
     method: Annotated[str, typer.Option(help="oel, oel0 (without unlabeled molecules) or iokr.")] = "oel",
     unlabeled: Annotated[
         int, typer.Option(help="Number of molecules of the library from which oel also learns its embedding.")

@@ -112,6 +112,8 @@ def serve(
 
 def _read_token(file: Path | None) -> str | None:
     """Return the token of a file or of the environment: it never stands on a command line, which others can see."""
+    if file is not None and not file.is_file():
+        raise FileNotFoundError(f"--token-file: {file} is not a file.")
     token = os.environ.get(TOKEN_VARIABLE) if file is None else file.read_text(encoding="utf-8")
     return token.strip() if token else None
 

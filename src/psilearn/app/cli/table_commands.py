@@ -34,10 +34,10 @@ def _shared(name: str, kind: Any, default: Any, panel: str | None, help: str, *n
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-ModelArgument = Annotated[Path, typer.Argument(help="File of the model, from `psilearn fit` or `psilearn search`.")]
+ModelArgument = Annotated[Path, typer.Argument(help="Model, from `psilearn fit` or `psilearn search`.")]
 TableArgument = Annotated[Path, typer.Argument(help=f"Table of the training rows: {FORMATS}.")]
-OutputOption = Annotated[Path, typer.Option("--output", "-o", help="File of the model, to create.")]
-PageOption = Annotated[Path | None, typer.Option("--html", help="HTML page to write.")]
+OutputOption = Annotated[Path, typer.Option("--output", "-o", help="File of the model to write.")]
+PageOption = Annotated[Path | None, typer.Option("--html", help="HTML report to write.")]
 ReplaceOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace a file that exists, once the new one is complete.")
 ]
@@ -52,7 +52,7 @@ KIND = (
 )
 SCALE = "Scale columns of numbers to mean 0 and deviation 1: auto (unless most entries are 0), standard or none."
 IMPUTE = "Fill missing numbers with the median of the training rows; a missing category is a category of its own."
-REPLACE = "Replace a model and a page that exist, once the new ones are complete."
+REPLACE = "Replace the model and the report that exist, once the new ones are complete."
 UNLABELED = "Table of further outputs without inputs, with the output columns."
 CALIBRATION = "Share of the training rows that is held out to calibrate `psilearn predict --coverage`."
 SHARED = (  # the options of fit and search, with the names of the fields of Training
@@ -73,7 +73,7 @@ SHARED = (  # the options of fit and search, with the names of the fields of Tra
     _shared("output_landmarks", int | None, None, MODEL, "Number of outputs that span the embedding.", min=1),
     _shared("device", str | None, None, MODEL, "Device of torch, cpu or cuda. By default, NumPy computes on the CPU."),
     _shared("seed", int, 0, None, "Random seed.", min=0, max=2**32 - 1),
-    _shared("page", Path | None, None, None, "HTML page to write.", "--html"),
+    _shared("page", Path | None, None, None, "HTML report to write.", "--html"),
     _shared("overwrite", bool, False, None, REPLACE, "--overwrite"),
 )
 

@@ -57,7 +57,10 @@ class ServiceSettings:
         if len(others) > 1:
             raise ValueError(f"Only one model of {others[0][1]} can be served; start another service for the others.")
         if not others and self.library is not None:
-            raise ValueError("--candidates is for models of other packages, but no model is one.")
+            raise ValueError(
+                "--candidates is the library of a metabolite model, but none of the models is one, or the package "
+                "psilearn-chem is not installed."
+            )
         return create_app(
             [ServedModel.load(path, self.device) for path in models],
             host=self.host,

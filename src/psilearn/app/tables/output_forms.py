@@ -270,7 +270,10 @@ class ClassColumns(Form):
 
     def describe(self) -> str:
         """Return a few words about the outputs."""
-        sizes = ", ".join(f"{name!r} with {len(c)} classes" for name, c in zip(self.names, self.classes, strict=True))
+        sizes = ", ".join(
+            f"{name!r} with {len(c)} class{'es' * (len(c) != 1)}"
+            for name, c in zip(self.names, self.classes, strict=True)
+        )
         return sizes if len(self.names) <= 3 else f"{len(self.names)} columns of classes"
 
     @model_validator(mode="after")

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from psilearn.app.tables.table import Table, format_number, require_columns
-from psilearn.app.tables.table_formats import iter_tables, table_format
+from psilearn.app.tables.table_formats import iter_tables
 from psilearn.app.tables.table_model import TableModel
 from psilearn.utils import concat, open_text_atomically
 
 DISTANCE, ROW, POSITION = "distance", "row", "position"
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,13 @@ def predict_file(model: TableModel, path: Path, output: Path | None, options: Pr
     work is interrupted, a previous file stays unchanged.
     """
     options.check(model)
+    if output is not None and output.suffix.lower() not in DELIMITERS:
+        raise ValueError(
+            f"--output {output} does not end in .csv or .tsv; without --output, predictions go to the standard output."
+        )
     text_columns = model.text_columns | set(options.keep).difference(model.inputs.numbers.names)  # ids as 007
     n_rows = n_unknown = 0
-    delimiter = "\t" if output and table_format(output) == "tsv" else ","
+    delimiter = "," if output is None else DELIMITERS[output.suffix.lower()]
     with nullcontext(sys.stdout) if output is None else open_text_atomically(output) as stream:
         writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
         for table in iter_tables(path, text_columns):

@@ -134,7 +134,10 @@ def _read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 text with their ends, decompressed if necessary."""
     utils.require_regular_file(path, "a text file")
     with utils.convert_read_errors(path, "a text file"), path.open("rb") as file:
-        is_gzip = file.read(2) == b"\x1f\x8b"
+        start = file.read(2)
+        is_gzip = start == b"\x1f\x8b"
+        if start and not is_gzip and path.suffix.lower() == ".gz":
+            raise ValueError(f"{path} ends in .gz, but is not compressed by gzip: rename or compress it.")
         file.seek(0)
         stream = gzip.GzipFile(fileobj=file) if is_gzip else file
         number, left = 0, utils.decompressed_limit(path)

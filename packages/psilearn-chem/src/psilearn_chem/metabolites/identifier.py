@@ -464,6 +464,7 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
                 identifier.second_stage_ = SecondStage.from_notes(notes["second_stage"], outputs, anchors)
             identifier._check_options(str)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            message = f"{path} is not a model for metabolites: {type(error).__name__}: {error}"
+            reason = f"its notes have no {error}" if isinstance(error, KeyError) else error
+            message = f"{path} is not a model for metabolites: {reason}"
             raise ValueError(message) from error
         return identifier

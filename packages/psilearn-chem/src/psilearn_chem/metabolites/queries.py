@@ -233,7 +233,7 @@ class Query:
     def _find_by_mass(self, spectrum: Spectrum, library: CandidateLibrary) -> tuple[slice, str]:
         if spectrum.adduct is None or spectrum.precursor_mz is None:
             reason = "no formula" if self.by == "auto" else "its mass cannot be computed without one"
-            raise ValueError(f"it has no adduct, and {reason}")
+            raise ValueError(f"it has no adduct, and {reason}: state it in the file or with --adduct")
         mass = Adduct.parse(spectrum.adduct).mass(spectrum.precursor_mz)
         if mass <= 0:
             raise ValueError(

@@ -343,6 +343,9 @@ def fit_prior(labeled: LabeledSpectra, groups: Index, seed: int) -> MoleculePrio
 def fit_second_stage(out_of_fold: OutOfFold, report: Callable[[str], object]) -> SecondStage | None:
     """Return the second stage, or None if it does not find more true molecules out of fold than distances do."""
     queries = out_of_fold.queries()
+    if not queries:
+        report("no second stage: the library has none of the molecules of the training spectra")
+        return None
     report(f"second stage on {len(queries)} out-of-fold rankings")
     records = fit_records(out_of_fold.labeled, out_of_fold.similarity, out_of_fold.groups)
     evidence, is_learned = learn_evidence(queries, records)
