@@ -12,7 +12,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -76,15 +75,13 @@ class DemoResult:
 
 def run_seeds(seed: int, log: Log) -> list[list[DemoResult]]:
     """Run all methods on ``N_SEEDS`` random splits of the images; return the results of each method."""
-    runs = []
-    for number in range(N_SEEDS):
-        log_split = partial(_log_split, log, number + 1)
-        runs.append(list(run(load_halves(seed + number), seed + number, log_split)))
+    runs = [_run_split(number, seed + number, log) for number in range(N_SEEDS)]
     return [list(results) for results in zip(*runs, strict=True)]
 
 
-def _log_split(log: Log, number: int, text: str) -> None:
-    log(f"split {number} of {N_SEEDS}, {text}")
+def _run_split(number: int, seed: int, log: Log) -> list[DemoResult]:
+    """Run all methods on one random split of the images."""
+    return list(run(load_halves(seed), seed, lambda text: log(f"split {number + 1} of {N_SEEDS}, {text}")))
 
 
 def load_halves(seed: int) -> DigitHalves:
@@ -110,12 +107,6 @@ def run(digits: DigitHalves, seed: int, log: Log) -> Iterator[DemoResult]:
     for method, search in searches.items():
         log(f"{method}: choosing parameters")
         yield _run_method(method, search, digits)
-
-
-def fit_methods(seed: int, log: Log) -> dict[str, Any]:
-    """Return the fitted models of IOKR, KDE and OEL on one split, by their names, for the service."""
-    digits = load_halves(seed)
-    return {result.method: result.model for result in run(digits, seed, log) if result.method != "OEL₀"}
 
 
 def _run_method(method: str, search: IOKRCV | KDECV | OELCV, digits: DigitHalves) -> DemoResult:
@@ -171,8 +162,9 @@ def serve_demo(seed: int, port: int) -> None:
     console = PipeConsole()
     listener = bind_socket("127.0.0.1", port)
     with console.status("starting") as status:
-        models = fit_methods(seed, status.update)
-    app = create_app([ServedModel(name, model, {"image_width": WIDTH}) for name, model in models.items()])
+        results = list(run(load_halves(seed), seed, status.update))
+    served = [result for result in results if result.method != "OEL₀"]
+    app = create_app([ServedModel(result.method, result.model, {"image_width": WIDTH}) for result in served])
     console.print(
         f"Open http://127.0.0.1:{listener.getsockname()[1]} and draw the upper half of a digit; Ctrl-C stops."
     )
