@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -32,6 +32,14 @@ class Description(BaseModel):
     """What a model learned about columns: JSON data of a saved model, which is validated when it is loaded."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    same_length: ClassVar[tuple[str, ...]] = ()  # names of fields
+
+    @model_validator(mode="after")
+    def check_lengths(self) -> Self:
+        """Raise a ValueError if the fields do not correspond to each other."""
+        if len({len(getattr(self, name)) for name in self.same_length}) > 1:
+            raise ValueError(f"{', '.join(self.same_length)} do not have the same length")
+        return self
 
 
 class NumberColumns(Description):
@@ -99,6 +107,7 @@ class CategoryColumn(Description):
 class TextColumn(Description):
     """A column of texts, which become TF-IDF weights of their words; rows have length 1, or 0 without a known word."""
 
+    same_length: ClassVar[tuple[str, ...]] = ("words", "weights")
     name: str
     words: Names
     weights: tuple[float, ...]  # the inverse document frequency of each word
@@ -119,13 +128,6 @@ class TextColumn(Description):
         vectorizer = TfidfVectorizer(vocabulary=list(self.words))
         vectorizer.idf_ = np.array(self.weights)
         return vectorizer.transform(table.get_texts(self.name))
-
-    @model_validator(mode="after")
-    def check(self) -> Self:
-        """Raise a ValueError if the fields do not correspond to each other."""
-        if len(self.words) != len(self.weights):
-            raise ValueError(f"the words of {self.name!r:.80} are without weights")
-        return self
 
 
 class InputColumns(Description):
