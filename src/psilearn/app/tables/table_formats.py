@@ -112,12 +112,8 @@ def iter_tables(path: Path, text_columns: Collection[str] = ()) -> Iterator[Tabl
 
 def table_format(path: Path) -> str:
     """Return the ending of a file name without dot and without .gz, in lower case; empty if there is none."""
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    if suffixes and suffixes[-1] == ".gz":
-        suffixes.pop()
-        if suffixes and suffixes[-1] == ".parquet":
-            return ""
-    return suffixes[-1][1:] if suffixes else ""
+    name = path.name.lower()
+    return "" if name.endswith(".parquet.gz") else Path(name.removesuffix(".gz")).suffix[1:]
 
 
 def is_table_file(path: Path) -> bool:
@@ -194,8 +190,9 @@ def _iter_records(path: Path) -> Iterator[_Record]:
     first = next(lines)
     if "\r" in first.rstrip("\r\n"):
         raise _line_error(path, 1, "the lines end with CR, as on old Macs: save it with LF or CRLF line ends.")
-    is_tsv = ".tsv" in path.suffixes[-2:]
-    delimiter = "\t" if is_tsv else next((delimiter for delimiter in ",;\t" if delimiter in first), ",")
+    delimiter = (
+        "\t" if table_format(path) == "tsv" else next((delimiter for delimiter in ",;\t" if delimiter in first), ",")
+    )
     if first.count(delimiter) >= MAX_COLUMNS:
         raise _line_error(path, 1, f"there are more than {MAX_COLUMNS:,} columns.")
     reader = csv.reader(chain((first,), lines), delimiter=delimiter, skipinitialspace=True, strict=True)
