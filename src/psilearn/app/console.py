@@ -49,6 +49,11 @@ def _describe(error: BaseException) -> str:
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in message)
 
 
+def print_status(text: str) -> None:
+    """Print to the standard error, so that it does not mix with results."""
+    typer.echo(text, err=True)
+
+
 SIGNAL_STATUS = 128  # plus the number of the signal
 PIPE_STATUS = SIGNAL_STATUS + 13  # SIGPIPE, as a tool that the signal ends
 

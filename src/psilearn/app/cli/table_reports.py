@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from psilearn.app.console import check_output_file
+from psilearn.app.console import check_output_file, print_status
 
 if TYPE_CHECKING:
     from psilearn.app.tables.table import Table
@@ -152,11 +152,6 @@ def print_warnings() -> Iterator[None]:
 
         warnings.showwarning = show
         yield
-
-
-def print_status(text: str) -> None:
-    """Print to the standard error, so that it does not mix with results."""
-    typer.echo(text, err=True)
 
 
 def name_options(message: str) -> str:
