@@ -61,12 +61,10 @@ class DigitHalves:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """The test loss of a method, its parameters, its times and its predictions."""
+    """The test loss of a method, its times and its predictions."""
 
     method: str
     loss: Mean
-    chosen: dict[str, float]
-    n_components: int
     n_settings: int
     seconds: tuple[float, float, float]  # to choose the parameters, to fit and to decode
     prediction: Array
@@ -120,12 +118,9 @@ def _run_method(method: str, search: IOKRCV | KDECV | OELCV, digits: DigitHalves
     fitted = perf_counter()
     prediction = model.predict(digits.X_test)
     decoded = perf_counter()
-    names = ["input_kernel__gamma", "alpha", *(["supervision"] if method == "OEL" else [])]
     return DemoResult(
         method,
         loss=kernel_loss(digits.Y_test, prediction, OUTPUT_KERNEL),
-        chosen={name: model.get_params()[name] for name in names},
-        n_components=model.n_components_,
         n_settings=len(search.cv_results_["params"]),
         seconds=(searched - start, fitted - searched, decoded - fitted),
         prediction=prediction,
@@ -176,14 +171,15 @@ def _make_table(summaries: list[list[DemoResult]]) -> Table:
     table = Table(*COLUMNS, title="Lower half from upper half")
     for column in table.columns[1:]:
         column.justify = "right"
-    reference = np.array([float(result.loss) for result in summaries[0]])
+    reference = Mean([float(result.loss) for result in summaries[0]])
     for results in summaries:
-        losses, first = np.array([float(result.loss) for result in results]), results[0]
+        first, loss = results[0], Mean([float(result.loss) for result in results])
+        gain = Mean(loss.values - reference.values)
         table.add_row(
             first.method,
-            "{:.3f} ± {:.3f}".format(*_mean_and_error(losses)),
-            "" if results is summaries[0] else "{:+.3f} ± {:.3f}".format(*_mean_and_error(losses - reference)),
-            str(first.n_components),
+            f"{loss:.3f} ± {loss.standard_error:.3f}",
+            "" if results is summaries[0] else f"{gain:+.3f} ± {gain.standard_error:.3f}",
+            str(first.model.n_components_),
             f"{first.seconds[1]:.2f} s",
             f"{first.seconds[2]:.3f} s",
             f"{first.seconds[0]:.1f} s",
@@ -191,13 +187,10 @@ def _make_table(summaries: list[list[DemoResult]]) -> Table:
     return table
 
 
-def _mean_and_error(values: Array) -> tuple[float, float]:
-    """Return the mean of values and its standard error."""
-    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
-
-
 def _describe_parameters(result: DemoResult) -> str:
-    return ", ".join(f"{name.removeprefix('input_kernel__')} = {value:.3g}" for name, value in result.chosen.items())
+    names = ["input_kernel__gamma", "alpha", *(["supervision"] if result.method == "OEL" else [])]
+    values = result.model.get_params()
+    return ", ".join(f"{name.removeprefix('input_kernel__')} = {values[name]:.3g}" for name in names)
 
 
 def _save_picture(picture: Path, digits: DigitHalves, results: list[DemoResult], console: Console) -> None:
