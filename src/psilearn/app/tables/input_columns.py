@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import OneHotEncoder
 
 from psilearn.app.tables.table import Table, require_columns, row_error
 
@@ -90,13 +91,10 @@ class CategoryColumn(Description):
 
     def transform(self, table: Table) -> Any:
         """Return the CSR matrix (n, number of categories)."""
-        places = {category: column for column, category in enumerate(self.categories)}
         cells = table.get_texts(self.name)
         if not self.has_missing and "" in cells:
             raise row_error(table, cells.index(""), f"the value of {self.name!r} is missing.")
-        known = [(row, places[cell]) for row, cell in enumerate(cells) if cell in places]
-        rows, columns = np.array(known, dtype=np.intp).reshape(-1, 2).T
-        return sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), (len(cells), len(places)))
+        return encode_one_hot(table, [self.name], [self.categories])
 
     def count_unknown(self, table: Table) -> int:
         """Return the number of rows whose category was not seen in training."""
@@ -157,12 +155,11 @@ class InputColumns(Description):
         """Return the inputs: an array, or a CSR matrix if there are texts or the file is in a sparse format."""
         if not table.is_sparse_format:
             require_columns(table, self.names)
-        parts = self.categories + self.texts
-        blocks = [self.numbers.transform(table)] if self.numbers.names else []
-        blocks += [part.transform(table) for part in parts]
-        if not self.texts and not any(sparse.issparse(block) for block in blocks[: bool(self.numbers.names)]):
-            return np.hstack([to_dense(block) for block in blocks])
-        return sparse.hstack(blocks, "csr")
+        numbers = self.numbers.transform(table)
+        parts = [part.transform(table) for part in self.categories + self.texts]
+        if self.texts or sparse.issparse(numbers):
+            return sparse.hstack([numbers, *parts], "csr")
+        return np.hstack([numbers, *map(to_dense, parts)])
 
     def describe(self) -> str:
         """Return one line about the inputs."""
@@ -185,6 +182,12 @@ class InputColumns(Description):
 def to_dense(matrix: Any) -> Any:
     """Return an array."""
     return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
+
+
+def encode_one_hot(table: Table, names: Sequence[str], categories: Sequence[Sequence[str]]) -> Any:
+    """Return the cells of columns as 0/1 columns, in a CSR matrix; other texts than the categories are zeros."""
+    cells = np.array([table.get_texts(name) for name in names], dtype=object).T
+    return OneHotEncoder(categories=[*map(list, categories)], handle_unknown="ignore").fit_transform(cells)
 
 
 def find_scale(matrix: Any, scale: str) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -11,7 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 from scipy import sparse
 
-from psilearn.app.tables.input_columns import Description, Names, apply_scale, find_scale, to_dense
+from psilearn.app.tables.input_columns import Description, Names, apply_scale, encode_one_hot, find_scale, to_dense
 from psilearn.app.tables.table import Table, format_number, is_number, row_error
 from psilearn.kernels import Dice, Gaussian, Kemeny, Kernel
 from psilearn.rankings import from_orders, to_orders
@@ -21,7 +20,11 @@ TRUTH_WORDS = (("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("f", "
 
 
 class Form(Description):
-    """The form of the outputs: which columns they are, and how they become the outputs of an estimator."""
+    """The form of the outputs: which columns they are, and how they become the outputs of an estimator.
+
+    Each form encodes the outputs of a table as an estimator takes them, which may have values not seen in training,
+    decodes predictions as columns of cells, and describes itself in a few words.
+    """
 
     default_kernel: ClassVar[type[Kernel]] = Dice  # of the usual metric: F1, or the number of equal classes
     is_text: ClassVar[bool] = False  # whether its columns are texts even if all cells are numbers
@@ -41,18 +44,6 @@ class Form(Description):
     def extend(self, table: Table) -> Self:
         """Return the form with values that only another table has."""
         return self
-
-    @abstractmethod
-    def encode(self, table: Table) -> Any:
-        """Return the outputs of a table as an estimator takes them; they may have values not seen in training."""
-
-    @abstractmethod
-    def decode(self, Y: Any) -> dict[str, list[str]]:
-        """Return predictions as columns of cells."""
-
-    @abstractmethod
-    def describe(self) -> str:
-        """Return a few words about the outputs."""
 
 
 class LabelColumns(Form):
@@ -247,13 +238,7 @@ class ClassColumns(Form):
 
     def encode(self, table: Table) -> Any:
         """Return 0/1 rows (n, number of all classes); a class that was not seen in training is a row of zeros."""
-        Y = np.zeros((len(table), self.width), dtype=np.int8)
-        for start, name, classes in zip(self.starts[:-1], self.names, self.classes, strict=True):
-            places = {word: start + place for place, word in enumerate(classes)}
-            for row, cell in enumerate(table.get_texts(name)):
-                if cell in places:
-                    Y[row, places[cell]] = 1
-        return Y
+        return encode_one_hot(table, self.names, self.classes).toarray().astype(np.int8)
 
     def decode(self, Y: Any) -> dict[str, list[str]]:
         """Return one column of words per column of the outputs."""
