@@ -175,13 +175,13 @@ def _iter_delimited(path: Path, text_columns: Collection[str]) -> Iterator[Table
     _check_header(path, header)
     shared: dict[str, dict[str, str]] = {name: {} for name in header.cells}
     n_rows = max(1, CHUNK_CELLS // len(header.cells))
-    is_empty = True
-    while chunk := list(islice(records, n_rows)):
-        is_empty = False
-        yield _make_table(path, header.cells, chunk, text_columns, shared)
-    if is_empty:
+    chunk = list(islice(records, n_rows))
+    if not chunk:
         message = f"no rows after the header of {len(header.cells)} columns; the file may be truncated."
         raise _line_error(path, header.line, message)
+    while chunk:
+        yield _make_table(path, header.cells, chunk, text_columns, shared)
+        chunk = list(islice(records, n_rows))
 
 
 def _iter_records(path: Path) -> Iterator[_Record]:
@@ -284,9 +284,7 @@ def _iter_parquet(path: Path, text_columns: Collection[str]) -> Iterator[Table]:
         names = [str(name) for name in schema.names]
         _check_parquet(path, metadata, names)
         # texts stay places in a dictionary: each of them may be as long as the file, and occur in every row
-        words = [
-            str(field.name) for field in schema if types.is_string(field.type) or types.is_large_string(field.type)
-        ]
+        words = [field.name for field in schema if types.is_string(field.type) or types.is_large_string(field.type)]
         with parquet.ParquetFile(stream, read_dictionary=words, pre_buffer=False) as file:
             first = 0
             for batch in file.iter_batches(BATCH_ROWS):
@@ -413,8 +411,7 @@ def _read_arff_rows(path: Path, content: dict[str, Any], latest: list[int]) -> t
     if not places:
         raise ValueError(f"{path}: no data rows after {len(attributes)} attributes; the file may be truncated.")
     shape, data = (len(places), len(attributes)), np.asarray(values)
-    is_dense = len(values) == shape[0] * shape[1] and not columns
-    if is_dense:
+    if len(values) == shape[0] * shape[1] and not columns:
         return data.reshape(shape), np.asarray(places)
     return sparse.csr_matrix((data, np.asarray(columns), np.asarray(ends)), shape), np.asarray(places)
 

@@ -220,7 +220,7 @@ def train(
     if len(split.calibration):
         held = table.take(split.calibration)
         _calibrate(learned, inputs.transform(held), outputs.encode(held), outputs)
-    record: Any = {
+    record = {
         "file": path.name,
         "file_sha256": digest,
         "rows": len(split.train),
@@ -231,7 +231,8 @@ def train(
         "method": type(learned.model).__name__,
         **learned.record,
     }
-    return TableModel(learned.model, inputs, outputs, learned.candidates, to_json_value(record)), table.take(split.test)
+    training: Any = to_json_value(record)
+    return TableModel(learned.model, inputs, outputs, learned.candidates, training), table.take(split.test)
 
 
 def _calibrate(learned: Learned, X: Any, Y: Any, form: OutputForm) -> None:
