@@ -59,11 +59,7 @@ PIPE_STATUS = SIGNAL_STATUS + 13  # SIGPIPE, as a tool that the signal ends
 
 
 class TerminatedError(KeyboardInterrupt):
-    """A signal that asks a process to end, other than Ctrl-C. It is handled as a KeyboardInterrupt is."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+    """A signal, given by its number, that asks a process to end. It is handled as a KeyboardInterrupt is."""
 
 
 def report_interrupt(interrupt: KeyboardInterrupt, resume: str = "") -> int:
@@ -76,7 +72,7 @@ def report_interrupt(interrupt: KeyboardInterrupt, resume: str = "") -> int:
     for process in multiprocessing.active_children():
         with suppress(ProcessLookupError):
             process.kill()
-    number = interrupt.number if isinstance(interrupt, TerminatedError) else signal.SIGINT
+    number = interrupt.args[0] if isinstance(interrupt, TerminatedError) else signal.SIGINT
     name = "Interrupted." if number == signal.SIGINT else f"Terminated by {signal.Signals(number).name}."
     typer.secho(f"{name} {resume}".rstrip(), err=True, fg="yellow")
     return SIGNAL_STATUS + number
