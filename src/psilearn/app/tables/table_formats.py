@@ -16,7 +16,7 @@ from io import BytesIO
 from itertools import chain, dropwhile, islice
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import arff
 import numpy as np
@@ -149,17 +149,12 @@ def _read_lines(path: Path) -> Iterator[str]:
             try:
                 yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                message = f"not UTF-8 text ({error.reason}): save the file as UTF-8."
-                raise _line_error(path, number, message) from error
+                raise _line_error(path, number, f"not UTF-8 text ({error.reason}): save it as UTF-8.") from error
         if not number:
             raise ValueError(f"{path}: the file is empty.")
 
 
-class _Record(NamedTuple):
-    """A row of a CSV file: the line in which it begins, and its cells."""
-
-    line: int
-    cells: list[str]
+_Record = tuple[int, list[str]]  # a row of a CSV file: the line in which it begins, and its cells
 
 
 def _iter_delimited(path: Path, text_columns: Collection[str]) -> Iterator[Table]:
@@ -172,15 +167,15 @@ def _iter_delimited(path: Path, text_columns: Collection[str]) -> Iterator[Table
     header = next(records, None)
     if header is None:
         raise _line_error(path, 1, "no header: the first line must name the columns.")
-    _check_header(path, header)
-    shared: dict[str, dict[str, str]] = {name: {} for name in header.cells}
-    n_rows = max(1, CHUNK_CELLS // len(header.cells))
+    line, names = header
+    _check_header(path, line, names)
+    shared: dict[str, dict[str, str]] = {name: {} for name in names}
+    n_rows = max(1, CHUNK_CELLS // len(names))
     chunk = list(islice(records, n_rows))
     if not chunk:
-        message = f"no rows after the header of {len(header.cells)} columns; the file may be truncated."
-        raise _line_error(path, header.line, message)
+        raise _line_error(path, line, f"no rows after the header of {len(names)} columns; the file may be truncated.")
     while chunk:
-        yield _make_table(path, header.cells, chunk, text_columns, shared)
+        yield _make_table(path, names, chunk, text_columns, shared)
         chunk = list(islice(records, n_rows))
 
 
@@ -214,12 +209,11 @@ def _iter_records(path: Path) -> Iterator[_Record]:
             count = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
             raise _line_error(path, line, f"{count} for {width} columns; {advice}.")
         if cells:
-            yield _Record(line, [cell.strip() for cell in cells])
+            yield line, [cell.strip() for cell in cells]
 
 
-def _check_header(path: Path, header: _Record) -> None:
+def _check_header(path: Path, line: int, names: list[str]) -> None:
     """Raise an error for a repeated or missing name; the first column may have none, as row numbers of pandas."""
-    names = header.cells
     repeated = [name for name, count in Counter(names).items() if count > 1 and name]
     if "" in names[1:]:
         message = f"column {names.index('', 1) + 1} has no name: the first line must name all columns."
@@ -231,7 +225,7 @@ def _check_header(path: Path, header: _Record) -> None:
         message = "the only column has no name."
     else:
         return
-    raise _line_error(path, header.line, message)
+    raise _line_error(path, line, message)
 
 
 def _make_table(
@@ -243,14 +237,14 @@ def _make_table(
 ) -> Table:
     """Return the rows of a chunk; a first column without a name is left out, and equal texts are one object."""
     columns: dict[str, Any] = {}
-    for name, cells in zip(names, zip(*(record.cells for record in chunk), strict=True), strict=True):
+    for name, cells in zip(names, zip(*(row for _, row in chunk), strict=True), strict=True):
         if not name:
             continue
         values = None if name in text_columns else _to_numbers(cells)
         if values is None and len(shared[name]) < CHUNK_CELLS:
             cells = tuple(shared[name].setdefault(cell, cell) for cell in cells)
         columns[name] = list(cells) if values is None else values
-    return _table_of_columns(path, columns, np.array([record.line for record in chunk], dtype=np.int64), "line")
+    return _table_of_columns(path, columns, np.array([line for line, _ in chunk], dtype=np.int64), "line")
 
 
 def _to_numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
