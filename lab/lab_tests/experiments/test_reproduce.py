@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from lab_tests.experiments.toys import Counted, experiment, failing, missing_data, part
 from psilearn.app.cli import app
 from psilearn_lab import experiments
+from psilearn_lab.experiments.reproduce import check_output_folder
 
 
 def interrupt(context):
@@ -190,3 +191,20 @@ def test_on_a_terminal_one_line_shows_the_current_step(toys, tmp_path, capsys):
     captured = capsys.readouterr()
     assert "Experiment good" in captured.out and "Experiment good" not in captured.err
     assert "good, one" in captured.err or "starting" in captured.err or "thinking" in captured.err
+
+
+def test_the_output_folder_may_be_new_but_not_in_a_file(tmp_path):
+    check_output_folder(tmp_path / "new" / "folder", "--output")
+    assert not any(tmp_path.iterdir())
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match=r"^--output: .*file is a file; name a folder"):
+        check_output_folder(tmp_path / "file" / "folder", "--output")
+
+
+def test_a_full_disk_is_found(tmp_path, monkeypatch):
+    def write_bytes(file, content):  # as on a disk that is full, which the superuser cannot write to either
+        raise OSError(errno.ENOSPC, "No space left on device", str(file))
+
+    monkeypatch.setattr(type(tmp_path), "write_bytes", write_bytes)
+    with pytest.raises(OSError, match=r"^--output: the folder .* is not writable: No space left"):
+        check_output_folder(tmp_path / "new" / "folder", "--output")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from joblib import cpu_count
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from psilearn.app.console import PipeConsole, check_output_folder, report_interrupt
+from psilearn.app.console import PipeConsole, report_interrupt
 from psilearn_lab import experiments
 from psilearn_lab.experiments.experiment import Experiment, FailedError, Log, PartError
 from psilearn_lab.experiments.report import Chapter, write_report
@@ -36,6 +37,20 @@ def select_experiments(name: str, only: str | None) -> list[Experiment]:
         known = ", ".join(dict.fromkeys(part.name for experiment in named for part in experiment.parts))
         raise ValueError(f"There is no part {only!r}; the parts are {known}.")
     return selected
+
+
+def check_output_folder(path: Path, option: str) -> None:
+    """Raise an OSError that names the option if a folder, or the first parent that exists, is not writable."""
+    existing = next(parent for parent in (path.absolute(), *path.absolute().parents) if parent.exists())
+    probe = existing / f".psilearn.{os.getpid()}.tmp"
+    if not existing.is_dir():
+        raise NotADirectoryError(f"{option}: {existing} is a file; name a folder.")
+    try:
+        probe.write_bytes(b"\0")  # fails on full and read-only disks also for the superuser
+    except OSError as error:
+        raise type(error)(f"{option}: the folder {existing} is not writable: {error.strerror}.") from error
+    finally:
+        probe.unlink(missing_ok=True)
 
 
 @dataclass

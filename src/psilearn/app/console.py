@@ -49,16 +49,17 @@ def _describe(error: BaseException) -> str:
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in message)
 
 
+def print_status(text: str) -> None:
+    """Print to the standard error, so that it does not mix with results."""
+    typer.echo(text, err=True)
+
+
 SIGNAL_STATUS = 128  # plus the number of the signal
 PIPE_STATUS = SIGNAL_STATUS + 13  # SIGPIPE, as a tool that the signal ends
 
 
 class TerminatedError(KeyboardInterrupt):
-    """A signal that asks a process to end, other than Ctrl-C. It is handled as a KeyboardInterrupt is."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+    """A signal, given by its number, that asks a process to end. It is handled as a KeyboardInterrupt is."""
 
 
 def report_interrupt(interrupt: KeyboardInterrupt, resume: str = "") -> int:
@@ -71,7 +72,7 @@ def report_interrupt(interrupt: KeyboardInterrupt, resume: str = "") -> int:
     for process in multiprocessing.active_children():
         with suppress(ProcessLookupError):
             process.kill()
-    number = interrupt.number if isinstance(interrupt, TerminatedError) else signal.SIGINT
+    number = interrupt.args[0] if isinstance(interrupt, TerminatedError) else signal.SIGINT
     name = "Interrupted." if number == signal.SIGINT else f"Terminated by {signal.Signals(number).name}."
     typer.secho(f"{name} {resume}".rstrip(), err=True, fg="yellow")
     return SIGNAL_STATUS + number
@@ -151,30 +152,14 @@ def check_output_file(path: Path, option: str) -> None:
             raise OSError(f"{path} is not an ordinary file and cannot be replaced.")
         if not folder.is_dir():
             raise NotADirectoryError(f"the folder {folder} does not exist.")
-        _try_to_write(path.with_name(f".{path.name}.{os.getpid()}.tmp"))
+        probe = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            probe.write_bytes(b"\0")  # fails on full and read-only disks also for the superuser
+        finally:
+            probe.unlink(missing_ok=True)
     except OSError as error:
         reason = f"{path} cannot be written: {error.strerror}." if error.strerror else str(error)
         raise type(error)(f"{option}: {reason}") from error
-
-
-def check_output_folder(path: Path, option: str) -> None:
-    """Raise an OSError that names the option if a folder, or the first parent that exists, is not writable."""
-    existing = next(parent for parent in (path.absolute(), *path.absolute().parents) if parent.exists())
-    try:
-        if not existing.is_dir():
-            raise NotADirectoryError(f"{existing} is a file; name a folder.")
-        _try_to_write(existing / f".psilearn.{os.getpid()}.tmp")
-    except OSError as error:
-        reason = f"the folder {existing} is not writable: {error.strerror}." if error.strerror else str(error)
-        raise type(error)(f"{option}: {reason}") from error
-
-
-def _try_to_write(file: Path) -> None:
-    """Write one byte and remove the file, which fails on full and read-only disks also for the superuser."""
-    try:
-        file.write_bytes(b"\0")
-    finally:
-        file.unlink(missing_ok=True)
 
 
 class PipeConsole(Console):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -62,12 +61,10 @@ class DigitHalves:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """The test loss of a method, its parameters, its times and its predictions."""
+    """The test loss of a method, its times and its predictions."""
 
     method: str
     loss: Mean
-    chosen: dict[str, float]
-    n_components: int
     n_settings: int
     seconds: tuple[float, float, float]  # to choose the parameters, to fit and to decode
     prediction: Array
@@ -76,15 +73,13 @@ class DemoResult:
 
 def run_seeds(seed: int, log: Log) -> list[list[DemoResult]]:
     """Run all methods on ``N_SEEDS`` random splits of the images; return the results of each method."""
-    runs = []
-    for number in range(N_SEEDS):
-        log_split = partial(_log_split, log, number + 1)
-        runs.append(list(run(load_halves(seed + number), seed + number, log_split)))
+    runs = [_run_split(number, seed + number, log) for number in range(N_SEEDS)]
     return [list(results) for results in zip(*runs, strict=True)]
 
 
-def _log_split(log: Log, number: int, text: str) -> None:
-    log(f"split {number} of {N_SEEDS}, {text}")
+def _run_split(number: int, seed: int, log: Log) -> list[DemoResult]:
+    """Run all methods on one random split of the images."""
+    return list(run(load_halves(seed), seed, lambda text: log(f"split {number + 1} of {N_SEEDS}, {text}")))
 
 
 def load_halves(seed: int) -> DigitHalves:
@@ -112,12 +107,6 @@ def run(digits: DigitHalves, seed: int, log: Log) -> Iterator[DemoResult]:
         yield _run_method(method, search, digits)
 
 
-def fit_methods(seed: int, log: Log) -> dict[str, Any]:
-    """Return the fitted models of IOKR, KDE and OEL on one split, by their names, for the service."""
-    digits = load_halves(seed)
-    return {result.method: result.model for result in run(digits, seed, log) if result.method != "OEL₀"}
-
-
 def _run_method(method: str, search: IOKRCV | KDECV | OELCV, digits: DigitHalves) -> DemoResult:
     """Choose, fit and test one method."""
     start = perf_counter()
@@ -129,12 +118,9 @@ def _run_method(method: str, search: IOKRCV | KDECV | OELCV, digits: DigitHalves
     fitted = perf_counter()
     prediction = model.predict(digits.X_test)
     decoded = perf_counter()
-    names = ["input_kernel__gamma", "alpha", *(["supervision"] if method == "OEL" else [])]
     return DemoResult(
         method,
         loss=kernel_loss(digits.Y_test, prediction, OUTPUT_KERNEL),
-        chosen={name: model.get_params()[name] for name in names},
-        n_components=model.n_components_,
         n_settings=len(search.cv_results_["params"]),
         seconds=(searched - start, fitted - searched, decoded - fitted),
         prediction=prediction,
@@ -171,8 +157,9 @@ def serve_demo(seed: int, port: int) -> None:
     console = PipeConsole()
     listener = bind_socket("127.0.0.1", port)
     with console.status("starting") as status:
-        models = fit_methods(seed, status.update)
-    app = create_app([ServedModel(name, model, {"image_width": WIDTH}) for name, model in models.items()])
+        results = list(run(load_halves(seed), seed, status.update))
+    served = [result for result in results if result.method != "OEL₀"]
+    app = create_app([ServedModel(result.method, result.model, {"image_width": WIDTH}) for result in served])
     console.print(
         f"Open http://127.0.0.1:{listener.getsockname()[1]} and draw the upper half of a digit; Ctrl-C stops."
     )
@@ -184,14 +171,15 @@ def _make_table(summaries: list[list[DemoResult]]) -> Table:
     table = Table(*COLUMNS, title="Lower half from upper half")
     for column in table.columns[1:]:
         column.justify = "right"
-    reference = np.array([float(result.loss) for result in summaries[0]])
+    reference = Mean([float(result.loss) for result in summaries[0]])
     for results in summaries:
-        losses, first = np.array([float(result.loss) for result in results]), results[0]
+        first, loss = results[0], Mean([float(result.loss) for result in results])
+        gain = Mean(loss.values - reference.values)
         table.add_row(
             first.method,
-            "{:.3f} ± {:.3f}".format(*_mean_and_error(losses)),
-            "" if results is summaries[0] else "{:+.3f} ± {:.3f}".format(*_mean_and_error(losses - reference)),
-            str(first.n_components),
+            f"{loss:.3f} ± {loss.standard_error:.3f}",
+            "" if results is summaries[0] else f"{gain:+.3f} ± {gain.standard_error:.3f}",
+            str(first.model.n_components_),
             f"{first.seconds[1]:.2f} s",
             f"{first.seconds[2]:.3f} s",
             f"{first.seconds[0]:.1f} s",
@@ -199,13 +187,10 @@ def _make_table(summaries: list[list[DemoResult]]) -> Table:
     return table
 
 
-def _mean_and_error(values: Array) -> tuple[float, float]:
-    """Return the mean of values and its standard error."""
-    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
-
-
 def _describe_parameters(result: DemoResult) -> str:
-    return ", ".join(f"{name.removeprefix('input_kernel__')} = {value:.3g}" for name, value in result.chosen.items())
+    names = ["input_kernel__gamma", "alpha", *(["supervision"] if result.method == "OEL" else [])]
+    values = result.model.get_params()
+    return ", ".join(f"{name.removeprefix('input_kernel__')} = {values[name]:.3g}" for name in names)
 
 
 def _save_picture(picture: Path, digits: DigitHalves, results: list[DemoResult], console: Console) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from psilearn.app.console import report_errors
-from psilearn_chem.commands import DeviceOption, ModelOption, compute_on, print_status
+from psilearn.app.console import print_status, report_errors
+from psilearn_chem.commands import DeviceOption, ModelOption, compute_on
 
 if TYPE_CHECKING:
     from psilearn_chem.molecules import CandidateLibrary

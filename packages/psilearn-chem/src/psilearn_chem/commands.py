@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from psilearn.app.console import report_errors
+from psilearn.app.console import print_status, report_errors
 
 if TYPE_CHECKING:
     from psilearn_chem.metabolites import MetaboliteIdentifier
@@ -30,11 +30,6 @@ def compute_on(device: str | None) -> Iterator[None]:
 
     with computing("float64", device):
         yield
-
-
-def print_status(text: str) -> None:
-    """Print to the standard error, so that it does not mix with results."""
-    typer.echo(text, err=True)
 
 
 metabolites_app = typer.Typer(

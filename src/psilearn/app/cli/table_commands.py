@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from psilearn.app.cli import table_reports as reports
-from psilearn.app.console import report_errors
+from psilearn.app.console import print_status, report_errors
 
 if TYPE_CHECKING:
     from psilearn.app.tables.table_training import Method
@@ -200,9 +200,9 @@ def predict(
         n_rows, n_unknown = predict_file(reports.load_model(model), table, output, options)
         if n_unknown:
             cells = "1 cell has" if n_unknown == 1 else f"{n_unknown:,} cells have"
-            reports.print_status(f"Note: {cells} a category that the training rows did not have.")
+            print_status(f"Note: {cells} a category that the training rows did not have.")
         if output is not None:
-            reports.print_status(f"{output}: {reports.count_rows(n_rows)} predicted in {perf_counter() - start:.1f} s.")
+            print_status(f"{output}: {reports.count_rows(n_rows)} predicted in {perf_counter() - start:.1f} s.")
 
 
 def evaluate(
@@ -219,7 +219,7 @@ def evaluate(
             reports.check_result_file(page, "--html", [table], model, overwrite)
         loaded = reports.load_model(model)
         if loaded.was_trained_on(table):
-            reports.print_status(
+            print_status(
                 f"Note: {table} is the training file: these rows were used for training, so that the metrics are too "
                 f"optimistic. Evaluate on rows that were held out."
             )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from psilearn.app.console import check_output_file
+from psilearn.app.console import check_output_file, print_status
 
 if TYPE_CHECKING:
     from psilearn.app.tables.table import Table
@@ -37,10 +37,9 @@ _PHRASES = (  # patterns of messages, and how the command line words them
     (re.compile(rf"^({_NAMES})=['\"]?([^'\" ]+)['\"]? "), r"<\1> \2 "),
     (re.compile(r": leave (device) out\."), r": leave <\1> out."),
     (re.compile(r", a function \(y_true, .* such as \"f1_samples\" or make_scorer\(\.\.\.\)"), r', "f1_samples", …'),
-    (re.compile(r"([Ss])et input_landmarks="), r"\1et --landmarks "),
-    (re.compile(r"([Ss])et output_landmarks="), r"\1et --output-landmarks "),
-    (re.compile(r"lower input_landmarks to"), "lower --landmarks to"),
-    (re.compile(r"lower output_landmarks to"), "lower --output-landmarks to"),
+    (re.compile(r"([Ss]et |lower )input_landmarks(?:=| (?=to))"), r"\1--landmarks "),
+    (re.compile(r"([Ss]et |lower )output_landmarks(?:=| (?=to))"), r"\1--output-landmarks "),
+    (re.compile(r"pass overwrite=True"), "use --overwrite"),
     (re.compile(r'set dtype="float32"'), 'in Python, set dtype="float32"'),
 )
 
@@ -49,6 +48,7 @@ def train_and_save(path: Path, output: Path, options: Mapping[str, Any], learner
     """Check the outputs first, train, save, and report on the rows that were held out."""
     from psilearn.app.tables.column_choice import ColumnOptions
     from psilearn.app.tables.table_training import SplitOptions, train
+    from psilearn.io import check_model_path
 
     columns = ColumnOptions(**{field.name: options[field.name] for field in fields(ColumnOptions)})
     splits = SplitOptions(options["test_size"], options["calibration"], options["seed"])
@@ -58,9 +58,9 @@ def train_and_save(path: Path, output: Path, options: Mapping[str, Any], learner
         check_result_file(page, "--html", tables, output, options["overwrite"])
         if not splits.test_size:
             raise ValueError("--html reports on rows that are held out: give --test-size 0.2, for example.")
-    _check_model_path(output, options["overwrite"])
-    start = perf_counter()
     with options_in_errors():
+        check_model_path(output, overwrite=options["overwrite"])
+        start = perf_counter()
         model, test = train(path, columns, splits, learner, unlabeled)
     model.save(output, overwrite=options["overwrite"])
     _describe_training(model, output, perf_counter() - start)
@@ -96,16 +96,6 @@ def load_model(path: Path) -> TableModel:
     return TableModel.load(path)
 
 
-def _check_model_path(path: Path, overwrite: bool) -> None:
-    """Check that a model can be saved, before the training starts."""
-    from psilearn.io import check_model_path
-
-    try:
-        check_model_path(path, overwrite=overwrite)
-    except FileExistsError as error:
-        raise FileExistsError(str(error).replace("pass overwrite=True", "use --overwrite")) from error
-
-
 def _describe_training(model: TableModel, output: Path, seconds: float) -> None:
     training = model.training
     print_status(f"inputs: {model.inputs.describe()}")
@@ -130,8 +120,7 @@ def report(model: TableModel, table: Table, name: str, page: Path | None) -> Non
     typer.echo(f"{name}: {count_rows(evaluation.n_rows)}")
     width = max(len(metric.name) for metric in evaluation.metrics)
     for metric in evaluation.metrics:
-        value = f"{float(metric.value):.4f} ± {metric.value.standard_error:.4f}"
-        typer.echo(f"  {metric.name:{width}}  {value}  ({metric.direction})")
+        typer.echo(f"  {metric.name:{width}}  {metric.value}  ({metric.direction})")
     if page is not None:
         from psilearn.app.tables.evaluation_page import write_page
 
@@ -165,11 +154,6 @@ def print_warnings() -> Iterator[None]:
         yield
 
 
-def print_status(text: str) -> None:
-    """Print to the standard error, so that it does not mix with results."""
-    typer.echo(text, err=True)
-
-
 def name_options(message: str) -> str:
     """Return a message of the library with the options of ``psilearn fit`` and ``psilearn search``."""
     for pattern, replacement in _PHRASES:
@@ -193,7 +177,7 @@ def options_in_errors() -> Iterator[None]:
     """Name options instead of parameters in the errors of a training."""
     try:
         yield
-    except (ValueError, MemoryError) as error:
+    except (ValueError, MemoryError, FileExistsError) as error:
         message = name_options(str(error))
         if message == str(error):
             raise

@@ -62,9 +62,7 @@ def write_page(model: TableModel, evaluation: Evaluation, test_name: str, path: 
         evaluation=evaluation,
         is_numbers=model.outputs.kind == "numbers",  # which are hardly ever equal, and which every row has
         max_rows=MAX_ROWS,
-        metrics=[
-            (m.name, f"{float(m.value):.4f} ± {m.value.standard_error:.4f}", m.direction) for m in evaluation.metrics
-        ],
+        metrics=[(metric.name, str(metric.value), metric.direction) for metric in evaluation.metrics],
         outputs=[(row.name, f"{row.count:,}", f"{row.value:.4f}") for row in evaluation.outputs[:MAX_ROWS]],
         parameters=[(label, _format(values[name])) for name, label in NAMES.items() if name in values],
         search=search if isinstance(search, dict) else None,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import OneHotEncoder
 
 from psilearn.app.tables.table import Table, require_columns, row_error
 
@@ -32,6 +33,14 @@ class Description(BaseModel):
     """What a model learned about columns: JSON data of a saved model, which is validated when it is loaded."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    same_length: ClassVar[tuple[str, ...]] = ()  # names of fields
+
+    @model_validator(mode="after")
+    def check_lengths(self) -> Self:
+        """Raise a ValueError if the fields do not correspond to each other."""
+        if len({len(getattr(self, name)) for name in self.same_length}) > 1:
+            raise ValueError(f"{', '.join(self.same_length)} do not have the same length")
+        return self
 
 
 class NumberColumns(Description):
@@ -82,13 +91,10 @@ class CategoryColumn(Description):
 
     def transform(self, table: Table) -> Any:
         """Return the CSR matrix (n, number of categories)."""
-        places = {category: column for column, category in enumerate(self.categories)}
         cells = table.get_texts(self.name)
         if not self.has_missing and "" in cells:
             raise row_error(table, cells.index(""), f"the value of {self.name!r} is missing.")
-        known = [(row, places[cell]) for row, cell in enumerate(cells) if cell in places]
-        rows, columns = np.array(known, dtype=np.intp).reshape(-1, 2).T
-        return sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), (len(cells), len(places)))
+        return encode_one_hot(table, [self.name], [self.categories])
 
     def count_unknown(self, table: Table) -> int:
         """Return the number of rows whose category was not seen in training."""
@@ -99,6 +105,7 @@ class CategoryColumn(Description):
 class TextColumn(Description):
     """A column of texts, which become TF-IDF weights of their words; rows have length 1, or 0 without a known word."""
 
+    same_length: ClassVar[tuple[str, ...]] = ("words", "weights")
     name: str
     words: Names
     weights: tuple[float, ...]  # the inverse document frequency of each word
@@ -119,13 +126,6 @@ class TextColumn(Description):
         vectorizer = TfidfVectorizer(vocabulary=list(self.words))
         vectorizer.idf_ = np.array(self.weights)
         return vectorizer.transform(table.get_texts(self.name))
-
-    @model_validator(mode="after")
-    def check(self) -> Self:
-        """Raise a ValueError if the fields do not correspond to each other."""
-        if len(self.words) != len(self.weights):
-            raise ValueError(f"the words of {self.name!r:.80} are without weights")
-        return self
 
 
 class InputColumns(Description):
@@ -155,12 +155,11 @@ class InputColumns(Description):
         """Return the inputs: an array, or a CSR matrix if there are texts or the file is in a sparse format."""
         if not table.is_sparse_format:
             require_columns(table, self.names)
-        parts = self.categories + self.texts
-        blocks = [self.numbers.transform(table)] if self.numbers.names else []
-        blocks += [part.transform(table) for part in parts]
-        if not self.texts and not any(sparse.issparse(block) for block in blocks[: bool(self.numbers.names)]):
-            return np.hstack([to_dense(block) for block in blocks])
-        return sparse.hstack(blocks, "csr")
+        numbers = self.numbers.transform(table)
+        parts = [part.transform(table) for part in self.categories + self.texts]
+        if self.texts or sparse.issparse(numbers):
+            return sparse.hstack([numbers, *parts], "csr")
+        return np.hstack([numbers, *map(to_dense, parts)])
 
     def describe(self) -> str:
         """Return one line about the inputs."""
@@ -183,6 +182,12 @@ class InputColumns(Description):
 def to_dense(matrix: Any) -> Any:
     """Return an array."""
     return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
+
+
+def encode_one_hot(table: Table, names: Sequence[str], categories: Sequence[Sequence[str]]) -> Any:
+    """Return the cells of columns as 0/1 columns, in a CSR matrix; other texts than the categories are zeros."""
+    cells = np.array([table.get_texts(name) for name in names], dtype=object).T
+    return OneHotEncoder(categories=[*map(list, categories)], handle_unknown="ignore").fit_transform(cells)
 
 
 def find_scale(matrix: Any, scale: str) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import Field, model_validator
 from scipy import sparse
 
-from psilearn.app.tables.input_columns import Description, Names, apply_scale, find_scale, to_dense
+from psilearn.app.tables.input_columns import Description, Names, apply_scale, encode_one_hot, find_scale, to_dense
 from psilearn.app.tables.table import Table, format_number, is_number, row_error
 from psilearn.kernels import Dice, Gaussian, Kemeny, Kernel
 from psilearn.rankings import from_orders, to_orders
@@ -21,9 +20,14 @@ TRUTH_WORDS = (("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("f", "
 
 
 class Form(Description):
-    """The form of the outputs: which columns they are, and how they become the outputs of an estimator."""
+    """The form of the outputs: which columns they are, and how they become the outputs of an estimator.
+
+    Each form encodes the outputs of a table as an estimator takes them, which may have values not seen in training,
+    decodes predictions as columns of cells, and describes itself in a few words.
+    """
 
     default_kernel: ClassVar[type[Kernel]] = Dice  # of the usual metric: F1, or the number of equal classes
+    is_text: ClassVar[bool] = False  # whether its columns are texts even if all cells are numbers
     kind: str
     names: Names
 
@@ -35,23 +39,11 @@ class Form(Description):
     @property
     def text_columns(self) -> tuple[str, ...]:
         """The columns that are read as texts."""
-        return ()
+        return self.names if self.is_text else ()
 
     def extend(self, table: Table) -> Self:
         """Return the form with values that only another table has."""
         return self
-
-    @abstractmethod
-    def encode(self, table: Table) -> Any:
-        """Return the outputs of a table as an estimator takes them; they may have values not seen in training."""
-
-    @abstractmethod
-    def decode(self, Y: Any) -> dict[str, list[str]]:
-        """Return predictions as columns of cells."""
-
-    @abstractmethod
-    def describe(self) -> str:
-        """Return a few words about the outputs."""
 
 
 class LabelColumns(Form):
@@ -106,6 +98,7 @@ class LabelColumns(Form):
 class TagColumn(Form):
     """One column of tags, separated by a text; an empty cell has no tags."""
 
+    is_text: ClassVar[bool] = True
     kind: Literal["tags"] = "tags"
     separator: Annotated[str, Field(min_length=1)]
     tags: Names
@@ -122,11 +115,6 @@ class TagColumn(Form):
     def width(self) -> int:
         """The number of columns of encoded outputs."""
         return len(self.tags)
-
-    @property
-    def text_columns(self) -> tuple[str, ...]:
-        """The columns that are read as texts."""
-        return self.names
 
     def extend(self, table: Table) -> Self:
         """Return the form with tags that only another table has."""
@@ -158,6 +146,7 @@ class OrderColumn(Form):
     """One column of orders such as ``b>c>a``, the preferred item first."""
 
     default_kernel: ClassVar[type[Kernel]] = Kemeny  # of Kendall's τ
+    is_text: ClassVar[bool] = True
     kind: Literal["orders"] = "orders"
     items: Names
 
@@ -170,11 +159,6 @@ class OrderColumn(Form):
     def width(self) -> int:
         """The number of columns of encoded outputs."""
         return len(self.items)
-
-    @property
-    def text_columns(self) -> tuple[str, ...]:
-        """The columns that are read as texts."""
-        return self.names
 
     def encode(self, table: Table) -> Any:
         """Return the ranks (n, K)."""
@@ -218,6 +202,7 @@ class RankColumns(Form):
 class ClassColumns(Form):
     """Columns of classes, one of several words each, which become 0/1 columns side by side."""
 
+    same_length: ClassVar[tuple[str, ...]] = ("names", "classes")
     kind: Literal["classes"] = "classes"
     classes: tuple[Names, ...]  # of each column
 
@@ -253,13 +238,7 @@ class ClassColumns(Form):
 
     def encode(self, table: Table) -> Any:
         """Return 0/1 rows (n, number of all classes); a class that was not seen in training is a row of zeros."""
-        Y = np.zeros((len(table), self.width), dtype=np.int8)
-        for start, name, classes in zip(self.starts[:-1], self.names, self.classes, strict=True):
-            places = {word: start + place for place, word in enumerate(classes)}
-            for row, cell in enumerate(table.get_texts(name)):
-                if cell in places:
-                    Y[row, places[cell]] = 1
-        return Y
+        return encode_one_hot(table, self.names, self.classes).toarray().astype(np.int8)
 
     def decode(self, Y: Any) -> dict[str, list[str]]:
         """Return one column of words per column of the outputs."""
@@ -276,18 +255,12 @@ class ClassColumns(Form):
         )
         return sizes if len(self.names) <= 3 else f"{len(self.names)} columns of classes"
 
-    @model_validator(mode="after")
-    def check_classes(self) -> Self:
-        """Raise a ValueError if a column has no classes."""
-        if len(self.names) != len(self.classes):
-            raise ValueError("each column needs its classes")
-        return self
-
 
 class NumberOutputs(Form):
     """Columns of numbers, which an estimator sees as (y − center)/scale."""
 
     default_kernel: ClassVar[type[Kernel]] = Gaussian  # with the median width
+    same_length: ClassVar[tuple[str, ...]] = ("names", "centers", "scales")
     kind: Literal["numbers"] = "numbers"
     centers: tuple[float, ...]
     scales: tuple[Annotated[float, Field(gt=0)], ...]
@@ -316,22 +289,11 @@ class NumberOutputs(Form):
         """Return a few words about the outputs."""
         return f"{len(self.names)} column{'s' if len(self.names) > 1 else ''} of numbers"
 
-    @model_validator(mode="after")
-    def check_scales(self) -> Self:
-        """Raise a ValueError if the fields do not correspond to each other."""
-        if not len(self.names) == len(self.centers) == len(self.scales):
-            raise ValueError("the scales of the outputs do not fit their names")
-        return self
 
-
-OutputForm = LabelColumns | TagColumn | OrderColumn | RankColumns | ClassColumns | NumberOutputs
+OutputForm = Annotated[
+    LabelColumns | TagColumn | OrderColumn | RankColumns | ClassColumns | NumberOutputs, Field(discriminator="kind")
+]
 KINDS = ("labels", "tags", "orders", "ranks", "classes", "numbers")
-_ADAPTER: TypeAdapter[OutputForm] = TypeAdapter(Annotated[OutputForm, Field(discriminator="kind")])
-
-
-def form_from_json(data: Any) -> OutputForm:
-    """Return the form of outputs; raise an error for other data."""
-    return _ADAPTER.validate_python(data)
 
 
 def get_output_numbers(table: Table, names: Sequence[str]) -> Any:

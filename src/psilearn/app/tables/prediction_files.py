@@ -55,15 +55,15 @@ def predict_file(model: TableModel, path: Path, output: Path | None, options: Pr
     work is interrupted, a previous file stays unchanged.
     """
     options.check(model)
-    if output is not None and output.suffix.lower() not in DELIMITERS:
+    ending = ".csv" if output is None else output.suffix.lower()
+    if ending not in DELIMITERS:
         raise ValueError(
             f"--output {output} does not end in .csv or .tsv; without --output, predictions go to the standard output."
         )
     text_columns = model.text_columns | set(options.keep).difference(model.inputs.numbers.names)  # ids as 007
     n_rows = n_unknown = 0
-    delimiter = "," if output is None else DELIMITERS[output.suffix.lower()]
     with nullcontext(sys.stdout) if output is None else open_text_atomically(output) as stream:
-        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+        writer = csv.writer(stream, delimiter=DELIMITERS[ending], lineterminator="\n")
         for table in iter_tables(path, text_columns):
             columns = _predict_columns(model, table, options, n_rows)
             if not n_rows:

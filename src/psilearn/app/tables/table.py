@@ -140,11 +140,15 @@ class Table:
         array([[2.],
                [4.]])
         """
-        self._require_numbers(names)
-        places = {name: column for column, name in enumerate(self.number_names)}
-        known = [name for name in names if name in places]
-        found = self.numbers[:, [places[name] for name in known]]
-        matrix = found if len(known) == len(names) else self._add_zero_columns(found, known, names)
+        if not self.is_sparse_format:
+            require_columns(self, names)
+        for name in names:
+            if name in self.texts:
+                raise non_number_error(self, find_non_number(self.texts[name]) or 0, name)
+        numbers, places = self.numbers, {name: column for column, name in enumerate(self.number_names)}
+        if not places.keys() >= set(names):  # of a file in a sparse format
+            numbers = sparse.hstack([numbers, sparse.csr_matrix((len(self), 1))], "csr")
+        matrix = numbers[:, [places.get(name, -1) for name in names]]
         self._check_values(matrix, names, allow_missing)
         return matrix
 
@@ -182,20 +186,6 @@ class Table:
         column = self.numbers[:, [self.number_names.index(name)]]
         values = (column.toarray() if sparse.issparse(column) else column).ravel()
         return ["" if value != value else format_number(value) for value in values.tolist()]
-
-    def _require_numbers(self, names: Sequence[str]) -> None:
-        if not self.is_sparse_format:
-            require_columns(self, names)
-        for name in names:
-            if name in self.texts:
-                raise non_number_error(self, find_non_number(self.texts[name]) or 0, name)
-
-    def _add_zero_columns(self, found: Any, known: Sequence[str], names: Sequence[str]) -> Any:
-        """Return a CSR matrix with a column of zeros for each name that a file in a sparse format does not have."""
-        places = {name: column for column, name in enumerate(names)}
-        entries = sparse.coo_matrix(found)
-        columns = np.array([places[name] for name in known], dtype=np.intp)[entries.col]
-        return sparse.csr_matrix((entries.data, (entries.row, columns)), (len(self), len(names)))
 
     def _check_values(self, matrix: Any, names: Sequence[str], allow_missing: bool) -> None:
         if sparse.issparse(matrix):  # its reader rejects missing and infinite values

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from psilearn import metrics
-from psilearn.app.tables.input_columns import to_dense
 from psilearn.app.tables.output_forms import ClassColumns, LabelColumns, NumberOutputs, OutputForm, TagColumn
 from psilearn.app.tables.table import Table, require_columns
 from psilearn.app.tables.table_model import TableModel
@@ -77,10 +76,8 @@ def _same_width(truth: Any, predicted: Any) -> tuple[Any, Any]:
 
 def _are_equal(truth: Any, predicted: Any) -> NDArray[np.bool_]:
     """Return for each row whether both are equal."""
-    if not sparse.issparse(truth):
-        return np.asarray((truth == to_dense(predicted)).all(axis=1))
-    difference = truth.astype(np.int64) - sparse.csr_matrix(predicted, dtype=np.int64)
-    return np.asarray(abs(difference).sum(axis=1)).ravel() == 0
+    different = sparse.csr_matrix(truth) != sparse.csr_matrix(predicted)
+    return np.asarray(different.sum(axis=1)).ravel() == 0
 
 
 def _metrics(form: OutputForm, truth: Any, predicted: Any) -> list[Metric]:

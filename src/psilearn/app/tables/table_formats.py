@@ -16,7 +16,7 @@ from io import BytesIO
 from itertools import chain, dropwhile, islice
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import arff
 import numpy as np
@@ -112,12 +112,8 @@ def iter_tables(path: Path, text_columns: Collection[str] = ()) -> Iterator[Tabl
 
 def table_format(path: Path) -> str:
     """Return the ending of a file name without dot and without .gz, in lower case; empty if there is none."""
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    if suffixes and suffixes[-1] == ".gz":
-        suffixes.pop()
-        if suffixes and suffixes[-1] == ".parquet":
-            return ""
-    return suffixes[-1][1:] if suffixes else ""
+    name = path.name.lower()
+    return "" if name.endswith(".parquet.gz") else Path(name.removesuffix(".gz")).suffix[1:]
 
 
 def is_table_file(path: Path) -> bool:
@@ -153,17 +149,12 @@ def _read_lines(path: Path) -> Iterator[str]:
             try:
                 yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                message = f"not UTF-8 text ({error.reason}): save the file as UTF-8."
-                raise _line_error(path, number, message) from error
+                raise _line_error(path, number, f"not UTF-8 text ({error.reason}): save it as UTF-8.") from error
         if not number:
             raise ValueError(f"{path}: the file is empty.")
 
 
-class _Record(NamedTuple):
-    """A row of a CSV file: the line in which it begins, and its cells."""
-
-    line: int
-    cells: list[str]
+_Record = tuple[int, list[str]]  # a row of a CSV file: the line in which it begins, and its cells
 
 
 def _iter_delimited(path: Path, text_columns: Collection[str]) -> Iterator[Table]:
@@ -176,16 +167,16 @@ def _iter_delimited(path: Path, text_columns: Collection[str]) -> Iterator[Table
     header = next(records, None)
     if header is None:
         raise _line_error(path, 1, "no header: the first line must name the columns.")
-    _check_header(path, header)
-    shared: dict[str, dict[str, str]] = {name: {} for name in header.cells}
-    n_rows = max(1, CHUNK_CELLS // len(header.cells))
-    is_empty = True
-    while chunk := list(islice(records, n_rows)):
-        is_empty = False
-        yield _make_table(path, header.cells, chunk, text_columns, shared)
-    if is_empty:
-        message = f"no rows after the header of {len(header.cells)} columns; the file may be truncated."
-        raise _line_error(path, header.line, message)
+    line, names = header
+    _check_header(path, line, names)
+    shared: dict[str, dict[str, str]] = {name: {} for name in names}
+    n_rows = max(1, CHUNK_CELLS // len(names))
+    chunk = list(islice(records, n_rows))
+    if not chunk:
+        raise _line_error(path, line, f"no rows after the header of {len(names)} columns; the file may be truncated.")
+    while chunk:
+        yield _make_table(path, names, chunk, text_columns, shared)
+        chunk = list(islice(records, n_rows))
 
 
 def _iter_records(path: Path) -> Iterator[_Record]:
@@ -194,8 +185,9 @@ def _iter_records(path: Path) -> Iterator[_Record]:
     first = next(lines)
     if "\r" in first.rstrip("\r\n"):
         raise _line_error(path, 1, "the lines end with CR, as on old Macs: save it with LF or CRLF line ends.")
-    is_tsv = ".tsv" in path.suffixes[-2:]
-    delimiter = "\t" if is_tsv else next((delimiter for delimiter in ",;\t" if delimiter in first), ",")
+    delimiter = (
+        "\t" if table_format(path) == "tsv" else next((delimiter for delimiter in ",;\t" if delimiter in first), ",")
+    )
     if first.count(delimiter) >= MAX_COLUMNS:
         raise _line_error(path, 1, f"there are more than {MAX_COLUMNS:,} columns.")
     reader = csv.reader(chain((first,), lines), delimiter=delimiter, skipinitialspace=True, strict=True)
@@ -217,12 +209,11 @@ def _iter_records(path: Path) -> Iterator[_Record]:
             count = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
             raise _line_error(path, line, f"{count} for {width} columns; {advice}.")
         if cells:
-            yield _Record(line, [cell.strip() for cell in cells])
+            yield line, [cell.strip() for cell in cells]
 
 
-def _check_header(path: Path, header: _Record) -> None:
+def _check_header(path: Path, line: int, names: list[str]) -> None:
     """Raise an error for a repeated or missing name; the first column may have none, as row numbers of pandas."""
-    names = header.cells
     repeated = [name for name, count in Counter(names).items() if count > 1 and name]
     if "" in names[1:]:
         message = f"column {names.index('', 1) + 1} has no name: the first line must name all columns."
@@ -234,7 +225,7 @@ def _check_header(path: Path, header: _Record) -> None:
         message = "the only column has no name."
     else:
         return
-    raise _line_error(path, header.line, message)
+    raise _line_error(path, line, message)
 
 
 def _make_table(
@@ -246,14 +237,14 @@ def _make_table(
 ) -> Table:
     """Return the rows of a chunk; a first column without a name is left out, and equal texts are one object."""
     columns: dict[str, Any] = {}
-    for name, cells in zip(names, zip(*(record.cells for record in chunk), strict=True), strict=True):
+    for name, cells in zip(names, zip(*(row for _, row in chunk), strict=True), strict=True):
         if not name:
             continue
         values = None if name in text_columns else _to_numbers(cells)
         if values is None and len(shared[name]) < CHUNK_CELLS:
             cells = tuple(shared[name].setdefault(cell, cell) for cell in cells)
         columns[name] = list(cells) if values is None else values
-    return _table_of_columns(path, columns, np.array([record.line for record in chunk], dtype=np.int64), "line")
+    return _table_of_columns(path, columns, np.array([line for line, _ in chunk], dtype=np.int64), "line")
 
 
 def _to_numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
@@ -287,9 +278,7 @@ def _iter_parquet(path: Path, text_columns: Collection[str]) -> Iterator[Table]:
         names = [str(name) for name in schema.names]
         _check_parquet(path, metadata, names)
         # texts stay places in a dictionary: each of them may be as long as the file, and occur in every row
-        words = [
-            str(field.name) for field in schema if types.is_string(field.type) or types.is_large_string(field.type)
-        ]
+        words = [field.name for field in schema if types.is_string(field.type) or types.is_large_string(field.type)]
         with parquet.ParquetFile(stream, read_dictionary=words, pre_buffer=False) as file:
             first = 0
             for batch in file.iter_batches(BATCH_ROWS):
@@ -416,8 +405,7 @@ def _read_arff_rows(path: Path, content: dict[str, Any], latest: list[int]) -> t
     if not places:
         raise ValueError(f"{path}: no data rows after {len(attributes)} attributes; the file may be truncated.")
     shape, data = (len(places), len(attributes)), np.asarray(values)
-    is_dense = len(values) == shape[0] * shape[1] and not columns
-    if is_dense:
+    if len(values) == shape[0] * shape[1] and not columns:
         return data.reshape(shape), np.asarray(places)
     return sparse.csr_matrix((data, np.asarray(columns), np.asarray(ends)), shape), np.asarray(places)
 

@@ -6,18 +6,27 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from psilearn import IOKR, KDE, OEL
-from psilearn.app.tables.input_columns import InputColumns
-from psilearn.app.tables.output_forms import OutputForm, form_from_json
+from psilearn.app.tables.input_columns import Description, InputColumns
+from psilearn.app.tables.output_forms import OutputForm
 from psilearn.app.tables.table import Table
 from psilearn.app.tables.table_formats import read_table
-from psilearn.decoding import CANDIDATE_NAMES
 from psilearn.io import load_with_notes, save_model
 from psilearn.utils import convert_read_errors, require_regular_file, validation
 
-KIND = "psilearn.app.tables"
+KIND: Literal["psilearn.app.tables"] = "psilearn.app.tables"
+
+
+class _Notes(Description):
+    """The notes of a saved model: all but the estimator."""
+
+    kind: Literal["psilearn.app.tables"] = KIND
+    inputs: InputColumns
+    outputs: OutputForm
+    candidates: Literal["known", "near", "all"] | None
+    training: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -133,14 +142,8 @@ class TableModel:
         >>> from psilearn.app.tables import TableModel
         >>> TableModel.load("model").save("copy")  # doctest: +SKIP
         """
-        notes = {
-            "kind": KIND,
-            "inputs": self.inputs.model_dump(mode="json"),
-            "outputs": self.outputs.model_dump(mode="json"),
-            "candidates": self.candidates,
-            "training": dict(self.training),
-        }
-        save_model(self.model, path, notes=notes, overwrite=overwrite)
+        notes = _Notes.model_validate(self, from_attributes=True)
+        save_model(self.model, path, notes=notes.model_dump(mode="json"), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> TableModel:
@@ -208,24 +211,14 @@ class TableModel:
         if notes.get("kind") != KIND:
             raise ValueError(f"{path} is not a model of tables: save one with psilearn fit or psilearn search.")
         try:
-            return cls._from_notes(model, notes)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+            parts = _Notes.model_validate(notes)
+            shape = getattr(model.candidates_.outputs, "shape", ())
+            if getattr(model, "n_features_in_", None) != parts.inputs.width or shape[1:] != (parts.outputs.width,):
+                raise ValueError("its columns do not fit its estimator")
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
             message = f"{path} is not a model of tables that can be used: {type(error).__name__}: {error}"
             raise ValueError(message) from error
-
-    @classmethod
-    def _from_notes(cls, model: Any, notes: dict[str, Any]) -> TableModel:
-        """Return a model whose parts correspond to each other."""
-        inputs, outputs = InputColumns.model_validate(notes["inputs"]), form_from_json(notes["outputs"])
-        candidates, training = notes["candidates"], notes["training"]
-        if candidates is not None and candidates not in CANDIDATE_NAMES:
-            raise ValueError(f"there are no candidates {candidates!r:.80}")
-        if not isinstance(training, dict):
-            raise ValueError("its record of the training is damaged")
-        shape = getattr(model.candidates_.outputs, "shape", ())
-        if getattr(model, "n_features_in_", None) != inputs.width or shape[1:] != (outputs.width,):
-            raise ValueError("its columns do not fit its estimator")
-        return cls(model, inputs, outputs, candidates, training)
+        return cls(model, parts.inputs, parts.outputs, parts.candidates, parts.training)
 
 
 def file_sha256(path: Path) -> str:

@@ -71,28 +71,28 @@ class SplitOptions:
 
     def split(self, n: int) -> Split:
         """Return a random partition of n rows."""
-        for name, share in (("--test-size", self.test_size), ("--calibration", self.calibration)):
+        shares = {"--test-size": self.test_size, "--calibration": self.calibration}
+        for name, share in shares.items():
             if not 0 <= share < 1:
                 raise ValueError(f"{name} must be a share of the rows, at least 0 and below 1; got {share}.")
-        rows, empty = np.arange(n), np.array([], dtype=np.intp)
-        rows, test = hold_out(n, self.test_size, self.seed) if self.test_size and n > 1 else (rows, empty)
-        if not self.calibration or len(rows) < 2:
-            return self._check_split(Split(np.sort(rows), empty, np.sort(test)), n)
-        kept, held = hold_out(len(rows), self.calibration, self.seed)
-        return self._check_split(Split(np.sort(rows[kept]), np.sort(rows[held]), np.sort(test)), n)
-
-    def _check_split(self, split: Split, n: int) -> Split:
-        """Return the split if enough rows are left for training."""
-        if len(split.train) >= MIN_ROWS:
-            return split
+        rows, test = self._hold_out(np.arange(n), self.test_size)
+        train, calibration = self._hold_out(rows, self.calibration)
         if n < MIN_ROWS:
             raise ValueError(f"The training table has {n} row; at least {MIN_ROWS} are required.")
-        shares = {"--test-size": self.test_size, "--calibration": self.calibration}
-        used = [f"{option} {share:g}" for option, share in shares.items() if share]
-        raise ValueError(
-            f"{' and '.join(used)} leave{'s' if len(used) == 1 else ''} {len(split.train)} of {n:,} rows for training; "
-            f"at least {MIN_ROWS} are required: hold out fewer."
-        )
+        if len(train) < MIN_ROWS:
+            used = [f"{option} {share:g}" for option, share in shares.items() if share]
+            raise ValueError(
+                f"{' and '.join(used)} leave{'s' if len(used) == 1 else ''} {len(train)} of {n:,} rows for training; "
+                f"at least {MIN_ROWS} are required: hold out fewer."
+            )
+        return Split(np.sort(train), np.sort(calibration), np.sort(test))
+
+    def _hold_out(self, rows: NDArray[Any], share: float) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the rows that are kept and those that are held out, in random order."""
+        if not share or len(rows) < 2:
+            return rows, rows[:0]
+        kept, held = hold_out(len(rows), share, self.seed)
+        return rows[kept], rows[held]
 
 
 @dataclass(frozen=True)
@@ -114,15 +114,17 @@ class Method:
         if self.name != "oel" and supervision is not None:
             raise ValueError(f"--supervision has no effect with --method {self.name}.")
 
-    def shared_parameters(self) -> dict[str, Any]:
-        """Return the parameters that an estimator and a search have in common."""
+    def make(self, is_search: bool, *kernels: Any, **parameters: Any) -> Any:
+        """Return an estimator or a search; a parameter that is None keeps its default."""
         inputs, outputs = self.landmarks, self.output_landmarks
-        return {
-            "input_landmarks": None if inputs is None else Landmarks(inputs, "uniform", self.seed),
-            "output_landmarks": None if outputs is None else Landmarks(outputs, "pivoted", self.seed),
-            "device": self.device,
-            "verbose": 1,
-        }
+        return METHODS[self.name][is_search](
+            *kernels,
+            **{name: value for name, value in parameters.items() if value is not None},
+            input_landmarks=None if inputs is None else Landmarks(inputs, "uniform", self.seed),
+            output_landmarks=None if outputs is None else Landmarks(outputs, "pivoted", self.seed),
+            device=self.device,
+            verbose=1,
+        )
 
 
 @dataclass(frozen=True)
@@ -142,15 +144,9 @@ class Fit:
 
     def __call__(self, X: Any, Y: Any, unlabeled: Any, form: OutputForm) -> Learned:
         """Return the fitted estimator."""
-        chosen = {"n_components": self.components, "supervision": self.supervision}
-        parameters = {name: value for name, value in chosen.items() if value is not None}
-        model = METHODS[self.method.name][0](
-            self.input_kernel,
-            form.default_kernel() if self.output_kernel is None else self.output_kernel,
-            alpha=self.alpha,
-            **parameters,
-            **self.method.shared_parameters(),
-        ).fit(X, Y, unlabeled)
+        output_kernel = form.default_kernel() if self.output_kernel is None else self.output_kernel
+        chosen = {"alpha": self.alpha, "n_components": self.components, "supervision": self.supervision}
+        model = self.method.make(False, self.input_kernel, output_kernel, **chosen).fit(X, Y, unlabeled)
         return Learned(model, self.candidates, {"parameters": _describe(model)})
 
 
@@ -178,18 +174,18 @@ class Search:
         _check_scoring(name, form.kind)
         if self.folds is not None and self.folds > X.shape[0]:
             raise ValueError(f"--folds must be at most the number of training rows, {X.shape[0]}; got {self.folds}.")
-        grids = {"n_components": self.components, "supervisions": self.supervisions}
-        search = METHODS[self.method.name][1](
+        search = self.method.make(
+            True,
             self.input_kernels,
             [form.default_kernel()] if self.output_kernels is None else self.output_kernels,
             alphas=self.alphas,
-            **{name: values for name, values in grids.items() if values is not None},
+            n_components=self.components,
+            supervisions=self.supervisions,
             cv=self.folds,
             scoring=name,
             candidates=self.candidates,
             n_jobs=self.n_jobs,
             random_state=self.method.seed,
-            **self.method.shared_parameters(),
         ).fit(X, Y, unlabeled)
         best = search.best_params_.get("candidates", self.candidates[0] if self.candidates else None)
         record = {"parameters": _describe(search.best_estimator_), "search": _describe_search(search, name)}
@@ -235,7 +231,8 @@ def train(
         "method": type(learned.model).__name__,
         **learned.record,
     }
-    return TableModel(learned.model, inputs, outputs, learned.candidates, record), table.take(split.test)
+    training: Any = to_json_value(record)
+    return TableModel(learned.model, inputs, outputs, learned.candidates, training), table.take(split.test)
 
 
 def _calibrate(learned: Learned, X: Any, Y: Any, form: OutputForm) -> None:
@@ -252,7 +249,7 @@ def _calibrate(learned: Learned, X: Any, Y: Any, form: OutputForm) -> None:
 
 
 def _describe_search(search: Any, scoring: str) -> dict[str, Any]:
-    """Return the best score, its standard error, and the best score for each λ and p, as JSON data."""
+    """Return the best score, its standard error, and the best score for each λ and p."""
     results, sign = search.cv_results_, -1 if scoring in LOSSES else 1
     splits = np.array([results[name] for name in results if name.startswith("split") and name.endswith("_test_score")])
     errors = splits.std(axis=0, ddof=1) / np.sqrt(len(splits)) if len(splits) > 1 else np.full(splits.shape[1], np.nan)
@@ -265,7 +262,7 @@ def _describe_search(search: Any, scoring: str) -> dict[str, Any]:
         tops = [max(np.flatnonzero(values == value), key=lambda row: means[row]) for value in np.unique(values)]
         return [[float(values[row]), float(sign * means[row]), float(errors[row])] for row in tops]
 
-    description = {
+    return {
         "scoring": scoring,
         "is_loss": sign < 0,
         "settings": len(means),
@@ -274,18 +271,15 @@ def _describe_search(search: Any, scoring: str) -> dict[str, Any]:
         "curves": {"λ": curve("alpha"), "p": curve("n_components"), "c": curve("supervision")},
         "edges": list(search.edges_),
     }
-    described: dict[str, Any] = to_json_value(description)  # type: ignore[assignment]
-    return described
 
 
 def _describe(model: Any) -> dict[str, Any]:
-    """Return the parameters of a fitted estimator as JSON data."""
+    """Return the parameters of a fitted estimator."""
     names = ("alpha", "n_components", "supervision")
     values = {name: getattr(model, name) for name in names if hasattr(model, name)}
     values["input_kernel"] = _describe_kernel(model.regression_.kernel)
     values["output_kernel"] = _describe_kernel(model.output_kernel_)
-    described: dict[str, Any] = to_json_value({**values, "n_components": model.n_components_})  # type: ignore[assignment]
-    return described
+    return {**values, "n_components": model.n_components_}
 
 
 def _describe_kernel(kernel: Kernel) -> str:

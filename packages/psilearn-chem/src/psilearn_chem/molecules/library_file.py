@@ -154,13 +154,12 @@ def _check_contents(file: ArrayFile, verify: bool) -> LibraryContents:
         raise ValueError(f"its numbers of molecules are {counts!r:.80}")
     n, f = counts[:2]
     manifest = cast(LibraryManifest, {**file.content, "sha256": file.sha256})
-    bits, masses, starts = (file.arrays[name] for name in ("bits", "masses", "starts"))
+    arrays = file.arrays
+    bits, masses, starts = (arrays[name] for name in ("bits", "masses", "starts"))
     shape = (n, fingerprints_of(manifest).n_bytes)
     if bits.shape != shape or bits.dtype != np.uint8:
         raise ValueError(f"its fingerprints have shape {bits.shape} and dtype {bits.dtype}")
-    smiles, names, formulas = (
-        Texts(file.arrays[name], file.arrays[f"{name}_ends"]) for name in ("smiles", "names", "formulas")
-    )
+    smiles, names, formulas = (Texts(arrays[k], arrays[f"{k}_ends"]) for k in ("smiles", "names", "formulas"))
     for texts, count in ((smiles, n), (names, n), (formulas, f)):
         if texts.ends.shape != (count,) or (verify and (np.diff(texts.ends) < 0).any()):
             raise ValueError(f"it does not have {count:,} texts")

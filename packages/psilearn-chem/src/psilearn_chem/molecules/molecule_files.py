@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,7 +82,7 @@ def read_molecules(path: str | Path) -> MoleculeList:
     path = validation.check_path(path, "path")
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not a file: a file with molecules is needed.")
-    readers: dict[str, Callable[[Path], MoleculeList]] = {
+    readers: dict[str, Callable[[Path], Iterator[tuple[str, str]]]] = {
         ".parquet": _read_parquet,
         ".csv": _read_delimited,
         ".tsv": _read_delimited,
@@ -92,31 +92,30 @@ def read_molecules(path: str | Path) -> MoleculeList:
     if path.suffix.lower() not in readers:
         raise ValueError(f"{path.name} ends in {path.suffix!r}; molecules are read from {', '.join(readers)} files.")
     noun = {".parquet": "a Parquet file", ".sdf": "an SDF file"}.get(path.suffix.lower(), "a text file")
+    molecules = MoleculeList([], [])
     with convert_read_errors(path, noun):
-        molecules = readers[path.suffix.lower()](path)
+        for smiles, name in readers[path.suffix.lower()](path):
+            molecules.smiles.append(smiles)
+            molecules.names.append(name)
     if not molecules.smiles:
         raise ValueError(f"{path} contains no molecule.")
     return molecules
 
 
-def _read_parquet(path: Path) -> MoleculeList:
+def _read_parquet(path: Path) -> Iterator[tuple[str, str]]:
     smiles, names = _find_columns(column_names(path), path)
-    molecules = MoleculeList([], [])
     for batch in iter_batches(path, [smiles, names] if names else [smiles]):
-        molecules.smiles.extend(text if isinstance(text, str) else "" for text in batch[smiles].to_pylist())
-        molecules.names.extend(str(name or "") for name in (batch[names].to_pylist() if names else [""] * len(batch)))
-    return molecules
+        found = batch[names].to_pylist() if names else [""] * len(batch)
+        for text, name in zip(batch[smiles].to_pylist(), found, strict=True):
+            yield text if isinstance(text, str) else "", str(name or "")
 
 
-def _read_delimited(path: Path) -> MoleculeList:
-    molecules = MoleculeList([], [])
+def _read_delimited(path: Path) -> Iterator[tuple[str, str]]:
     with open_text(path, newline="") as file:
         reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
         smiles, names = _find_columns(reader.fieldnames or [], path)
         for row in reader:
-            molecules.smiles.append(row[smiles] or "")
-            molecules.names.append((row[names] or "") if names else "")
-    return molecules
+            yield row[smiles] or "", (row[names] or "") if names else ""
 
 
 def _find_columns(columns: Sequence[str], path: Path) -> tuple[str, str | None]:
@@ -129,22 +128,17 @@ def _find_columns(columns: Sequence[str], path: Path) -> tuple[str, str | None]:
     return smiles_column, name_column
 
 
-def _read_smi(path: Path) -> MoleculeList:
-    molecules = MoleculeList([], [])
+def _read_smi(path: Path) -> Iterator[tuple[str, str]]:
     with open_text(path) as file:
         for line in file:
             if line.strip() and not line.startswith("#"):
                 smiles, _, name = line.strip().replace("\t", " ").partition(" ")
-                molecules.smiles.append(smiles)
-                molecules.names.append(name.strip())
-    return molecules
+                yield smiles, name.strip()
 
 
-def _read_sdf(path: Path) -> MoleculeList:
-    molecules = MoleculeList([], [])
+def _read_sdf(path: Path) -> Iterator[tuple[str, str]]:
     with path.open("rb") as file:
         for molecule in Chem.ForwardSDMolSupplier(file):
             has_name = molecule is not None and molecule.HasProp("_Name")
-            molecules.smiles.append("" if molecule is None else Chem.MolToSmiles(molecule))
-            molecules.names.append(molecule.GetProp("_Name") if has_name else "")
-    return molecules
+            smiles = "" if molecule is None else Chem.MolToSmiles(molecule)
+            yield smiles, molecule.GetProp("_Name") if has_name else ""

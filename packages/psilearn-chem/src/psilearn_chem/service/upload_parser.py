@@ -104,8 +104,7 @@ def _send_spectra(connection: Connection, path: Path, adduct: str | None, limits
         result = read_spectra(path, errors="skip", adduct=adduct)
         if merge is not None:
             result = SpectrumReadResult(merge_groups(result.spectra, merge), result.problems)
-        content = _encode(result, path, limits)
-        message = json.dumps(content).encode()
+        message = json.dumps(_encode(result, path, limits)).encode()
     except MemoryError:
         message = json.dumps({"error": "The file needs more memory than the service allows."}).encode()
     except (ValueError, OSError, EOFError) as error:
@@ -125,10 +124,7 @@ def _encode(result: SpectrumReadResult, path: Path, limits: Limits) -> dict[str,
             }
             for spectrum in result.spectra
         ],
-        "problems": [
-            (_describe(problem.source, path), _describe(problem.reason, path))
-            for problem in result.problems[:MAX_PROBLEMS]
-        ],
+        "problems": [[_describe(text, path) for text in problem] for problem in result.problems[:MAX_PROBLEMS]],
     }
 
 

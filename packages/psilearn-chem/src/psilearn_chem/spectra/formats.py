@@ -123,9 +123,7 @@ def import_matchms() -> ModuleType:
     for handler in list(logger.handlers):
         if isinstance(handler, logging.StreamHandler) and handler.stream in (sys.stdout, sys.__stdout__):
             logger.removeHandler(handler)
-    logger.addHandler(
-        logging.NullHandler()
-    )  # else warnings go to stderr; a log that the application configures has them
+    logger.addHandler(logging.NullHandler())  # else warnings go to stderr, unless the application logs
     return matchms
 
 
