@@ -73,7 +73,10 @@ class Decay:
         >>> Decay(rate=2.0, lower=1.0, upper=4.0)([1, 2])
         array([2. , 0.5])
         """
-        middle: NDArray[np.float64] = sqrt(self.lower * self.upper) * np.asarray(j, dtype=float) ** -self.rate
+        indices = validation.check_array_of_numbers([j], "j")[0]
+        if (indices < 1).any():
+            raise ValueError(f"j must be indices from 1; got {j!r:.80}.")
+        middle: NDArray[np.float64] = sqrt(self.lower * self.upper) * indices**-self.rate
         return middle
 
 

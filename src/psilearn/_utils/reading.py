@@ -107,7 +107,8 @@ def read_array(content: bytes) -> NDArray[Any]:
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read_header(stream)
     expected = prod(shape) * dtype.itemsize
-    if dtype.hasobject or min(shape, default=0) < 0 or expected != len(content) - stream.tell():
+    has_no_width = dtype.itemsize == 0 and prod(shape) > 0  # any number of items in no bytes
+    if dtype.hasobject or has_no_width or min(shape, default=0) < 0 or expected != len(content) - stream.tell():
         raise ValueError(f"an array of shape {shape} and dtype {dtype} needs {expected:,} bytes")
     stream.seek(0)
     array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
