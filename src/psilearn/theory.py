@@ -50,6 +50,10 @@ class Decay:
     lower: float
     upper: float
 
+    def __post_init__(self) -> None:
+        for name in ("rate", "lower", "upper"):
+            validation.check_real(getattr(self, name), name)
+
     def __call__(self, j: ArrayLike) -> NDArray[np.float64]:
         """Return the middle of the band between both bounds, √(ωΩ) j⁻ʳ.
 

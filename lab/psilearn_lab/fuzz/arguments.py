@@ -68,6 +68,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ["input_kernel", "output_kernel", "input_kernels", "output_kernels", "kernel", "function"], KERNELS
     ),
+    "A": ("X", *ROWS),  # the name that the example passes on
     "Y_true": ("A", *ROWS),
     "Y_pred": ("B", *ROWS),
     "y": ("the known outputs", *ROWS),

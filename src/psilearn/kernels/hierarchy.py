@@ -242,7 +242,7 @@ class Hierarchy:
                 if not isinstance(name, str) or name not in number:
                     raise ValueError(f"sets[{i}] contains {name!r}, which is not a label of the hierarchy.")
                 rows[i, number[name]] = 1
-        return self.close(rows)
+        return self.close(rows) if members else rows
 
     def decode(self, Y: Samples) -> list[list[str]]:
         """Return the names of the labels of label sets.

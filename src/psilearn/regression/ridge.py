@@ -487,8 +487,9 @@ class RidgePath:
         return (self.vectors_ @ (inverse[:, None] * rotated)) / (self.vectors_**2 @ inverse)[:, None]
 
     def _check_columns(self, V: Array, name: str) -> Array:
-        """Return n rows of numbers as the path computes with them; on a GPU, only their shape is checked."""
-        V = self.compute.asarray(V) if is_tensor(self.spectrum_) else validation.check_array_of_numbers(V, name, ndim=2)
+        """Return n rows of numbers as the path computes with them; the numbers of tensors are not checked."""
+        if not (is_tensor(V) and is_tensor(self.spectrum_)):
+            V = self.compute.asarray(validation.check_array_of_numbers(V, name, ndim=2))
         if V.ndim != 2 or len(V) != len(self.spectrum_):
             raise ValueError(
                 f"{name} must be (n, r) with n = {len(self.spectrum_)}, as fitted; got shape {tuple(V.shape)}."
