@@ -22,6 +22,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from sklearn.utils import Bunch
 
 from psilearn.rankings import from_orders
+from psilearn.utils import decompressed_limit
 from psilearn.utils import read_npz as read_arrays
 
 TEST_SHARE = 5  # Debian: one source package in five is in the test part
@@ -118,7 +119,7 @@ def _make_matrix(arrays: Mapping[str, NDArray[Any]], name: str, dtype: type) -> 
     if name in arrays:
         return arrays[name].astype(dtype)
     parts = (arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
-    n_rows, n_columns = arrays[f"{name}_shape"].tolist()
+    n_rows, n_columns = arrays[f"{name}_shape"]
     return sparse.csr_matrix(tuple(parts), (n_rows, n_columns), dtype=dtype)
 
 
@@ -127,6 +128,9 @@ def read_usps(path: Path) -> list[Bunch]:
     import h5py
 
     with h5py.File(path) as file:
+        declared = sum(file[name]["data"].nbytes for name in ("train", "test"))
+        if declared > decompressed_limit(path):
+            raise ValueError(f"its images have {declared:,} bytes, far more than the file: it is damaged")
         groups = [(file[name]["data"][:].astype(np.float64), file[name]["target"][:]) for name in ("train", "test")]
     return [Bunch(X=rows[:, :128], Y=rows[:, 128:], digits=digits) for rows, digits in groups]
 
