@@ -149,3 +149,12 @@ def test_supervision_keeps_the_direction_that_can_be_predicted():
     }
     assert abs(directions["supervised"][0]) > 0.95
     assert abs(directions["unsupervised"][1]) > 0.99
+
+
+@pytest.mark.parametrize("wrong", [None, "a", 0, [1, -2], [np.nan], [[1], [2, 3]], 10**400])
+def test_wrong_indices_of_eigenvalues_are_named(wrong):
+    with pytest.raises((TypeError, ValueError), match=r"\bj\b"):
+        Decay(2.0, 0.1, 0.2)(wrong)
+
+    with pytest.raises(ValueError, match="upper must be"):
+        Decay(2.0, 0.1, np.nan)

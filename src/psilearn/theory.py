@@ -50,6 +50,10 @@ class Decay:
     lower: float
     upper: float
 
+    def __post_init__(self) -> None:
+        for name in ("rate", "lower", "upper"):
+            validation.check_real(getattr(self, name), name)
+
     def __call__(self, j: ArrayLike) -> NDArray[np.float64]:
         """Return the middle of the band between both bounds, √(ωΩ) j⁻ʳ.
 
@@ -73,7 +77,10 @@ class Decay:
         >>> Decay(rate=2.0, lower=1.0, upper=4.0)([1, 2])
         array([2. , 0.5])
         """
-        middle: NDArray[np.float64] = sqrt(self.lower * self.upper) * np.asarray(j, dtype=float) ** -self.rate
+        indices = validation.check_array_of_numbers([j], "j")[0]
+        if (indices < 1).any():
+            raise ValueError(f"j must be indices from 1; got {j!r:.80}.")
+        middle: NDArray[np.float64] = sqrt(self.lower * self.upper) * indices**-self.rate
         return middle
 
 

@@ -12,6 +12,7 @@ from psilearn._utils.validation import (
     check_open_fraction,
     check_positive,
     check_precision,
+    check_rows,
 )
 
 NOT_NUMBERS = [True, False, np.True_, "1", b"1", None, [1.0], np.array([1.0]), 1 + 0j, object]
@@ -84,3 +85,17 @@ def test_precision_returns_a_dtype(value):
 def test_precision_rejects_other_values(value):
     with pytest.raises(ValueError, match='dtype must be "float64", "float32" or "tf32"; got'):
         check_precision(value, "dtype")
+
+
+@pytest.mark.parametrize(
+    "value", [[0, 3], [-4, -1], np.array([0, 3], np.int8), range(0, 4, 3), slice(None, None, 3)], ids=repr
+)
+def test_rows_are_numbers_from_0(value):
+    assert check_rows(value, 4, "rows").tolist() == [0, 3]
+
+
+@pytest.mark.parametrize("value", [None, 3, "a", [4], [-5], [True], [1.0], [[1]], [None], np.array(3), {}.keys])
+def test_other_rows_are_named(value):
+    with pytest.raises((TypeError, ValueError), match="rows must be"):
+        check_rows(value, 4, "rows")
+    assert check_rows([], 4, "rows").dtype == np.intp

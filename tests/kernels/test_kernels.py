@@ -298,3 +298,9 @@ def test_parameters_may_be_integers_of_numpy(kernel):
 
 def path_graph(n):
     return Graph(["C"] * n, [(i, i + 1, "-") for i in range(n - 1)])
+
+
+def test_the_median_width_of_a_frame_is_that_of_its_rows():
+    pd = pytest.importorskip("pandas")
+    rows = np.random.default_rng(0).random((9, 3))
+    assert Gaussian().fit(pd.DataFrame(rows)).gamma_ == Gaussian().fit(rows).gamma_

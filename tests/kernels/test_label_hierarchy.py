@@ -78,3 +78,17 @@ def test_names():
 def test_bad_hierarchies_are_named(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+@pytest.mark.parametrize("wrong", [None, 3, np.array(0), [3], [None], [["b", 3]], [[["b"]]]])
+def test_wrong_names_and_edges_are_named(wrong):
+    with pytest.raises((TypeError, ValueError), match="sets"):
+        Hierarchy([-1, 0], ["a", "b"]).encode(wrong)
+    with pytest.raises((TypeError, ValueError), match="edges"):
+        Hierarchy.from_edges(wrong)
+
+
+def test_no_sets_and_no_edges():
+    assert Hierarchy([-1, 0], ["a", "b"]).encode([]).shape == (0, 2)
+    with pytest.raises(ValueError, match="edges is empty"):
+        Hierarchy.from_edges([])

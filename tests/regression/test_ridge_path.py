@@ -62,3 +62,24 @@ def test_a_ridge_that_is_not_positive_is_rejected(alpha, landmarks):
     for call in calls:
         with pytest.raises(ValueError, match="alpha must be a finite number > 0"):
             call(alpha)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, [[1.0]], [["a"]] * 3, np.eye(3)[:2]], ids=repr)
+def test_wrong_columns_are_named(wrong):
+    path = RidgePath(Linear()).fit(np.eye(3))
+    for call, name in ((path.solve, "V"), (path.leave_one_out_residuals, "rotated")):
+        with pytest.raises((TypeError, ValueError), match=rf"\b{name}\b"):
+            call(wrong, 0.1)
+    with pytest.raises((TypeError, ValueError), match=r"\bV\b"):
+        path.leave_one_out(wrong, [0.1])
+    with pytest.raises((TypeError, ValueError), match="alphas"):
+        path.leave_one_out(np.eye(3), 0.1)
+    with pytest.raises((TypeError, ValueError), match="X"):
+        path.rotated(np.eye(2))
+
+
+def test_a_failed_fit_keeps_the_path():
+    path = RidgePath(Linear()).fit(np.eye(3))
+    with pytest.raises(ValueError, match="X"):
+        path.fit(np.full((2, 2), np.nan))
+    assert len(path.X_fit_) == len(path.spectrum_) == 3

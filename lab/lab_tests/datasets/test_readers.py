@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from psilearn_lab.datasets.readers import parse_packages, read_debian, read_mulan, read_orders, read_ranks, read_xc
+from psilearn_lab.datasets.readers import (
+    parse_packages,
+    read_debian,
+    read_mulan,
+    read_npz,
+    read_orders,
+    read_ranks,
+    read_usps,
+    read_xc,
+)
 
 HEADER = "@relation r\n\n% a comment\n@attribute f1 numeric\n@attribute 'a tag' {0,1}\n@attribute f2 numeric\n@DATA\n"
 XML = '<labels xmlns="http://mulan.sourceforge.net/labels"><label name="a tag"></label></labels>'
@@ -118,3 +127,18 @@ def test_packages_of_one_source_are_in_the_same_part(tmp_path):
     assert sorted([*data.train, *data.test]) == list(range(60)) and len(data.test)
     assert not {names[i] for i in data.train} & {names[i] for i in data.test}
     assert data.texts == ["null"] * 60 and data.tags == [["a::b", "c"]] * 60 and data.packages[0] == "p0"
+
+
+def test_arrays_that_are_declared_and_not_there_are_not_allocated(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "usps.h5"
+    with h5py.File(path, "w") as file:
+        for name in ("train", "test"):
+            file.create_dataset(f"{name}/data", (10**9, 256), "f4", chunks=(1024, 256))
+            file[f"{name}/target"] = np.arange(3)
+    with pytest.raises(ValueError, match="far more than the file"):
+        read_usps(path)
+    parts = {"Y_data": np.ones(1), "Y_indices": np.zeros(1, int), "Y_indptr": np.array([0, 1])}
+    np.savez(path.with_suffix(".npz"), X=np.eye(1), is_test=[False], Y_shape=np.empty((10**9, 0)), **parts)
+    with pytest.raises(ValueError, match="too many values"):
+        read_npz(path.with_suffix(".npz"))

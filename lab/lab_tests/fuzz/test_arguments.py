@@ -43,7 +43,7 @@ def test_parameters_that_an_example_leaves_out_are_attacked_too(calls):
 
 def test_a_sample_of_attempts_is_the_same_in_each_run():
     results = [[r.reason for _, r in run_attempts(Arguments(0, SHARE, "metrics"), 20, time_limit=60)] for _ in range(2)]
-    assert results[0] == results[1] and len(results[0]) == 20
+    assert results[0] == results[1] == [""] * 20  # no defect
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import re
+import zipfile
 import zlib
 from base64 import b64encode
 
@@ -10,9 +11,50 @@ import pytest
 
 from psilearn.kernels import Gaussian
 from psilearn.utils import MAX_EXPANSION, convert_read_errors
+from psilearn_lab.arrays import read_array, read_npz
 from psilearn_lab.experiments import Context, Record
 
 ENTITIES = '<!DOCTYPE mzML [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
+
+
+def test_arrays_must_have_the_size_that_they_declare(tmp_path):
+    np.savez(tmp_path / "rows.npz", X=np.zeros((4, 3)))
+    content = (tmp_path / "rows.npz").read_bytes()
+    assert read_npz(tmp_path / "rows.npz")["X"].shape == (4, 3)
+    (tmp_path / "rows.npz").write_bytes(content.replace(b"(4, 3)", b"(9, 9)"))
+    with pytest.raises(ValueError, match=r"rows.npz"):
+        read_npz(tmp_path / "rows.npz")
+    np.save(tmp_path / "a.npy", np.zeros((4, 3)))
+    array = (tmp_path / "a.npy").read_bytes()
+    assert read_array(array).shape == (4, 3)
+    for old, new in ((b"(4, 3)", b"(9, 9)"), (b"(4, 3)", b"(-4,3)"), (b"<f8", b"|V0")):
+        with pytest.raises(ValueError, match="an array of shape"):
+            read_array(array.replace(old, new)[: -96 if new == b"|V0" else None])
+
+
+def test_an_archive_that_expands_without_bound_is_rejected(tmp_path):
+    np.savez_compressed(tmp_path / "rows.npz", X=np.zeros(10 << 20))
+    with pytest.raises(ValueError, match=r"rows.npz declares 83,886,\d+ bytes, .* over 200 times its size"):
+        read_npz(tmp_path / "rows.npz")
+
+
+def test_an_archive_cannot_declare_more_compressed_bytes_than_it_has(tmp_path):
+    np.savez(tmp_path / "rows.npz", X=np.zeros(4))
+    content = bytearray((tmp_path / "rows.npz").read_bytes())
+    place = content.index(b"PK\x01\x02") + 20  # the compressed size in the directory
+    content[place : place + 4] = (2**31).to_bytes(4, "little")
+    (tmp_path / "rows.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"rows.npz declares 160 bytes, 2,147,483,648 compressed"):
+        read_npz(tmp_path / "rows.npz")
+
+
+def test_an_archive_of_another_compression_is_rejected(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.zeros(4))
+    content = (tmp_path / "a.npz").read_bytes()
+    with zipfile.ZipFile(tmp_path / "rows.npz", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("X.npy", content)
+    with pytest.raises(ValueError, match=r"rows.npz .*compressed by another method"):
+        read_npz(tmp_path / "rows.npz")
 
 
 def test_damaged_stored_arrays_are_computed_again(tmp_path):
@@ -20,10 +62,21 @@ def test_damaged_stored_arrays_are_computed_again(tmp_path):
     context.compute_once("loss", lambda: {"loss": np.arange(9.0)})
     path = tmp_path / "loss.npz"
     content = path.read_bytes()
+
+    def content_of(shape):
+        """Return an archive whose array declares a shape, but has 9 numbers."""
+        np.savez(tmp_path / "plain.npz", loss=np.arange(9.0))
+        with zipfile.ZipFile(tmp_path / "plain.npz") as archive, zipfile.ZipFile(tmp_path / "b.npz", "w") as changed:
+            array = archive.read("loss.npy")
+            changed.writestr("loss.npy", array.replace(b"(9,), }".ljust(len(shape) + 3), shape + b", }"))
+        return (tmp_path / "b.npz").read_bytes()
+
     for damaged in (
         b"",
         content[:-30],
         content.replace(b"NUMPY", b"numpy"),
+        content_of(b"(9000000000,)"),
+        content_of(b"(9,"),
         content.replace(b"PK\x03\x04", b"PK\x03\x05"),
     ):
         path.write_bytes(damaged)

@@ -22,6 +22,8 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from sklearn.utils import Bunch
 
 from psilearn.rankings import from_orders
+from psilearn.utils import decompressed_limit
+from psilearn_lab.arrays import read_npz as read_arrays
 
 TEST_SHARE = 5  # Debian: one source package in five is in the test part
 
@@ -108,8 +110,8 @@ def _rankings(features: pd.DataFrame, Y: NDArray[Any], items: list[str]) -> Bunc
 
 def read_npz(path: Path) -> list[Bunch]:
     """Read training and test rows of a file with X, Y and is_test; a CSR matrix is stored in its parts."""
-    with np.load(path, allow_pickle=False) as arrays:
-        is_test, X, Y = arrays["is_test"], _make_matrix(arrays, "X", np.float64), _make_matrix(arrays, "Y", np.int8)
+    arrays = read_arrays(path)
+    is_test, X, Y = arrays["is_test"], _make_matrix(arrays, "X", np.float64), _make_matrix(arrays, "Y", np.int8)
     return [Bunch(X=X[rows], Y=Y[rows]) for rows in (~is_test, is_test)]
 
 
@@ -117,7 +119,8 @@ def _make_matrix(arrays: Mapping[str, NDArray[Any]], name: str, dtype: type) -> 
     if name in arrays:
         return arrays[name].astype(dtype)
     parts = (arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
-    return sparse.csr_matrix(tuple(parts), tuple(arrays[f"{name}_shape"]), dtype=dtype)
+    n_rows, n_columns = arrays[f"{name}_shape"]
+    return sparse.csr_matrix(tuple(parts), (n_rows, n_columns), dtype=dtype)
 
 
 def read_usps(path: Path) -> list[Bunch]:
@@ -125,6 +128,9 @@ def read_usps(path: Path) -> list[Bunch]:
     import h5py
 
     with h5py.File(path) as file:
+        declared = sum(file[name]["data"].nbytes for name in ("train", "test"))
+        if declared > decompressed_limit(path):
+            raise ValueError(f"its images have {declared:,} bytes, far more than the file: it is damaged")
         groups = [(file[name]["data"][:].astype(np.float64), file[name]["target"][:]) for name in ("train", "test")]
     return [Bunch(X=rows[:, :128], Y=rows[:, 128:], digits=digits) for rows, digits in groups]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psilearn.utils import write_atomically
+from psilearn_lab.arrays import read_npz
 from psilearn_lab.experiments.results import Row
 
 if TYPE_CHECKING:
@@ -122,9 +122,8 @@ class Context:
         path = None if self.scratch is None else self.scratch / f"{name}.npz"
         if path is not None and path.is_file():
             try:
-                with np.load(path, allow_pickle=False) as stored:
-                    return dict(stored)
-            except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+                return read_npz(path)
+            except (OSError, ValueError):
                 self.log(f"{name}: the stored file is damaged; computing it again")
         arrays: dict[str, Any] = {key: np.asarray(value) for key, value in compute().items()}
         if path is not None:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -47,7 +47,7 @@ def _words(text: str) -> frozenset[str]:
 
 LAYERS = _words(
     "Algorithm1 Embedding KernelRegression KernelRidge KnownOutputs NystromPath NystromRidge OutputCoordinates "
-    "OutputStream PathDecoder RidgePath SklearnRegression SklearnRegressor AllLabelSets AllRankings Problem Ranking "
+    "OutputStream PathDecoder SklearnRegression SklearnRegressor AllRankings Problem Ranking "
     "ConsistentLabelSets NearLabelSets StringBeam EditedOutputs TopK SharedCandidates as_candidates ranked_candidates "
     "join_rankings prediction_sets scores_of_truth ArrayFile FileFormat Codec register register_class "
     "pack_texts unpack_texts"
@@ -68,6 +68,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ["input_kernel", "output_kernel", "input_kernels", "output_kernels", "kernel", "function"], KERNELS
     ),
+    "A": ("X", *ROWS),  # the name that the example passes on
     "Y_true": ("A", *ROWS),
     "Y_pred": ("B", *ROWS),
     "y": ("the known outputs", *ROWS),
@@ -359,9 +360,10 @@ def _public_state(subject: Any) -> dict[str, Any]:
     state = {} if isinstance(subject, type) else getattr(subject, "__dict__", {})
     digests = {}
     for name, value in state.items():
-        if not name.startswith("_"):
+        if not (name.startswith("_") or isinstance(getattr(type(subject), name, None), cached_property)):
             with suppress(Exception):
-                digests[name] = joblib.hash(value)
+                is_own = type(value).__module__.startswith(PACKAGES) and hasattr(value, "__dict__")
+                digests[name] = _public_state(value) if is_own else joblib.hash(value)
     return digests
 
 

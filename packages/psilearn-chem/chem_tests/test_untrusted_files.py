@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from pyarrow import array, parquet, string, table
+from pyarrow import DictionaryArray, array, parquet, string, table
 
 from psilearn_chem import iter_spectra, read_molecules, read_spectra
 from psilearn_chem.spectra.formats import MAX_RECORD
@@ -80,6 +80,7 @@ def test_tables_whose_values_repeat_are_not_expanded(tmp_path):
         "b": (read_molecules, {"smiles": long}),
         "c": (read_spectra, {"mz": [np.full(n, 50.0)], "intensity": [np.ones(n)]}),
         "d": (read_spectra, peaks),
+        "e": (read_molecules, {"smiles": DictionaryArray.from_arrays(np.zeros(99, np.int8), ["C", "N" * 20_000_000])}),
     }
     for name, (read, columns) in tables.items():
         with pytest.raises(ValueError, match=r"its contents are over 200 times as large as the file"):

@@ -1,11 +1,11 @@
 """Checks of single parameters: each error states the argument, the given value and the allowed values."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from math import inf, nan
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -128,6 +128,24 @@ def as_random_state(value: object, name: str = "random_state") -> np.random.Rand
     if not (is_seed or value is None or value is np.random or isinstance(value, np.random.RandomState)):
         raise ValueError(f"{name} must be None, an integer from 0 to 2**32 - 1 or a RandomState; got {value!r:.80}.")
     return check_random_state(value)
+
+
+def check_items(value: object, name: str, noun: str) -> list[Any]:
+    """Return the items of an iterable; raise an error that ``name`` must be ``noun`` for anything else."""
+    try:
+        return list(cast(Iterable[Any], value))
+    except TypeError as error:
+        raise TypeError(f"{name} must be {noun}; got {value!r:.80}.") from error
+
+
+def check_rows(value: object, n: int, name: str) -> NDArray[np.intp]:
+    """Return rows of n, a slice or integers from −n to n − 1, as integers ≥ 0; raise an error about ``name`` else."""
+    if isinstance(value, slice):
+        return np.arange(n)[value]
+    rows = check_items(value, name, "a slice or a sequence of integers")
+    if not all(isinstance(row, Integral) and not isinstance(row, bool) and -n <= int(row) < n for row in rows):
+        raise ValueError(f"{name} must be integers from {-n} to {n - 1}; got {value!r:.80}.")
+    return np.array([int(row) % n for row in rows], dtype=np.intp)
 
 
 def check_array_of_numbers(

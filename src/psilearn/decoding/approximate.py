@@ -125,6 +125,7 @@ class ApproximateCandidates(SharedCandidates):
         if not isinstance(candidates, SharedCandidates) or candidates.g is None:
             raise TypeError("candidates must be embedded: model.candidate_set(outputs).")
         k = min(validation.check_count(k, "k"), len(candidates))
+        verbose = validation.check_bool(verbose, "verbose")
         validation.check_option(kind, KINDS, "kind")
         min_recall = validation.check_fraction(min_recall, "min_recall")
         Z = _as_queries(candidates, queries)

@@ -165,6 +165,7 @@ class ShardedCandidates(SharedCandidates):
         >>> ShardedCandidates.open("folder", model.embedding_)  # doctest: +SKIP
         ShardedCandidates(6 outputs in 2 shards)
         """
+        verify = validation.check_bool(verify, "verify")
         folder = validation.check_path(path, "path").resolve()
         shards = read_shards(folder, embedding)
         contents = [open_shard(folder, shard, embedding, verify=verify) for shard in shards]

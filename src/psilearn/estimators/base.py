@@ -686,7 +686,7 @@ class OutputKernelRegression(BaseEstimator):
     def _threshold(self, coverage: float) -> float:
         if not hasattr(self, "calibration_scores_"):
             raise NotFittedError(
-                "Conformal sets require a calibrated model: call calibrate(X, y) with examples that fit has not seen."
+                "A coverage requires a calibrated model: call calibrate(X, y) with examples that fit has not seen."
             )
         return threshold(self.calibration_scores_, coverage)
 

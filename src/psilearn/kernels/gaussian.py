@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 from psilearn._backend import NUMPY, Compute, array_namespace, iter_slices, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils import validation
-from psilearn._utils.samples import Samples, check_not_empty, n_samples, take
+from psilearn._utils.samples import Samples, n_samples, take
 from psilearn._utils.worker_processes import each_thread
 from psilearn.kernels.inner_products import TILE, fill_diagonal
 from psilearn.kernels.kernel import Kernel
@@ -56,7 +56,7 @@ class _WidthFromData(Kernel):
         """
         super().fit(A, y)
         if isinstance(self.gamma, str) and self.gamma == "median":
-            check_not_empty(A, "A")
+            A = self.check(A)
             n = n_samples(A)
             sample = take(A, np.unique(np.linspace(0, n - 1, min(n, MEDIAN_ROWS)).astype(np.intp)))
             self.gamma_ = self._inverse_median(to_numpy(self._distances(sample))[np.triu_indices(n_samples(sample), 1)])

@@ -13,6 +13,7 @@ from scipy import sparse
 from psilearn._backend import is_tensor, tensor_to_numpy, to_device, to_numpy
 from psilearn._linalg import Array
 from psilearn._utils.samples import Index, Samples, check_not_masked
+from psilearn._utils.validation import check_items
 from psilearn.kernels.binary import Dice
 from psilearn.kernels.feature_kernel import FeatureKernel
 from psilearn.kernels.kernel import Kernel
@@ -99,7 +100,10 @@ class Hierarchy:
         >>> Hierarchy.from_edges([("animal", "bird"), ("pet", "bird")]).parents
         ((), (0, 2), ())
         """
-        pairs = [check_edge(edge, i) for i, edge in enumerate(edges)]
+        listed = check_items(edges, "edges", "an iterable of the names of a parent and of its child")
+        pairs = [check_edge(edge, i) for i, edge in enumerate(listed)]
+        if not pairs and names is None:
+            raise ValueError("edges is empty: pass at least one pair of names, or names.")
         labels = check_names(dict.fromkeys(name for pair in pairs for name in pair) if names is None else names)
         number = {name: i for i, name in enumerate(labels)}
         parents: list[list[int]] = [[] for _ in labels]
@@ -228,14 +232,17 @@ class Hierarchy:
                [0, 0, 0]])
         """
         number = {name: j for j, name in enumerate(self._names())}
-        members = [[names] if isinstance(names, str) else list(names) for names in sets]
+        members = [
+            [names] if isinstance(names, str) else check_items(names, f"sets[{i}]", "an iterable of names")
+            for i, names in enumerate(check_items(sets, "sets", "an iterable of iterables of names"))
+        ]
         rows = np.zeros((len(members), self.n_labels), dtype=np.intp)
         for i, names in enumerate(members):
             for name in names:
-                if name not in number:
+                if not isinstance(name, str) or name not in number:
                     raise ValueError(f"sets[{i}] contains {name!r}, which is not a label of the hierarchy.")
                 rows[i, number[name]] = 1
-        return self.close(rows)
+        return self.close(rows) if members else rows
 
     def decode(self, Y: Samples) -> list[list[str]]:
         """Return the names of the labels of label sets.

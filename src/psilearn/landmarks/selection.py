@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg.lapack import dpotrf, dtrtri
 from sklearn.base import BaseEstimator
 
@@ -111,6 +112,7 @@ class Landmarks(BaseEstimator):
         (2,)
         """
         size = check_collection(A, "A")
+        A = A.tocsr() if sparse.issparse(A) else A
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel must be a kernel of psilearn.kernels; got {kernel!r:.80}.")
         self._check()

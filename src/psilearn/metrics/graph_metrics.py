@@ -58,7 +58,7 @@ class BoundedMean(Mean):
         """Compute the mean of the upper bounds and its standard error."""
         mean = cast("Self", super().__new__(cls, values))
         mean.lower = validation.check_array_of_numbers(lower, "lower", ndim=1)
-        if mean.lower.shape != mean.values.shape or (mean.lower > mean.values).any():
+        if mean.lower.shape != mean.values.shape or not (mean.lower <= mean.values).all():
             raise ValueError(
                 f"values and lower must have the same length, and lower may not exceed values; got {values!r:.60} and "
                 f"{lower!r:.60}."

@@ -55,7 +55,7 @@ def as_list(values: Any, name: str) -> list[Any]:
     is_single = isinstance(values, str | bytes | Kernel) or not hasattr(values, "__iter__")
     if is_single or getattr(values, "ndim", 1) == 0:
         values = [values]
-    listed = list(values)
+    listed = validation.check_items(values, name, "a value or a sequence of values")
     if not listed:
         raise ValueError(f"{name} is an empty grid: give at least one value, or None for the default.")
     return listed

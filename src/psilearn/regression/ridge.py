@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from psilearn._backend import Compute, current_compute, to_numpy
+from psilearn._backend import Compute, current_compute, is_tensor, to_numpy
 from psilearn._linalg import (
     INDEFINITE,
     Array,
@@ -264,15 +264,15 @@ class RidgePath:
         >>> RidgePath(Linear()).fit(np.array([[1.0], [2.0]])).spectrum_.round(4)
         array([0., 5.])
         """
-        self.X_fit_ = X
+        X = self.kernel.check(X, "X")
         K = self.kernel.gram(X, compute=self.compute, remedy="Train on fewer rows of X.")
-        spectrum, self.vectors_ = eigh(K, overwrite=True)
+        spectrum, vectors = eigh(K, overwrite=True)
         if spectrum[0] < -INDEFINITE * max(spectrum[-1], -spectrum[0]):
             raise NotPositiveSemidefiniteError(
                 f"input_kernel = {self.kernel!r} is not positive semi-definite on X: K_x has the eigenvalue "
                 f"{spectrum[0]:.3g}."
             )
-        self.spectrum_ = clip_negative(spectrum)
+        self.X_fit_, self.vectors_, self.spectrum_ = X, vectors, clip_negative(spectrum)
         return self
 
     def shrinkage(self, alpha: float) -> Array:
@@ -383,7 +383,7 @@ class RidgePath:
         >>> RidgePath(Linear()).fit(np.eye(1)).solve(np.eye(1), 1.0)
         array([[0.5]])
         """
-        return self.vectors_ @ (self.inverse(alpha)[:, None] * (self.vectors_.T @ V))
+        return self.vectors_ @ (self.inverse(alpha)[:, None] * (self.vectors_.T @ self._check_columns(V, "V")))
 
     def rotated(self, X: Samples) -> Array:
         """Return k_x(x, X) U; multiplied with ``inverse(alpha)`` and Uᵀ it gives the weights α(x).
@@ -410,6 +410,8 @@ class RidgePath:
         >>> abs(RidgePath(Linear()).fit(np.eye(1)).rotated(np.array([[3.0]])))
         array([[3.]])
         """
+        X = self.kernel.check(X, "X")
+        self.kernel.check_same_kind(X, "X", self.X_fit_, "the training inputs")
         return self.kernel(X, self.X_fit_, compute=self.compute) @ self.vectors_
 
     def leave_one_out(self, V: Array, alphas: Sequence[float]) -> Array:
@@ -443,11 +445,10 @@ class RidgePath:
         >>> RidgePath(Linear()).fit(np.eye(2)).leave_one_out(np.eye(2), [1.0])
         array([[1., 1.]])
         """
-        if V.ndim != 2 or len(V) != len(self.spectrum_):
-            raise ValueError(f"V must be (n, r) with n = {len(self.spectrum_)}, as fitted; got shape {tuple(V.shape)}.")
-        alphas = [validation.check_positive(alpha, "each value of alphas") for alpha in alphas]
-        rotated = self.vectors_.T @ self.compute.asarray(V)  # (n, r)
-        errors = np.empty((len(alphas), len(V)))
+        alphas = validation.check_items(alphas, "alphas", "a sequence of numbers")
+        alphas = [validation.check_regularization(alpha, "each value of alphas") for alpha in alphas]
+        rotated = self.vectors_.T @ self._check_columns(V, "V")  # (n, r)
+        errors = np.empty((len(alphas), len(rotated)))
         for row, alpha in zip(errors, alphas, strict=True):
             residual = self.leave_one_out_residuals(rotated, alpha)
             row[:] = to_numpy(row_products(residual, residual))
@@ -482,5 +483,15 @@ class RidgePath:
         array([[1., 0.],
                [0., 1.]])
         """
-        inverse = self.inverse(alpha)
+        inverse, rotated = self.inverse(alpha), self._check_columns(rotated, "rotated")
         return (self.vectors_ @ (inverse[:, None] * rotated)) / (self.vectors_**2 @ inverse)[:, None]
+
+    def _check_columns(self, V: Array, name: str) -> Array:
+        """Return n rows of numbers as the path computes with them; the numbers of tensors are not checked."""
+        if not (is_tensor(V) and is_tensor(self.spectrum_)):
+            V = self.compute.asarray(validation.check_array_of_numbers(V, name, ndim=2))
+        if V.ndim != 2 or len(V) != len(self.spectrum_):
+            raise ValueError(
+                f"{name} must be (n, r) with n = {len(self.spectrum_)}, as fitted; got shape {tuple(V.shape)}."
+            )
+        return V

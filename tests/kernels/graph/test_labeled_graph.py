@@ -21,6 +21,8 @@ MESSAGES = {
     "other objects": (lambda: as_graphs([3], name="y"), r"y\[0\] must be a Graph, a networkx graph or a pair"),
     "asymmetric": (lambda: as_graphs([([[0, 1], [0, 0]], None)]), r"graphs\[0\]: the adjacency matrix must be"),
     "too few labels": (lambda: as_graphs([(np.zeros((2, 2)), ["C"])]), "1 labels do not fit"),
+    "no order": (lambda: Graph("CC").relabeled(None), "order must be"),
+    "order of other nodes": (lambda: Graph("CC").relabeled([0, 2.0]), "order must be"),
     "order": (lambda: Graph("CC").relabeled([0, 0]), "permutation of the 2 nodes"),
 }
 

@@ -93,3 +93,13 @@ def test_molecules_that_are_ions_are_found(tmp_path):
     for change in ({}, {"formula": "[C5H14NO]+"}, {"formula": "C5H14NO+"}, {"formula": None}):
         rows = find(replace(choline, **change), library, ppm=2)
         assert library.get_names(rows) == ["choline"]
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "[M+H]+"])
+def test_wrong_arguments_are_named(library, spectra, wrong):
+    with pytest.raises(TypeError, match="spectrum must be a Spectrum"):
+        Query().find_candidates(wrong, library)
+    with pytest.raises(TypeError, match="spectrum must be a Spectrum"):
+        Query().check_adduct(wrong)
+    with pytest.raises(TypeError, match="library must be a CandidateLibrary"):
+        Query().find_candidates(spectra[0], wrong)

@@ -163,3 +163,16 @@ def test_molecules_are_embedded_once_per_model(tmp_path):
     assert built.embedded(other) is None
     sizes = [file.stat().st_size for file in (built.path / "embeddings").glob("*/shard*")]
     assert sum(sizes) < built.bits.nbytes  # without the fingerprints, which the library has
+
+
+def test_wrong_arguments_are_named(built):
+    for get in (built.get_smiles, built.get_names, built.get_formulas):
+        assert get([-1]) == get(slice(len(built) - 1, None))
+        for rows in (None, [len(built)], [1.5], ["a"]):
+            with pytest.raises((TypeError, ValueError), match="rows must be"):
+                get(rows)
+    for model in (3, None, OEL()):
+        with pytest.raises(TypeError, match="model must be a fitted"):
+            built.embedded(model)
+    with pytest.raises(ValueError, match="build must be"):
+        built.embedded(OEL(), build="yes")

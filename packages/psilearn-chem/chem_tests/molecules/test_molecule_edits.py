@@ -37,3 +37,11 @@ def test_edits_of_methane():
 def test_unknown_elements_raise_an_error():
     with pytest.raises(ValueError, match=r"elements must be some of B, Br, .*; got \['C', 'X'\]"):
         MoleculeEdits(["C", "X"])
+
+
+@pytest.mark.parametrize(
+    "labels, edges", [(3, {}), ([], {}), (["C"], 3), (["C"], {(0, 1): 1}), (["C", "C"], {(0, 1): "x"})]
+)
+def test_wrong_atoms_and_bonds_are_named(labels, edges):
+    with pytest.raises(TypeError, match=r"node_labels must be .* edges a dict"):
+        MoleculeEdits().is_valid(labels, edges)

@@ -187,3 +187,24 @@ def test_unusable_parquet_tables_are_rejected(tmp_path):
     read = read_spectra(tmp_path / "c.parquet", errors="skip")
     assert len(read.spectra) == 1
     assert [p.source for p in read.problems] == ["c.parquet, row 1", "c.parquet, row 2"]
+
+
+@pytest.mark.parametrize(
+    "line", ["9" * 200_000, "60 1;" + "9" * 200_000, f"Comments: =1 {'a' * 200_000}", "RT: " + "9" * 200_000]
+)
+def test_long_words_in_msp_are_parsed_once(tmp_path, line):
+    """Regular expressions that try each part of a word again would take minutes."""
+    read = read_spectra(write(tmp_path, "a.msp", f"{MSP}{line}\n\n{MSP}"), errors="skip")
+    assert len(read.spectra) + len(read.problems) == 4
+
+
+def test_comments_of_msp_are_fields(tmp_path):
+    comments = (
+        """Comments: "SMILES=CC(=O)O" "computed InChI=InChI=1S/C2" 'a b=c d' Charge=2 Mz=5.5x RT="1.2 min" none=x"""
+    )
+    (spectrum, *_) = read_spectra(
+        write(tmp_path, "a.msp", MSP.replace("Num Peaks", f"{comments}\nNum Peaks", 1))
+    ).spectra
+    expected = {"computed_inchi": "InChI=1S/C2", "a_b": "c d", "charge": "2", "mz": "5.5"}
+    assert {key: spectrum.metadata.get(key) for key in expected} == expected
+    assert "none" not in spectrum.metadata

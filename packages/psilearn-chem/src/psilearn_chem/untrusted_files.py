@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 AS_WINDOWS = "psilearn.cp1252"  # name of the handler of bytes that are not UTF-8
-BATCH_ROWS = 1024  # rows of a table that are in memory at once
+BATCH_ROWS = 1024  # rows of a table that are objects of Python at once
+READ_ROWS = 16 * BATCH_ROWS  # that are read at once, with the whole dictionaries
 VALUE_BYTES = 32  # of a value as an object of Python
 
 
@@ -43,8 +44,8 @@ codecs.register_error(AS_WINDOWS, _decode_as_windows)
 def iter_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[RecordBatch]:
     """Yield batches of rows of a Parquet file, all of which together are not much larger than the file.
 
-    A few bytes can stand for any number of equal values: texts stay in the dictionaries of the file until their lengths
-    are added up.
+    A few bytes can stand for any number of equal values, and for dictionaries that no row uses: the sizes that the file
+    states are compared first, and texts stay in the dictionaries of the file until their lengths are added up.
     """
     from pyarrow import parquet
 
@@ -52,15 +53,15 @@ def iter_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[R
         leaves = map(plain.schema.column, range(len(plain.schema)))
         texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
         groups = [plain.metadata.row_group(i) for i in range(plain.metadata.num_row_groups)]
-        n_values = sum(group.column(i).num_values for group in groups for i in range(group.num_columns))
-        n_left = decompressed_limit(path) - VALUE_BYTES * n_values
+        chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+        n_left = decompressed_limit(path) - sum(VALUE_BYTES * c.num_values + c.total_uncompressed_size for c in chunks)
         _check_left(n_left)
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
-            for batch in file.iter_batches(BATCH_ROWS, columns=columns):
+            for batch in file.iter_batches(READ_ROWS, columns=columns):
                 batch.validate(full=True)  # offsets out of range would read other memory
                 n_left -= _count_characters(batch)
                 _check_left(n_left)
-                yield batch
+                yield from (batch.slice(start, BATCH_ROWS) for start in range(0, len(batch), BATCH_ROWS))
 
 
 def column_names(path: Path) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from psilearn._backend import explain_missing
+from psilearn._utils.validation import check_rows
 
 Edge = tuple[int, int, Hashable]
 
@@ -126,11 +127,12 @@ class Graph:
         >>> Graph(["C", "O"], [(0, 1)]).relabeled([1, 0]).node_labels
         ('O', 'C')
         """
-        if sorted(order) != list(range(len(self))):
-            raise ValueError(f"order must be a permutation of the {len(self)} nodes; got {list(order)!r:.80}.")
-        place = {node: i for i, node in enumerate(order)}
+        nodes = check_rows(order, len(self), "order").tolist()
+        if sorted(nodes) != list(range(len(self))):
+            raise ValueError(f"order must be a permutation of the {len(self)} nodes; got {order!r:.80}.")
+        place = {node: i for i, node in enumerate(nodes)}
         edges = [(place[i], place[j], label) for i, j, label in self.edges]
-        return Graph([self.node_labels[node] for node in order], edges)
+        return Graph([self.node_labels[node] for node in nodes], edges)
 
     def to_networkx(self) -> Any:
         """Return the graph as a networkx graph, with labels as the attributes ``label``.

@@ -147,6 +147,8 @@ class Query:
         (slice(0, 2, None), 'formula C2H6O')
         """
         self.check_adduct(spectrum)
+        if not isinstance(library, CandidateLibrary):
+            raise TypeError(f"library must be a CandidateLibrary; got {library!r:.80}.")
         if spectrum.precursor_mz is None:
             raise ValueError("it has no precursor_mz, from which its neutral losses and its mass are computed")
         if self.by == "formula" or (self.by == "auto" and spectrum.formula is not None):
@@ -183,6 +185,8 @@ class Query:
         >>> from psilearn_chem import Query, Spectrum
         >>> Query(adducts=("[M+H]+",)).check_adduct(Spectrum([29.04], [1.0], adduct="[M+H]+"))
         """
+        if not isinstance(spectrum, Spectrum):
+            raise TypeError(f"spectrum must be a Spectrum; got {spectrum!r:.80}.")
         adduct = None if spectrum.adduct is None else Adduct.parse(spectrum.adduct)
         if not self.adducts:
             return

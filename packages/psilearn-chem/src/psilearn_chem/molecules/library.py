@@ -357,19 +357,17 @@ class CandidateLibrary:
         ...     library.get_formulas([1])
         ['C2H6O']
         """
-        return [self.formulas[i] for i in np.searchsorted(self.starts, self._find_rows(rows), side="right") - 1]
+        index = validation.check_rows(rows, len(self), "rows")
+        return [self.formulas[i] for i in np.searchsorted(self.starts, index, side="right") - 1]
 
     @cached_property
     def _formula_positions(self) -> dict[str, int]:
         return {formula: i for i, formula in enumerate(self.formulas)}
 
     def _take_texts(self, texts: Texts, rows: slice | Sequence[int]) -> list[str]:
-        index = self._find_rows(rows)
+        index = validation.check_rows(rows, len(self), "rows")
         with library_file.FORMAT.convert_errors(self.path):
-            return texts.take(np.where(index < 0, index + len(self), index))
-
-    def _find_rows(self, rows: slice | Sequence[int]) -> Index:
-        return np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows, dtype=np.intp)
+            return texts.take(index)
 
     def __repr__(self) -> str:
         return f"CandidateLibrary({str(self.path)!r}: {len(self):,} molecules, {'+'.join(self.fingerprints.kinds)})"
@@ -447,6 +445,9 @@ class CandidateLibrary:
         ...     print(library.embedded(model), library.embedded(model, build=True))
         None SharedCandidates(3 outputs, embedded)
         """
+        build, on_cluster = validation.check_bool(build, "build"), validation.check_bool(on_cluster, "on_cluster")
+        if not hasattr(model, "embedding_"):
+            raise TypeError(f"model must be a fitted IOKR, KDE or OEL; got {model!r:.80}.")
         name = model.embedding_.fingerprint[:16]
         if name not in self._opened:
             found = self._open_embedded(model, self.path / EMBEDDINGS / name, build, on_cluster)

@@ -24,7 +24,7 @@ from psilearn_chem.untrusted_files import open_text
 MAX_LINE = 2**20  # characters
 MAX_RECORD = 2**21  # characters: 100,000 peaks of 20; parsing takes up to 40 times as many bytes
 MAX_MESSAGE = 200  # characters of an error of another library that are shown
-NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+NUMBER = r"[+-]?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+"  # linear time
 MSP_NAME = re.compile(r"\s*name\s*:", re.IGNORECASE)
 MSP_TIMES = ("retentiontime", "retention_time", "rt", "rettime")
 MASSBANK_FIELDS = {
@@ -64,8 +64,11 @@ BEGINNINGS = {  # or ends of records
     ".massbank": re.compile(rb"//\s*$"),
 }
 _NUMBERS_ONLY = re.compile(r"[\s\d.,;:()eE+-]*")
-_PEAK = re.compile(rf"[\s(]*({NUMBER})[\s,:]+({NUMBER})(?=$|[\s,)]).*")  # m/z, intensity and an annotation
+_PEAK = re.compile(rf"[\s(]*+({NUMBER})[\s,:]++({NUMBER})(?=$|[\s,)]).*")  # m/z, intensity and an annotation
 _COMMENT = re.compile(r"\"[^\"]*\"?|'[^']*'?")
+_COMMENT_FIELD = re.compile(  # "key=value", key="value" or key=number; begins at words only, else in quadratic time
+    r'"([^"=]++)=([^"]++)"|(?<![^\s"=])([^\s"=]++)=(?:"([^"]++)"|(\d++(?:\.\d*+)?+))'
+)
 
 
 def count_records(path: Path) -> int | None:
@@ -190,7 +193,11 @@ def _parse_msp(lines: list[str], position: str) -> Iterator[Record]:
         if not line.strip():
             continue
         if contains_metadata(line) and not _PEAK.fullmatch(line):
-            parse_metadata(line, fields)
+            key, _, value = line.partition(":")
+            if key.strip().lower() == "comments" and "=" in value:
+                _add_msp_comments(value, fields)
+            else:
+                parse_metadata(line, fields)
         else:
             peaks += _parse_msp_peaks(line)
     _check_number_of_peaks(fields.pop("num peaks", fields.pop("num_peaks", None)), len(peaks), "Num Peaks")
@@ -199,6 +206,14 @@ def _parse_msp(lines: list[str], position: str) -> Iterator[Record]:
     scan = matchms.Spectrum(table[:, 0], table[:, 1], fields)  # gives the fields common names
     metadata = {**scan.metadata, "retention_time": times[0] if times else None}
     yield Record(position, scan.peaks.mz, scan.peaks.intensities, metadata, minutes=True)
+
+
+def _add_msp_comments(text: str, fields: dict[str, object]) -> None:
+    """Add the fields of a line of comments; a SMILES among them does not replace one that is known."""
+    for found in _COMMENT_FIELD.findall(text.replace("'", '"')):
+        key, value = (part.strip() for part in found if part)
+        key = key.lower()
+        fields["smiles_2" if key == "smiles" and key in fields else key] = value
 
 
 def _parse_msp_peaks(line: str) -> list[tuple[float, float]]:

@@ -19,7 +19,7 @@ FEATURE_FIELDS = ("feature_id", "featureid", "feature", "row_id", "cluster_index
 OWN_FIELDS = ("adduct", "formula", "smiles")  # kept as attributes of a spectrum, not in its metadata
 MS1 = ("1", "ms", "ms1", "full ms")
 SECONDS = {"s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0, "minutes": 60.0}
-_TIME = re.compile(r"(?:PT)?([+-]?\d+\.?\d*(?:[eE][+-]?\d{1,3})?)\s*([A-Za-z]*)\.?")
+_TIME = re.compile(r"(?:PT)?([+-]?\d++\.?+\d*+(?:[eE][+-]?\d{1,3})?)\s*+([A-Za-z]*+)\.?")
 
 
 @dataclass(frozen=True)
