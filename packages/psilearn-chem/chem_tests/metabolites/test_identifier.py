@@ -14,7 +14,7 @@ from psilearn.io import read_notes, save_model
 from psilearn.io.saved_models import FORMAT
 from psilearn_chem.metabolites import MetaboliteIdentifier, Query, Ranking
 from psilearn_chem.metabolites.identifier import check_model
-from psilearn_chem.metabolites.queries import find_labeled
+from psilearn_chem.metabolites.queries import find_labeled, polarities_of
 from psilearn_chem.spectra import Problem
 from tests.sealed_files import edit
 
@@ -220,7 +220,7 @@ def test_a_model_without_finite_distances_is_reported(tmp_path, identifier, libr
 
 
 def test_spectra_of_another_polarity_are_rejected_with_the_reason(identifier, library, spectra):
-    assert identifier.polarities_ == ("positive",)
+    assert polarities_of(identifier.adducts_) == ("positive",)
     negative = spectra_of([spectrum.smiles for spectrum in spectra[:2]], adduct="[M-H]-")
     unstated = [replace(negative[0], adduct=None), replace(negative[0], adduct=None, metadata={"ionmode": "negative"})]
     for problem in identifier.rank([*negative, *unstated], library):
@@ -244,6 +244,6 @@ def test_one_model_of_both_polarities_ranks_both(library, spectra):
     smiles = [spectrum.smiles for spectrum in spectra[:20]]
     both = [*spectra[:20], *spectra_of(smiles, seed=1, adduct="[M-H]-")]
     identifier = MetaboliteIdentifier(method="iokr", calibration=0).fit(both, library)
-    assert identifier.polarities_ == ("positive", "negative")
+    assert polarities_of(identifier.adducts_) == ("positive", "negative")
     rankings = list(identifier.rank([both[0], both[20]], library))
     assert all(isinstance(ranking, Ranking) for ranking in rankings)

@@ -18,7 +18,7 @@ from psilearn.kernels import Kernel
 from psilearn.utils import fitted_snapshot, match, publish, unfitted_copy, validation
 from psilearn_chem.metabolites.model_fitting import FitOptions, fit_model
 from psilearn_chem.metabolites.parameter_choice import Report
-from psilearn_chem.metabolites.queries import Query, find_labeled, polarities_of
+from psilearn_chem.metabolites.queries import Query, find_labeled
 from psilearn_chem.metabolites.ranking import Ranker, Ranking
 from psilearn_chem.metabolites.second_stage import SecondStage
 from psilearn_chem.molecules import CandidateLibrary, Fingerprints
@@ -96,9 +96,7 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         The fingerprints that describe molecules.
     adducts_ : tuple of str
         The adducts of the training spectra. Where none is stated, it is found by formula and precursor, among the
-        common ones.
-    polarities_ : tuple of str
-        The polarities of these adducts, "positive" or "negative" or both. Spectra of another polarity are rejected.
+        common ones. Spectra of another polarity than theirs are rejected.
     second_stage_ : object or None
         The fitted second stage; None if it was not requested or not kept.
     training_ : dict
@@ -141,11 +139,6 @@ class MetaboliteIdentifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         self.random_state = random_state
         self.verbose = verbose
         self.device = device
-
-    @property
-    def polarities_(self) -> tuple[str, ...]:
-        """The polarities of the adducts; empty if they are unknown."""
-        return polarities_of(self.adducts_)
 
     def fit(self, spectra: Sequence[Spectrum], library: CandidateLibrary, y: Sequence[str] | None = None) -> Self:
         """Learn to find molecules from spectra whose molecules are known.

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psilearn.decoding import ShardedCandidates, SharedCandidates
+from psilearn.io import unpack_texts
 from psilearn.utils import Index, explain_missing, stage, validation
 from psilearn_chem.molecules import library_file
 from psilearn_chem.molecules.fingerprints import Bits, Fingerprints
@@ -367,7 +368,7 @@ class CandidateLibrary:
     def _take_texts(self, texts: Texts, rows: slice | Sequence[int]) -> list[str]:
         index = validation.check_rows(rows, len(self), "rows")
         with library_file.FORMAT.convert_errors(self.path):
-            return texts.take(index)
+            return unpack_texts(*texts, index)
 
     def __repr__(self) -> str:
         return f"CandidateLibrary({str(self.path)!r}: {len(self):,} molecules, {'+'.join(self.fingerprints.kinds)})"

@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, TypeAlias, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,15 +37,7 @@ class LibraryManifest(TypedDict):
     sha256: str  # of the file
 
 
-class Texts(NamedTuple):
-    """Texts that are read when they are used."""
-
-    content: NDArray[np.uint8]
-    ends: NDArray[np.int64]
-
-    def take(self, rows: Index) -> list[str]:
-        """Return some of the texts."""
-        return unpack_texts(self.content, self.ends, rows)
+Texts: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]  # packed, mapped: read when they are used
 
 
 class LibraryContents(NamedTuple):
@@ -159,9 +151,9 @@ def _check_contents(file: ArrayFile, verify: bool) -> LibraryContents:
     shape = (n, fingerprints_of(manifest).n_bytes)
     if bits.shape != shape or bits.dtype != np.uint8:
         raise ValueError(f"its fingerprints have shape {bits.shape} and dtype {bits.dtype}")
-    smiles, names, formulas = (Texts(arrays[k], arrays[f"{k}_ends"]) for k in ("smiles", "names", "formulas"))
-    for texts, count in ((smiles, n), (names, n), (formulas, f)):
-        if texts.ends.shape != (count,) or (verify and (np.diff(texts.ends) < 0).any()):
+    smiles, names, formulas = ((arrays[k], arrays[f"{k}_ends"]) for k in ("smiles", "names", "formulas"))
+    for (_, ends), count in ((smiles, n), (names, n), (formulas, f)):
+        if ends.shape != (count,) or (verify and (np.diff(ends) < 0).any()):
             raise ValueError(f"it does not have {count:,} texts")
     starts = np.array([*starts.tolist(), n], dtype=np.intp)
     if starts.shape != (f + 1,) or starts[0] != 0 or (np.diff(starts) <= 0).any():
@@ -169,7 +161,7 @@ def _check_contents(file: ArrayFile, verify: bool) -> LibraryContents:
     is_ascending = bool((np.diff(masses) >= 0).all() and np.isfinite(masses).all() and (masses > 0).all())
     if masses.shape != (f,) or masses.dtype != np.float64 or not is_ascending:
         raise ValueError("its masses are not in order")
-    listed = formulas.take(np.arange(f))
+    listed = unpack_texts(*formulas)
     if len(set(listed)) < f:
         raise ValueError("a formula is repeated")
     return LibraryContents(manifest, bits, listed, np.array(masses), starts, smiles, names)

@@ -238,10 +238,8 @@ class MoleculeEdits(GraphEdits):
         try:
             return bool(min(self._room(node_labels, edges)) >= 0)
         except (AttributeError, LookupError, TypeError, ValueError) as error:  # local searches call this at each step
-            raise TypeError(
-                f"node_labels must be a list of elements, and edges a dict of the orders of bonds by pairs of atoms; "
-                f"got {node_labels!r:.80} and {edges!r:.80}."
-            ) from error
+            message = "node_labels must be a list of elements, and edges a dict of the orders of bonds"
+            raise TypeError(f"{message}; got {node_labels!r:.80} and {edges!r:.80}.") from error
 
     def _room(self, labels: list[Hashable], edges: dict[tuple[int, int], Hashable]) -> list[float]:
         """Return the free valences of the atoms."""

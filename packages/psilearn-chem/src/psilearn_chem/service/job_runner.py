@@ -154,7 +154,7 @@ class JobRunner:
     def start(self) -> None:
         """Prepare for uploads, and add the jobs that an earlier process did not finish."""
         start_reader_server()
-        for job in self.store.unfinished():
+        for job in filter(lambda job: not self.store.has_result(job), self.store.ids()):
             with self._lock:
                 self.n_waiting += 1
             self._thread.submit(self._run, job)

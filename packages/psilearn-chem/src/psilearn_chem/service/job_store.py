@@ -71,10 +71,6 @@ class JobStore:
                 found.append((path.stat().st_mtime_ns, path.parent.name))
         return [job for _, job in sorted(found) if JOB_ID.fullmatch(job)]
 
-    def unfinished(self) -> Iterator[str]:
-        """Yield the jobs without a result, oldest first."""
-        return (job for job in self.ids() if not self.has_result(job))
-
     def has_result(self, job: str) -> bool:
         """Return whether a job is finished, failed, or cancelled and no longer computed."""
         return (self.root / job / RESULT / STATE).is_file()
