@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from urllib.parse import parse_qs, urlparse
 
 import pytest
@@ -17,6 +18,15 @@ def browser():
     find_browser()
     with opened_browser() as browser:
         yield browser
+
+
+def test_files_of_the_page_load_nothing_from_elsewhere():
+    files = list(JobRunner.page.iterdir())
+    assert {file.name for file in files} >= {"section.html", "spectra.js"}
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        assert not re.findall(r"(?:src|href|url\(|import)[^\n]{0,20}https?://", text), file.name
+        assert "innerHTML" not in text and "eval(" not in text and " style=" not in text, file.name
 
 
 def no_overflow(page):

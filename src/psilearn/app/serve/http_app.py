@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -40,7 +40,8 @@ class ServiceExtension(Protocol):
     path of a model.
     """
 
-    name: str  # under which the models of the service describe it, such as "spectra"
+    name: str  # of the description in /v1/models and of the script that starts its part of the page, such as "spectra"
+    page: Path  # the folder of that script, and of section.html
 
     @property
     def n_waiting(self) -> int:
@@ -145,11 +146,14 @@ def create_app(
     app.include_router(make_prediction_router(PredictionService(models, limits, batcher)))
     for extension in extensions:
         app.include_router(extension.make_router())
+        app.mount(f"/static/{extension.name}", StaticFiles(directory=extension.page))
     app.mount("/static", StaticFiles(directory=PAGE))
+    sections = "".join((extension.page / "section.html").read_text("utf-8") for extension in extensions)
+    page = (PAGE / "index.html").read_text("utf-8").replace("<!-- sections of extensions -->\n", sections)
 
     @app.get("/", include_in_schema=False)
-    async def show_page() -> FileResponse:
-        return FileResponse(PAGE / "index.html")
+    async def show_page() -> HTMLResponse:
+        return HTMLResponse(page)
 
     return app
 
@@ -193,7 +197,7 @@ def _add_state_routes(
     @app.get("/v1/models", tags=["models"], response_model=ModelsResponse)
     async def list_models() -> Any:
         """List the models with what they take and return."""
-        return {"version": __version__, "models": described, **extended}
+        return {"version": __version__, "models": described, "extensions": extended}
 
 
 def _add_error_handlers(app: FastAPI) -> None:

@@ -116,11 +116,11 @@ class ModelDescription(BaseModel):
 
 
 class ModelsResponse(BaseModel):
-    """The models of the service, and the library of molecules, if it ranks spectra."""
+    """The models of the service, and its parts that other packages add, by their names."""
 
     version: str
     models: list[ModelDescription]
-    spectra: dict[str, Any] | None = Field(None, description="The metabolite model, its library and its adducts.")
+    extensions: dict[str, dict[str, Any]] = Field(description="What each extension has to say, such as its adducts.")
 
 
 class Health(BaseModel):

@@ -120,6 +120,7 @@ class JobRunner:
     """Computes the jobs of a store, one after the other: the part of a service that ranks spectra."""
 
     name = "spectra"
+    page = Path(__file__).with_name("page")
 
     def __init__(self, served: ServedIdentifier, limits: Limits) -> None:
         self.served = served

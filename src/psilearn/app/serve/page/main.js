@@ -2,7 +2,6 @@
 import { find, getJson, setToken } from "./service.js";
 import { startDrawing } from "./drawing.js";
 import { startModels } from "./models.js";
-import { startSpectra } from "./spectra.js";
 
 async function start() {
   let service;
@@ -18,10 +17,9 @@ async function start() {
   const images = service.models.filter((model) => model.image_width && model.input_kind === "rows");
   const others = service.models.filter((model) => !images.includes(model));
   const parts = [];
-  if (service.spectra) {
-    parts.push(`Metabolite model “${service.spectra.model}”, ${service.spectra.molecules.toLocaleString("en")} candidate molecules.`);
-    find("title").textContent = "Identify molecules from mass spectra";
-    startSpectra(service.spectra);
+  for (const [name, extension] of Object.entries(service.extensions)) {
+    const { startExtension } = await import(`./${name}/${name}.js`);
+    parts.push(startExtension(extension));
   }
   if (images.length) {
     find("title").textContent = "Complete handwritten digits";

@@ -1,5 +1,5 @@
 // A spectrum as SVG: one line per peak; those that a formula explains are colored and labeled.
-import { createSvg } from "./service.js";
+import { createSvg } from "../service.js";
 
 const MAX_WIDTH = 640, HEIGHT = 260, MARGIN = 36, MAX_LABELS = 8, LABEL_WIDTH = 56;
 

@@ -1,5 +1,5 @@
 // Results of a job: spectra by confidence, ranked structures, choices and notes.
-import { create, createSvg, download, find, request, setStatus, showNumber } from "./service.js";
+import { create, createSvg, download, find, request, setStatus, showNumber } from "../service.js";
 import { plotSpectrum } from "./plot.js";
 
 let results, job, shown;

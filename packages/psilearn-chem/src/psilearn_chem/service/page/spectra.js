@@ -1,5 +1,5 @@
 // Send spectra, follow the job, and show its results.
-import { create, find, getJson, postJson, request, setStatus } from "./service.js";
+import { create, find, getJson, postJson, request, setStatus } from "../service.js";
 import { showResults } from "./results.js";
 
 const FORMATS = { mgf: "mgf", msp: "msp", mzml: "mzml", ms: "ms", txt: "massbank", massbank: "massbank", parquet: "parquet" };
@@ -9,7 +9,8 @@ const PAUSE = 400; // milliseconds between questions for the progress
 
 let job = null;
 
-export function startSpectra(service) {
+export function startExtension(service) {
+  find("title").textContent = "Identify molecules from mass spectra";
   find("spectra").hidden = false;
   find("adducts").append(...service.adducts.map((adduct) => create("option", { value: adduct })));
   const parameters = new URLSearchParams(location.search);
@@ -20,6 +21,7 @@ export function startSpectra(service) {
   find("cancel").addEventListener("click", () => request(`/v1/spectra/${job}`, { method: "DELETE" }).catch(showError));
   watchDrops(find("drop"));
   if (/^[0-9a-f]{32}$/.test(parameters.get("job") || "")) follow(parameters.get("job")).catch(showError);
+  return `Metabolite model “${service.model}”, ${service.molecules.toLocaleString("en")} candidate molecules.`;
 }
 
 function watchDrops(area) {
