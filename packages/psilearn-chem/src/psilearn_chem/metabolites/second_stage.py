@@ -22,12 +22,7 @@ from psilearn_chem.metabolites.candidate_model import (
     score_with,
 )
 from psilearn_chem.metabolites.notes import from_notes, to_notes
-from psilearn_chem.metabolites.reference_evidence import (
-    Conditions,
-    Pairs,
-    RecordEvidence,
-    ReferenceEvidence,
-)
+from psilearn_chem.metabolites.reference_evidence import Conditions, Pairs, RecordEvidence, ReferenceEvidence
 from psilearn_chem.molecules import CandidateLibrary
 from psilearn_chem.molecules.fingerprints import Bits
 from psilearn_chem.molecules.fragmentation import explanation_costs_of, fragment_molecule
