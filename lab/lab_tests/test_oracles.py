@@ -13,8 +13,8 @@ from psilearn_lab.oracles.routes import MAX_TOLERANCE, Comparison, all_equal, co
 SEEDS = range(6)
 
 
-@pytest.fixture(scope="module")
-def problems():
+@pytest.fixture
+def problems():  # fitted in the same context as the tests, whatever a module before left
     return [make_problem(seed) for seed in SEEDS]
 
 

@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from math import prod
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,10 +40,14 @@ def to_numpy(A: Any) -> Any:
 
 def read_npz(path: Path) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays of an .npz file, which must not contain pickled objects."""
-    with convert_read_errors(path, "an .npz file"), zipfile.ZipFile(path) as archive:
-        _check_members(path, archive.infolist())
-        contents = {member.filename: archive.read(member) for member in archive.infolist()}
-        return {name.removesuffix(".npy"): read_array(content) for name, content in contents.items()}
+    with convert_read_errors(path, "an .npz file"):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                _check_members(path, archive.infolist())
+                contents = {member.filename: archive.read(member) for member in archive.infolist()}
+            return {name.removesuffix(".npy"): read_array(content) for name, content in contents.items()}
+        except (zipfile.BadZipFile, SyntaxError, TokenError) as error:  # the last two from headers of arrays
+            raise ValueError(f"it is damaged: {error}") from error
 
 
 def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:

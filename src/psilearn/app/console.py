@@ -69,9 +69,10 @@ def report_interrupt(interrupt: KeyboardInterrupt, resume: str = "") -> int:
     """
     import multiprocessing
 
-    for process in multiprocessing.active_children():
-        with suppress(ProcessLookupError):
-            process.kill()
+    for process in multiprocessing.active_children():  # those of joblib have no kill()
+        if process.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
     number = interrupt.args[0] if isinstance(interrupt, TerminatedError) else signal.SIGINT
     name = "Interrupted." if number == signal.SIGINT else f"Terminated by {signal.Signals(number).name}."
     typer.secho(f"{name} {resume}".rstrip(), err=True, fg="yellow")
