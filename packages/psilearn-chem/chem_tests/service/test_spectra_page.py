@@ -45,6 +45,7 @@ def spectra_service(metabolites, tmp_path_factory):
 def test_upload_ranking_choice_and_download(browser, metabolites, spectra_service):
     url, jobs = spectra_service
     with opened_page(browser, f"{url}/?top=4&by=mass") as page:
+        page.wait_for_selector("#spectra:not([hidden])")
         assert page.input_value("#top") == "4" and page.input_value("#by") == "mass"  # parameters of the address
         page.set_input_files("#file", str(metabolites / "spectra.mgf"))
         page.click("#rank")
