@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import struct
 import sys
+import tokenize
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ _CONTENT_ERRORS = (
     StopIteration,
     struct.error,
     SyntaxError,  # also the ParseError of XML
+    tokenize.TokenError,  # of headers of arrays
     TypeError,
     ValueError,
     zlib.error,
