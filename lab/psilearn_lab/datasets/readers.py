@@ -80,10 +80,15 @@ def _to_csr(rows: Iterator[Any], width: int) -> sparse.csr_matrix:
     return matrix
 
 
+MAX_LABELS = 100_000  # of a file of the Extreme Classification Repository, each of which takes memory
+
+
 def read_xc(path: Path) -> Bunch:
     """Read a file of the Extreme Classification Repository: the sizes, then rows as svmlight has them, from zero."""
     with path.open("rb") as file:
         n, n_features, n_labels = map(int, file.readline().split())
+        if not 0 <= n_labels <= MAX_LABELS:
+            raise ValueError(f"the first line states {n_labels!r:.40} labels")
         X, labels = load_svmlight_file(file, n_features=n_features, multilabel=True, zero_based=True)
     if len(labels) != n:
         raise ValueError(f"{len(labels)} rows, but the first line states {n}; the file may be truncated")
